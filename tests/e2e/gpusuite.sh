@@ -72,6 +72,17 @@ tar -tzf "$tmp/out/suite.tar.gz" | grep -q '^bench/bench.log$' || fail "the logs
 
 [ $failures -eq 0 ] || cat "$tmp/said"
 
+# graphs.sh over a folder alone, of one script.
+mkdir -p "$tmp/stubs" "$tmp/programs"
+for stub in nvidia-smi ncu; do printf '#!/bin/sh\n' >"$tmp/stubs/$stub"; done
+printf '#!/bin/sh\necho sum: 5\n' >"$tmp/programs/summing"
+chmod +x "$tmp/stubs"/* "$tmp/programs/summing"
+PATH=$tmp/stubs:$PATH CASES= bash "$gpu/graphs.sh" "$tmp/graphs" "$tmp/programs" >"$tmp/said" 2>/dev/null
+expect "graphs.sh, a folder alone: exit status" $? 0
+expect "graphs.sh, a folder alone: programs" "$(sed -n 's/^| \([^|]* | exit code [0-9]*\) | same output: .*/\1/p' "$tmp/said")" "summing | exit code 0"
+PATH=$tmp/stubs:$PATH CASES=none bash "$gpu/graphs.sh" "$tmp/graphs" >"$tmp/said" 2>&1
+expect "graphs.sh, no case none: exit status" $? 2
+
 # real.py over samples that are scripts: cut off, it ends what runs, and prints what there is.
 samples=$tmp/samples
 sample() { # NAME, and the script on stdin
@@ -82,6 +93,13 @@ sample() { # NAME, and the script on stdin
 }
 sample good <<<'sleep 0.3; echo "sum: 5"'
 sample other <<<'sleep 0.2; echo "sum: $(echo "$LD_PRELOAD" | grep -c .)"'
+# Timings that are the same in both plain runs, and what only resembles them.
+sample timings <<<'[ -n "$LD_PRELOAD" ] && t=9.25 || t=2.73
+printf "memcopy:\t$t\nkernel:\t\t$t\nnon-streamed:\t$t (5.46 expected)\n4 streams:\t$t (2.10 expected)\n"'
+for line in 'kernel: 2.73' 'a kernel:\t2.73' 'kernel:\t273' 'streams:\t2.73' 'memcopy of 4 streams:\t2.73'; do
+    resembles=$((${resembles:-0} + 1))
+    sample "resembles$resembles" <<<"[ -n \"\$LD_PRELOAD\" ] && printf '${line/73/74}\n' || printf '$line\n'"
+done
 sample slow <<<'[ -z "$LD_PRELOAD" ] || { touch '"$tmp"'/slow; '"$tmp"'/sleeps 61 & '"$tmp"'/sleeps 61; }; echo "sum: 5"'
 echo '{}' >"$samples/test_args.json"
 
@@ -105,9 +123,12 @@ print([json.loads(line)["name"] for line in open(sys.argv[1])])' "$tmp/real/real
 (real --only good,other)
 expect "real.py: exit status" $? 1
 told whole '| other | Static | 0 | '
+(real --only "timings,$(seq -s, -f resembles%g $resembles)")
+expect "real.py: what only resembles timings" "$(grep -c '^DIFFERS: resembles' "$tmp/said")" $resembles
+grep -q 'DIFFERS: timings' "$tmp/said" && fail "real.py: timings are taken for a result"
 for signal in TERM INT; do
     rm -rf "$tmp/slow" "$tmp/real"
-    real --limit 300 &
+    real --only good,other,slow --limit 300 &
     pid=$!
     until [ -e "$tmp/slow" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
     kill -$signal $pid
@@ -116,7 +137,7 @@ for signal in TERM INT; do
     what_there_is "SIG$signal" "cut off by SIG$signal"
 done
 rm -rf "$tmp/real"
-(real --limit 300 --until 8)
+(real --only good,other,slow --limit 300 --until 8)
 what_there_is "--until" "no time was left"
 
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # CUDA graphs node by node, beside ncu: rows of the same launches, and what they cost. Needs what run.sh needs.
 #   tests/gpu/graphs.sh [OUT] [FOLDER]     FOLDER: built programs of cuda-samples that launch graphs, one a file; each
-#   runs in it. CASES="NAME ...": captured, compiled, torch-step (default: all); MOST: launches under ncu (30)
+#   runs in it. CASES="NAME ...": captured, compiled, torch-step (default: all; empty: FOLDER alone); MOST: launches under ncu (30)
 . "$(dirname "$0")/gpu.inc"
 folder=${1:-}
 most=${MOST:-30} # launches of each program under ncu
@@ -65,7 +65,7 @@ cost() { # NAME SET
 for p in ${folder:+"$folder"/*}; do
     [ -x "$p" ] && [ -f "$p" ] && (cd "$folder" && beside_ncu "$(basename "$p")" "$p")
 done
-for case in ${CASES:-captured compiled torch-step}; do
+for case in ${CASES-captured compiled torch-step}; do
     case $case in
     captured) cost captured basic && cost captured quick ;;
     compiled) cost compiled quick ;;

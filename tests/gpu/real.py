@@ -27,9 +27,11 @@ import time
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{9,}")
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
+# The second line: simpleStreams prints its timings as "memcopy:\t2.73", "kernel:\t\t2.73", "4 streams:\t2.70".
 TIMING = re.compile(
     r"\btime|\d *(m|u|n|µ)?s(ec)?\b|second|elapsed|speed-?up|bandwidth|throughput|[GMK]i?B/s|[GT]?flops?\b|flop/s"
-    r"|/ ?s(ec)?\b|per sec|latency|\bpid\b|\bfps\b|clock|faster|cycles|overlap|MTexels|MPixels|performance",
+    r"|/ ?s(ec)?\b|per sec|latency|\bpid\b|\bfps\b|clock|faster|cycles|overlap|MTexels|MPixels|performance"
+    r"|^(?:memcopy|kernel|non-streamed|\d+ streams):\t+\d+\.\d\d\b",
     re.IGNORECASE,
 )
 # What is accepted, with its reason: see "Programs whose output differs" in docs/limits.md.
