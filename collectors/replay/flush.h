@@ -29,6 +29,17 @@ enum kp_flush_how { KP_FLUSH_FILL, KP_FLUSH_EMPTY };
  * device memory in the first call after kp_flush_give: twice the L2, less when memory is short. */
 CUresult kp_flush_run(struct kp_flush *f, CUstream stream, enum kp_flush_how how);
 
+/* Pages of device memory, each KP_PAGE_BYTES long, from an address on. All of the first word of each is mapped. */
+enum { KP_PAGE_BYTES = 2 << 20 };
+struct kp_pages {
+    CUdeviceptr at;
+    size_t n;
+};
+
+/* Reads a word of each page in `stream`, so that the GPU has their translations, as it has when a launch runs alone.
+ * Fills no cache but 32 byte a page. Does nothing where the flush is a kernel. Errors are the driver's, of the call. */
+CUresult kp_flush_touch(struct kp_flush *f, CUstream stream, const struct kp_pages *pages, size_t n);
+
 /* Whether kp_flush_run launches a kernel, because memory cannot be mapped twice here (known after the first call). */
 bool kp_flush_is_kernel(const struct kp_flush *f);
 

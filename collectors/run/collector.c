@@ -106,6 +106,14 @@ static CUresult before_launch(void *arg, CUstream stream)
     return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
 }
 
+/* A flush takes the place of translations, too. What cannot be read costs their time, and no launch. */
+static void reaches(void *arg, CUstream stream, const struct kp_pages *pages, size_t n)
+{
+    const struct flight *f = arg;
+    if (f->c->flush && f->cold)
+        kp_flush_touch(f->c->flush, stream, pages, n);
+}
+
 static CUresult after_launch(void *arg)
 {
     struct flight *f = arg;
@@ -563,7 +571,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
         kp_providers_unwatch(c->providers);
     memset(out, 0, sizeof(*out));
     job->n_executed = 0;
-    f.hooks = (struct kp_issue_hooks){.before = before_launch, .after = after_launch, .arg = &f};
+    f.hooks = (struct kp_issue_hooks){.before = before_launch, .reaches = reaches, .after = after_launch, .arg = &f};
     if (c->setup.flush && !c->flush && kp_flush_open(c->setup.driver, c->setup.device, &c->flush) != CUDA_SUCCESS)
         out->note = kp_strdup("the cache flush could not be prepared: caches were warm");
     if (open_window(&f, false) || !passes)
@@ -633,7 +641,8 @@ static int begun(struct kp_collector *c, struct flight *f, int rc, char **why)
         free(f);
         return -1;
     }
-    f->hooks = (struct kp_issue_hooks){.before = count_before, .after = count_after, .arg = f};
+    f->hooks = (struct kp_issue_hooks){
+        .before = count_before, .reaches = f->cold ? reaches : NULL, .after = count_after, .arg = f};
     f->counts = kp_clock_ns();
     c->counting = f;
     return 0;

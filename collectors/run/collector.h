@@ -50,6 +50,8 @@ struct kp_collector_setup {
  * CUDA_SUCCESS ends the issue. */
 struct kp_issue_hooks {
     CUresult (*before)(void *arg, CUstream stream);
+    /* Called behind `before` with the pages that the launch can reach; NULL: not wanted. */
+    void (*reaches)(void *arg, CUstream stream, const struct kp_pages *pages, size_t n);
     CUresult (*after)(void *arg);
     void *arg;
 };

@@ -1,6 +1,7 @@
 #include "preload/window/issue.h"
 
 #include "preload/program/capture.h"
+#include "preload/window/reach.h"
 
 CUresult kp_issue_settle(struct kp_window *w)
 {
@@ -18,6 +19,14 @@ static CUresult issue_as_graph(struct kp_window *w, struct kp_item *i)
     return done ? rc : i->launch.issue(&i->launch);
 }
 
+static void tell_reached(const struct kp_window *w, const struct kp_item *i, const struct kp_issue_hooks *hooks)
+{
+    enum { MOST = 32 };
+    struct kp_pages pages[MOST];
+    size_t n = kp_reach_pages(w->setup->driver, w->context->ctx, &i->launch, pages, MOST);
+    hooks->reaches(hooks->arg, kp_launch_stream(&i->launch), pages, n);
+}
+
 CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks)
 {
     if (!hooks && i->as_graph)
@@ -27,6 +36,8 @@ CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp
     CUresult rc = kp_issue_settle(w);
     if (rc == CUDA_SUCCESS)
         rc = hooks->before(hooks->arg, kp_launch_stream(&i->launch));
+    if (rc == CUDA_SUCCESS && hooks->reaches)
+        tell_reached(w, i, hooks);
     if (rc == CUDA_SUCCESS)
         rc = i->launch.issue(&i->launch);
     return rc == CUDA_SUCCESS ? hooks->after(hooks->arg) : rc;

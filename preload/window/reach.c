@@ -54,6 +54,58 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
     return found;
 }
 
+/* ---- device memory ---- */
+
+/* Pages of an allocation: all, or of a large one so many from the address on. As it was measured. */
+enum { MOST_PAGES = 256, PAGES_BEHIND = 16 };
+
+/* Whether the address is in memory of cuMemAlloc of this context. Other kinds cannot be shared by handles of IPC. */
+static bool is_plain(const struct kp_driver *d, CUcontext ctx, CUdeviceptr at)
+{
+    CUcontext of = NULL;
+    unsigned ipc = 0; /* the driver writes a bool */
+    return d->cuPointerGetAttribute(&ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at) == CUDA_SUCCESS && ipc &&
+           d->cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, at) == CUDA_SUCCESS && of == ctx;
+}
+
+static struct kp_pages pages_of(CUdeviceptr base, size_t bytes, CUdeviceptr at)
+{
+    const size_t word = 4;
+    struct kp_pages p = {.at = base, .n = bytes < word ? 0 : (bytes - word) / KP_PAGE_BYTES + 1};
+    if (p.n <= MOST_PAGES)
+        return p;
+    p.at += (at - base) / KP_PAGE_BYTES * KP_PAGE_BYTES;
+    p.n -= (at - base) / KP_PAGE_BYTES;
+    p.n = p.n < PAGES_BEHIND ? p.n : PAGES_BEHIND;
+    return p;
+}
+
+static bool is_listed(const struct kp_pages *list, size_t n, const struct kp_pages *p)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].at == p->at)
+            return true;
+    return false;
+}
+
+size_t kp_reach_pages(const struct kp_driver *d, CUcontext ctx, const struct kp_launch *l, struct kp_pages *out,
+                      size_t most)
+{
+    const uint64_t lowest = 1 << 16;
+    size_t n = 0;
+    for (size_t at = 0; d->cuMemGetAddressRange && d->cuPointerGetAttribute && n < most && at + 8 <= l->copied;
+         at += 8) {
+        CUdeviceptr word, base;
+        size_t bytes;
+        memcpy(&word, (const char *)l->copy + at, sizeof(word));
+        if (word < lowest || d->cuMemGetAddressRange(&base, &bytes, word) != CUDA_SUCCESS)
+            continue;
+        out[n] = pages_of(base, bytes, word);
+        n += out[n].n && !is_listed(out, n, &out[n]) && is_plain(d, ctx, word);
+    }
+    return n;
+}
+
 /* ---- host memory that kernels leave alone ---- */
 
 /* Byte of a window, at each launch that can reach it. */

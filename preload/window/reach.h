@@ -18,6 +18,11 @@ bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l);
 bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *into, size_t most,
                    bool *kept);
 
+/* Lists the pages of memory of the context `ctx` that an argument points into, `most` entries at most. Leaves out what
+ * is not plain device memory: reading it could move it, or fail. Returns how many entries. */
+size_t kp_reach_pages(const struct kp_driver *d, CUcontext ctx, const struct kp_launch *l, struct kp_pages *out,
+                      size_t most);
+
 /* ---- host memory that kernels leave alone ---- */
 
 /* Adds the host memory that a launch can reach, of a function that was not seen to write any, to the window's. False:

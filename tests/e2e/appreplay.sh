@@ -107,13 +107,18 @@ END
 flushes() { # RUN
     mkdir -p "$tmp/shared"
     KPROF_REPLAY_MODE=application KPROF_REPLAY_RUN=$1 KPROF_REPLAY_FOLDER=$tmp/shared profiled "$p" many 7
-    awk '$1 == "calls" && $3 == "cuMemcpyDtoDAsync_v2" { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+    calls cuMemcpyDtoDAsync_v2
+}
+calls() { # FUNCTION
+    awk -v f="$1" '$1 == "calls" && $3 == f { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
 }
 
 caches() {
     expect "caches: first run" "$(flushes 1)" 0
     expect "caches: second run" "$(KPROF_WINDOW=512 flushes 2)" 8 # one to prepare
+    expect "caches: pages" "$(calls cuMemcpy2DAsync_v2)" 14 # two allocations a launch
     expect "caches: left alone" "$(KPROF_CACHE_CONTROL=none flushes 2)" 0
+    expect "caches: left alone, pages" "$(calls cuMemcpy2DAsync_v2)" 0
     rm -rf "$tmp/shared"
 }
 

@@ -223,6 +223,72 @@ static void test_buffer_that_cannot_be_set(void **state)
     assert_int_equal(kp_test_count("set"), 1);
 }
 
+/* ---- translations ---- */
+
+static struct {
+    PFN_cuMemcpy2DAsync_v3020 real;
+    unsigned calls;
+    CUDA_MEMCPY2D last;
+} touched;
+
+static CUresult note_touch(const CUDA_MEMCPY2D *copy, CUstream in)
+{
+    touched.calls++;
+    touched.last = *copy;
+    return touched.real(copy, in);
+}
+
+static void watch_touches(void)
+{
+    touched.real = t.driver->cuMemcpy2DAsync;
+    touched.calls = 0;
+    t.driver->cuMemcpy2DAsync = note_touch;
+}
+
+/* One word of each page is read, by a copy for each allocation, and nothing of the program is written. */
+static void test_touches_each_page(void **state)
+{
+    enum { PAGES = 3, BYTES = (PAGES - 1) * KP_PAGE_BYTES + 4 };
+    CUdeviceptr memory;
+    (void)state;
+    open_flush();
+    watch_touches();
+    assert_int_equal(t.driver->cuMemAlloc(&memory, BYTES), CUDA_SUCCESS);
+    for (size_t i = 0; i < PAGES; i++)
+        *(uint32_t *)(uintptr_t)(memory + i * KP_PAGE_BYTES) = 0x100u + (uint32_t)i;
+    const struct kp_pages pages[] = {{memory, PAGES}, {memory, 1}};
+    assert_int_equal(kp_flush_touch(t.flush, stream, pages, 2), CUDA_SUCCESS);
+    assert_int_equal(touched.calls, 0); /* nothing was flushed yet, and there is no room for the words */
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_touch(t.flush, stream, pages, 1), CUDA_SUCCESS);
+    assert_int_equal(touched.calls, 1);
+    const uint32_t *words = (const uint32_t *)(uintptr_t)touched.last.dstDevice;
+    for (size_t i = 0; i < PAGES; i++) {
+        assert_int_equal(words[i], 0x100u + i);
+        assert_int_equal(*(uint32_t *)(uintptr_t)(memory + i * KP_PAGE_BYTES), 0x100u + i);
+    }
+    assert_int_equal(kp_flush_touch(t.flush, stream, pages, 2), CUDA_SUCCESS);
+    assert_int_equal(touched.calls, 3);
+    assert_int_equal(launches(), 0); /* or it would be a range */
+    assert_int_equal(t.driver->cuMemFree(memory), CUDA_SUCCESS);
+}
+
+/* A buffer that a kernel sweeps stays zero. */
+static void test_touches_nothing_beside_a_sweep(void **state)
+{
+    CUdeviceptr memory;
+    (void)state;
+    kp_test_fail("reserve", 0, CUDA_ERROR_NOT_SUPPORTED);
+    open_flush();
+    watch_touches();
+    assert_int_equal(t.driver->cuMemAlloc(&memory, 4), CUDA_SUCCESS);
+    assert_int_equal(kp_flush_run(t.flush, stream, KP_FLUSH_FILL), CUDA_SUCCESS);
+    assert_true(kp_flush_is_kernel(t.flush));
+    assert_int_equal(kp_flush_touch(t.flush, stream, &(struct kp_pages){memory, 1}, 1), CUDA_SUCCESS);
+    assert_int_equal(touched.calls, 0);
+    assert_int_equal(t.driver->cuMemFree(memory), CUDA_SUCCESS);
+}
+
 /* ---- with a kernel ---- */
 
 static struct fake_launch last_launch(void)
@@ -501,6 +567,8 @@ int main(void)
         TEST(test_calls_that_fail),
         TEST(test_wait_for_the_memory),
         TEST(test_buffer_that_cannot_be_set),
+        TEST(test_touches_each_page),
+        TEST(test_touches_nothing_beside_a_sweep),
         TEST(test_memory_that_cannot_be_mapped_twice),
         TEST(test_driver_without_virtual_memory),
         TEST(test_sweep),
