@@ -22,8 +22,8 @@ struct bound {
 
 struct kernel {
     char *name;
-    size_t range; /* length of the NVTX range in the name, see kp_launch_range_length */
-    uint64_t launches;
+    size_t range;             /* length of the NVTX range in the name, see kp_launch_range_length */
+    uint64_t launches, timed; /* timed: those whose duration is known */
     double ns;
     struct bound bounds[BOUNDS_MAX];
     double saved[RULES_MAX]; /* by rules of the table, firm and for the whole kernel: ns of all launches */
@@ -38,7 +38,7 @@ struct kp_summary {
     struct entry *kernels; /* by name */
     size_t n, capacity;
     const struct kp_section *sections[RULES_MAX]; /* of rules with messages */
-    uint64_t launches;
+    uint64_t launches, timed;
     double ns;
 };
 
@@ -146,17 +146,19 @@ int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const
     double ns = 0;
     if (!k)
         return -ENOMEM;
-    kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
-    if (!isfinite(ns) || ns < 0) /* from an edited session file: it must not spoil the sums */
+    bool is_timed = kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) && isfinite(ns) && ns >= 0;
+    if (!is_timed) /* an edited session file has other numbers, too: they must not spoil the sums */
         ns = 0;
-    uint64_t launches = kp_launch_weight(&r->launch);
+    uint64_t launches = kp_launch_weight(&r->launch), timed = is_timed ? launches : 0;
     ns *= (double)launches; /* of rotation: the mean of some of them stands for all */
     kp_verdict(r, session, m, &v);
     add_bound(k, v.what, ns > 0 ? ns : 1);
     add_savings(s, k, m, ns);
     k->launches += launches;
+    k->timed += timed;
     k->ns += ns;
     s->launches += launches;
+    s->timed += timed;
     s->ns += ns;
     return 0;
 }
@@ -194,7 +196,7 @@ int kp_summary_total(const struct kp_summary *s, struct kp_summary_total *out)
 {
     size_t n;
     const struct kp_rule *rules = kp_rules(&n);
-    *out = (struct kp_summary_total){.n = s->n, .launches = s->launches, .ns = s->ns};
+    *out = (struct kp_summary_total){.n = s->n, .launches = s->launches, .timed = s->timed, .ns = s->ns};
     if (!s->n)
         return 0;
     out->kernels = calloc(s->n, sizeof *out->kernels);
@@ -203,7 +205,7 @@ int kp_summary_total(const struct kp_summary *s, struct kp_summary_total *out)
     for (size_t i = 0; i < s->n; i++) {
         const struct kernel *k = s->kernels[i].kernel;
         struct kp_summary_kernel *to = &out->kernels[i];
-        *to = (struct kp_summary_kernel){k->name, k->range, k->launches, k->ns, main_bound(k), NULL, NULL, 0};
+        *to = (struct kp_summary_kernel){k->name, k->range, k->launches, k->timed, k->ns, main_bound(k), NULL, NULL, 0};
         to->rule = best_rule(k, &to->saved_ns);
         to->section = to->rule ? s->sections[to->rule - rules] : NULL;
     }

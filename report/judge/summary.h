@@ -20,9 +20,9 @@ int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const
 /* A kernel of the run; its pointers are valid as long as the summary. */
 struct kp_summary_kernel {
     const char *name;
-    size_t range; /* length of the NVTX range in the name, see kp_launch_range_length */
-    uint64_t launches;
-    double ns;
+    size_t range;               /* length of the NVTX range in the name, see kp_launch_range_length */
+    uint64_t launches, timed;   /* timed: those whose duration is known */
+    double ns;                  /* of these */
     const char *bound;          /* as kp_verdict.what, for most of its time; "" when unknown */
     const struct kp_rule *rule; /* the rule that would save most of its time; NULL when none saves enough to be named */
     const struct kp_section *section; /* of the rule */
@@ -32,7 +32,7 @@ struct kp_summary_kernel {
 struct kp_summary_total {
     struct kp_summary_kernel *kernels; /* the longest first; owned */
     size_t n;
-    uint64_t launches;
+    uint64_t launches, timed;
     double ns;
 };
 

@@ -44,8 +44,12 @@ struct table {
 
 static void fill_line(const struct kp_summary_total *s, const struct kp_summary_kernel *k, struct line *l)
 {
-    snprintf(l->cell[TIME], CELL_MAX, "%.1f", s->ns > 0 ? 100 * k->ns / s->ns : 0);
-    kp_format_quantity(k->ns, "ns", false, l->cell[TOTAL]);
+    snprintf(l->cell[TIME], CELL_MAX, "n/a");
+    snprintf(l->cell[TOTAL], CELL_MAX, "n/a");
+    if (k->timed) {
+        snprintf(l->cell[TIME], CELL_MAX, "%.1f", s->ns > 0 ? 100 * k->ns / s->ns : 0);
+        kp_format_quantity(k->ns, "ns", false, l->cell[TOTAL]);
+    }
     kp_format_count(k->launches, l->cell[LAUNCHES]);
     snprintf(l->cell[BOUND], CELL_MAX, "%s", *k->bound ? k->bound : "not known");
     *l->cell[GAIN] = '\0';
@@ -221,12 +225,19 @@ static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown
                                                       [KP_SORT_DURATION] = "the %zu of the longest launches:",
                                                       [KP_SORT_NAME] = "the first %zu by name:"};
     char total[CELL_MAX];
+    uint64_t untimed = s->launches - s->timed;
     kp_format_quantity(s->ns, "ns", false, total);
-    fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s, %s of GPU time; gains are of the run", s->launches,
-            s->launches == 1 ? "launch" : "launches", s->n, s->n == 1 ? "kernel" : "kernels", total);
+    fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s, ", s->launches, s->launches == 1 ? "launch" : "launches", s->n,
+            s->n == 1 ? "kernel" : "kernels");
+    if (!s->timed)
+        fputs("without a duration", f);
+    else
+        fprintf(f, "%s of GPU time; gains are of the run", total);
+    if (s->timed && untimed)
+        fprintf(f, "; %" PRIu64 " %s no duration", untimed, untimed == 1 ? "launch has" : "launches have");
     fputs(shown < s->n ? "; " : "", f);
     if (shown < s->n)
-        fprintf(f, first[sort], shown);
+        fprintf(f, first[s->timed ? sort : KP_SORT_NAME], shown); /* all times are alike: names are the order */
     fputc('\n', f);
 }
 
@@ -257,7 +268,7 @@ static int print_all(FILE *f, const struct kp_out *o, struct kp_summary_total *s
 {
     enum kp_sort sort = o->display ? o->display->sort : KP_SORT_TIME;
     size_t top = o->display ? o->display->top : 0, shown = top && top < s->n ? top : s->n;
-    int rc = print_first(f, o, s);
+    int rc = s->timed ? print_first(f, o, s) : 0; /* without times no kernel is the first */
     if (rc)
         return rc;
     qsort_r(s->kernels, s->n, sizeof *s->kernels, compare, &sort);

@@ -370,12 +370,32 @@ static void gains_are_weighted_by_time(void **state)
     kp_summary_free(s);
     s = kp_summary_new();
     add_made_up(s, "untimed", 0, "CPIStall", 50, true);
-    assert_first_line(s, "==KPROF== Look first at: untimed", "1 launch of 1 kernel,");
+    assert_first_line(s, "==KPROF== 1 launch of 1 kernel, without a duration\n",
+                      " n/a        1 not known                untimed");
     add_made_up(s, "timed", 100, "CPIStall", 50, true);
     const double broken[] = {NAN, INFINITY, -1000};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
         add_made_up(s, "broken", broken[i], "CPIStall", 50, true);
-    assert_first_line(s, "==KPROF== Fix first: timed", "5 launches of 3 kernels, 100 ns of GPU time");
+    assert_first_line(
+        s, "==KPROF== Fix first: timed",
+        "5 launches of 3 kernels, 100 ns of GPU time; gains are of the run; 4 launches have no duration\n");
+    assert_first_line(s, "==KPROF== Fix first: timed", "     n/a        n/a        3 not known");
+    kp_summary_free(s);
+}
+
+/* Where no duration was measured no time is told, and no kernel is the first to look at. */
+static void without_durations(void **state)
+{
+    (void)state;
+    struct kp_summary *s = kp_summary_new();
+    add_made_up(s, "broken", NAN, "CPIStall", 50, true);
+    add_made_up(s, "broken", NAN, "CPIStall", 50, true);
+    assert_first_line(s, "==KPROF== 2 launches of 1 kernel, without a duration\n",
+                      "     n/a        n/a        2 not known");
+    char *text = summary_text(s);
+    assert_null(strstr(text, "0 ns"));
+    assert_null(strstr(text, "Look first"));
+    free(text);
     kp_summary_free(s);
 }
 
@@ -561,6 +581,7 @@ int main(void)
         cmocka_unit_test(a_unit_just_below_the_threshold_is_the_bound_where_it_gains_most),
         cmocka_unit_test(the_summary_as_text),
         cmocka_unit_test(gains_are_weighted_by_time),
+        cmocka_unit_test(without_durations),
         cmocka_unit_test(a_kernel_with_two_bounds),
         cmocka_unit_test(many_kernels_make_a_short_table),
         cmocka_unit_test(small_gains_are_not_named),
