@@ -14,6 +14,8 @@ make_session() { python3 "$source/tests/e2e/html_sessions.py" "$@" || fail "html
 make_session many "$folder/demo.kprof" "$folder/many.kprof" 2000
 make_session many "$folder/demo.kprof" "$folder/some.kprof" 200
 make_session strip "$folder/demo.kprof" "$folder/strip.kprof"
+make_session untimed "$folder/demo.kprof" "$folder/untimed.kprof" 0 1 2 3
+make_session untimed "$folder/demo.kprof" "$folder/timed.kprof" 3
 make_session rotated "$folder/demo.kprof" "$folder/rotated.kprof"
 make_session shared "$folder/demo.kprof" "$folder/shared.kprof"
 make_session cutlass "$folder/demo.kprof" "$folder/cutlass.kprof"
@@ -26,7 +28,7 @@ mv "$folder/hostile.kprof" "$tmp/hostile.kprof"
 make_session timeline "$tmp/hostile.kprof" "$tmp/hostile-timeline.kprof" 300
 make_session ptx "$tmp/hostile-timeline.kprof" "$folder/hostile.kprof"
 
-for session in demo source some many strip rotated shared cutlass alike xmma step timeline hostile; do
+for session in demo source some many strip untimed timed rotated shared cutlass alike xmma step timeline hostile; do
     "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"
     expect "$session: what is said" "$(cat "$tmp/said")" ""
 done
@@ -148,6 +150,12 @@ expect "status of diff with one that has none of the launches" $? 1
 expect "what diff says of it" "$(cat "$tmp/said")" "==ERROR== $folder/demo.kprof and $odd have no launch in common: nothing was compared"
 expect "sessions in the file of four" "$(grep -o '"command":' "$folder/beside.html" | wc -l)" 4
 rm -f "$folder/three.html" "$folder/limit.html" "$folder/slower.kprof" "$folder/other.kprof"
+
+# The same sessions beside each other, and in one report: each can be told from the other on pages that show one of them.
+make_session many "$folder/demo.kprof" "$tmp/few.kprof" 20
+make_session timeline "$tmp/few.kprof" "$tmp/again.kprof" 30
+"$kprof" diff --html "$folder/frames.html" "$tmp/again.kprof" "$tmp/again.kprof" >/dev/null || fail "diff --html of the same"
+"$kprof" report --html "$folder/twice.html" "$tmp/again.kprof" "$tmp/again.kprof" || fail "--html of the same"
 
 # Folded stacks add up to the time of all launches.
 total=$("$kprof" report --csv --page raw --metrics gpu__time_duration.sum "$folder/some.kprof" | python3 -c '

@@ -137,7 +137,7 @@ PLACES = """(() => {
 
 
 # How many of their places are opened: the rest is as in others.
-FEW = {"many": 7, "some": 7, "both": 2, "two": 4, "beside": 4, "compare": 6, "timeline": 5, "step": 5}
+FEW = {"many": 7, "some": 7, "both": 2, "two": 4, "beside": 4, "compare": 6, "frames": 2, "twice": 2, "timeline": 5, "step": 5}
 
 
 def every_place(browser, path, name):
@@ -594,7 +594,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "rotated": [html_use.rotated], "shared": [html_use.shared], "cutlass": [html_use.names], "alike": [html_use.alike, html_use.narrow], "xmma": [html_use.alike, html_use.narrow], "step": [html_use.narrow, html_use.ranges], "some": [html_use.frames], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
+USES = {"demo": [html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "untimed": [html_use.untimed], "timed": [html_use.untimed], "rotated": [html_use.rotated], "shared": [html_use.shared], "cutlass": [html_use.names], "alike": [html_use.alike, html_use.narrow], "xmma": [html_use.alike, html_use.narrow], "step": [html_use.narrow, html_use.ranges], "some": [html_use.frames], "frames": [html_use.sessions], "twice": [html_use.sessions], "timeline": [], "compare": [], "beside": [], "hostile": [html_use.ptx]}
 
 
 def main():
@@ -603,19 +603,20 @@ def main():
     sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
     for name in sessions:
         path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
-        if name not in ("some", "strip", "cutlass", "alike", "rotated", "shared", "xmma"):  # as many and demo
+        if name not in ("some", "strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma"):  # as many and demo
             every_place(browser, path, name)
         if name == "many":
             many(browser, path)
         elif os.path.exists(session) and name != "hostile":
-            if name not in ("some", "strip", "cutlass", "alike", "rotated", "shared", "xmma"):
+            if name not in ("some", "strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma"):
                 numbers(browser, kprof, session, path, name)
-            table(browser, kprof, session, path, name)
+            if name not in ("untimed", "timed"):  # their tables have other rows, see html_use.untimed
+                table(browser, kprof, session, path, name)
             source(browser, path, name)
         for use in USES.get(name, []):
             use(browser, fault, path, name)
             quiet(browser, path, f"{name}: {use.__name__}")
-        if name in USES and name not in ("strip", "cutlass", "alike", "rotated", "shared", "xmma", "step", "hostile"):
+        if name in USES and name not in ("strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma", "step", "hostile", "frames", "twice"):
             looks(browser, path, name)
         if name == "demo":
             no_times(browser, path, name)

@@ -158,8 +158,12 @@ def strip(browser, fault, path, name):
     if bars != total or total < 8:
         fault(f"{name}: {bars} bars for {total} launches")
     out = browser.run("[document.querySelectorAll('.strip .outlier').length, document.querySelector('.strip ~ .hint').textContent]")
-    if out[0] != 1 or "; 1 outlier: launch " not in out[1]:
+    if out[0] != 1 or ", of 2 shapes; 1 outlier among its shape: launch " not in out[1]:
         fault(f"{name}: outliers are {out}")
+    median = browser.run("""(() => { const list = launches.filter(l => l.name.startsWith('transpose_naive')).map(l => l.ns).sort((a, b) => a - b), n = list.length;
+        return 'Median ' + time((list[(n - 1) >> 1] + list[n >> 1]) / 2) + ', '; })()""")
+    if bars % 2 or not out[1].startswith(median):
+        fault(f"{name}: of {bars} launches the bars tell {out[1]!r}, not {median!r}")
     if not tab_to(browser, ".strip .launch"):
         fault(f"{name}: no way to the strip by keyboard")
     key(browser, "End")
@@ -167,6 +171,44 @@ def strip(browser, fault, path, name):
     rest(browser)
     if browser.run("document.querySelector('.strip-head [rel=next]') || document.querySelectorAll('.strip .here').length !== 1"):
         fault(f"{name}: the last bar does not lead to the last launch")
+
+
+def untimed(browser, fault, path, name):
+    """What has no duration has none in sums and means, and where nothing has one, that is told instead of what to look at first."""
+    facts = "document.querySelector('.fact').innerText.replace(/\\s+/g, ' ')"
+    cells = "[...document.querySelectorAll('.kernels tbody tr')].map(r => [r.dataset.kernel.split('(')[0], r.children[1].textContent, r.children[3].textContent, r.children[4].textContent])"
+    browser.open(path)
+    found = browser.run(f"[{facts}, {cells}, document.querySelector('.overview').innerText]")
+    if name == "untimed":
+        wanted = "Time on the GPU n/a not measured", [["n/a"] * 2] * 3
+        seen = found[0], [[row[1], row[3]] for row in found[1]]
+        if seen != wanted or "No launch has a duration" not in found[2] or "Look first at" in found[2] or " 0 ns" in found[2]:
+            fault(f"{name}: without durations the first page tells {found}")
+    elif found[0] != "Time on the GPU 360.10 us without 1 launch of unknown duration" or ["saxpy", "58.30 us", "2", "58.30 us"] not in found[1]:
+        fault(f"{name}: without a duration of one launch the first page tells {found}")
+
+
+def sessions(browser, fault, path, name):
+    """The flame graph is of one of the sessions that are compared, or of those of a report together or one by one; each has a
+    name of its own there and on the timeline."""
+    total = "document.querySelector('.flame-info').textContent"
+    buttons = "[...document.querySelector('.choice').children].map(b => b.textContent)"
+    browser.open(path)
+    of = browser.run("data.sessions.map(s => time(launches.filter(l => l.session === s.at).reduce((sum, l) => sum + l.time, 0)))")
+    both = browser.run("time(launches.reduce((sum, l) => sum + l.time, 0))")
+    browser.go("/flame")
+    shown, labels = [], browser.run(buttons)
+    for i in range(len(labels)):
+        browser.run(f"document.querySelector('.choice').children[{i}].click()")
+        shown.append(browser.run(total).split(": ")[1].split(",")[0])
+    if shown != (of if name == "frames" else [both, *of]):
+        fault(f"{name}: flame graphs of {labels} have {shown}; the sessions have {of}, together {both}")
+    ends = ["again.kprof", "again.kprof"] if name == "frames" else ["All", ", session 1", ", session 2"]
+    begins = ["A: ", "B: "] if name == "frames" else ["All", "transpose [", "transpose ["]
+    browser.go("/timeline")
+    for found, skip in ((labels, 0), (browser.run(buttons), len(ends) - 2)):
+        if not all(label.endswith(end) and label.startswith(begin) for label, end, begin in zip(found, ends[skip:], begins[skip:], strict=True)):
+            fault(f"{name}: sessions are told apart as {found}")
 
 
 def rotated(browser, fault, path, name):

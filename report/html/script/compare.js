@@ -95,7 +95,7 @@ function compareRow(p, most) {
   const cell = (f, format) => p.of.map(k => el("td", {class: "num"}, k ? format(f(k)) : "–"));
   return el(
       "tr", {"data-kernel": p.name}, el("th", {scope: "row"}, besideLink(p)),
-      p.of.map((k, at) => el("td", {class: "num"}, k ? time(k.time) : "–", timeChange(p, at, most))),
+      p.of.map((k, at) => el("td", {class: "num"}, k ? timeOf(k) : "–", timeChange(p, at, most))),
       cell(k => k.mean, time), cell(k => k.count, number), el("td", {}, boundsNode(p)));
 }
 
@@ -141,7 +141,7 @@ function compareBars(kernels) {
                           el("div", {class: "side-row"}, el("span", {class: "dim"}, letterOf(at)),
                              sideBar(at, 100 * p.times[at] / most, at && p.of[0] ? 100 * p.times[0] / most : null),
                              el("span", {class: "value"},
-                                k           ? time(k.time) :
+                                k           ? timeOf(k) :
                                     p.of[0] ? "gone" :
                                               "–")))))),
     el("p", {class: "hint"}, "The mark in a bar is A, the baseline.")
@@ -166,7 +166,7 @@ function compareMap(kernels) {
           intensity: point ? point.work / point.traffic : NaN,
           operation: point && point.operation,
           go: "/launch/" + k.stand.index,
-          tip: [letterOf(at) + ": " + k.name, time(k.time), k.bound ? "bound by " + k.bound : "bound not known"]
+          tip: [letterOf(at) + ": " + k.name, timeOf(k), k.bound ? "bound by " + k.bound : "bound not known"]
         });
     });
   return [kernelMap(points, launches, "Dashed: A, the baseline. Area is time on the GPU."), sideLegend()];

@@ -90,8 +90,11 @@ function flamePage(_, query) {
         el("p", {},
            "The launches have neither call stacks nor NVTX ranges. Profile with --call-stack native,python or with --nvtx, or record a --timeline, to see time on the GPU by what made the launches."));
   const place = el("div", {class: "flame"}), info = el("p", {class: "flame-info"});
-  const draws = by => {
-    const root = flameTree(launches, by), zoom = node => {
+  /* Sessions that are compared do not add up: one of them is drawn. */
+  let by = first, session = data.sessions[query.get("rank")] ? query.get("rank") : comparing ? "0" : "";
+  const draws = () => {
+    const list = launches.filter(l => session === "" || String(l.session) === session);
+    const root = flameTree(list, by), zoom = node => {
       const focused = place.contains(document.activeElement);
       place.replaceChildren(flameRows(root, node, zoom));
       if (focused) place.querySelector("[aria-current]").focus();
@@ -100,19 +103,28 @@ function flamePage(_, query) {
           ": " + time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + ", " + number(node.launches) +
               (node.launches === 1 ? " launch " : " launches "),
           node.kind === "kernel" ?
-              link("/launch/" + standFor(launches.filter(l => l.name === node.name)).index, {}, "Look at the kernel") :
+              link("/launch/" + standFor(list.filter(l => l.name === node.name)).index, {}, "Look at the kernel") :
               "");
     };
-    setQuery("by", by);
     zoom(root);
   };
-  draws(first);
+  const drawsBy = kind => {
+    by = kind;
+    setQuery("by", by);
+    draws();
+  };
+  const drawsSession = at => {
+    session = at;
+    setQuery("rank", at);
+    draws();
+  };
+  drawsBy(first);
   return el(
       "div", {}, el("header", {class: "title"}, el("h1", {}, "Flame graph of time on the GPU")),
       card(
-          null,
+          null, data.sessions.length > 1 && sessionChoice(data.sessions, comparing ? "" : "All", session, drawsSession),
           has.stack && has.nvtx ?
-              choice("Frames", [["stack", "By call stack"], ["nvtx", "By NVTX range"]], first, draws) :
+              choice("Frames", [["stack", "By call stack"], ["nvtx", "By NVTX range"]], first, drawsBy) :
               el("p", {class: "dim"}, has.stack ? "By call stack" : "By NVTX range"),
           info, place,
           el("p", {class: "hint"},

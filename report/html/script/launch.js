@@ -20,13 +20,29 @@ function adviceNode([severity, rule, message, speedup, global]) {
 
 /* ---- all launches of a kernel ---- */
 
-function middleOf(sorted) { return sorted.length ? sorted[Math.floor((sorted.length - 1) / 2)] : 0; }
+/* The median of a number of launches; one that stands for several counts as these (page_summary.c). */
+function medianOf(list, valueOf) {
+  const sorted = [...list].sort((a, b) => valueOf(a) - valueOf(b)), n = countOf(sorted);
+  const ranked = before => {
+    let i = 0;
+    for (; i + 1 < sorted.length && before >= sorted[i].count; i++) before -= sorted[i].count;
+    return valueOf(sorted[i]);
+  };
+  return n ? (ranked(Math.floor((n - 1) / 2)) + ranked(Math.floor(n / 2))) / 2 : 0;
+}
 
-/* Launches far from the median: beyond a tenth of it, and beyond five times the median distance. */
+const shapesOf = list => groupBy(list, l => String(l.shape));
+
+/* Launches far from the median of their shape, with how far: beyond a tenth of it, and beyond five times the median
+ * distance. Launches of other shapes have other work. */
 function outliersOf(list) {
-  const middle = middleOf(list.map(l => l.mean).sort((a, b) => a - b)),
-        distance = middleOf(list.map(l => Math.abs(l.mean - middle)).sort((a, b) => a - b));
-  return new Set(list.filter(l => Math.abs(l.mean - middle) > Math.max(middle / 10, 5 * distance)));
+  const out = new Map();
+  for (const like of shapesOf(list)) {
+    const middle = medianOf(like, l => l.mean), distance = medianOf(like, l => Math.abs(l.mean - middle));
+    for (const l of like)
+      if (Math.abs(l.mean - middle) > Math.max(middle / 10, 5 * distance)) out.set(l, Math.abs(l.mean - middle));
+  }
+  return out;
 }
 
 /* A launch in the strip. `all`: {most, step, out, here}. */
@@ -35,9 +51,10 @@ function launchBar(l, i, {most, step, out, here}) {
     location.hash = "/launch/" + l.index;
   };
   const tip = [
-    "launch " + l.id + ": " + time(l.mean) + (l.count > 1 ? ", the mean of " + number(l.count) : ""),
+    "launch " + l.id + ": " + time(l.ns) + (l.count > 1 ? ", the mean of " + number(l.count) : ""),
     shapeText(l.shape) + ", stream " + l.stream,
-    ...(data.sessions.length > 1 ? [sessionName(data.sessions[l.session])] : []), ...(out.has(l) ? ["outlier"] : [])
+    ...(data.sessions.length > 1 ? [sessionName(data.sessions[l.session])] : []),
+    ...(out.has(l) ? ["outlier among those of its shape"] : [])
   ];
   const node = draw("rect", {
     class: "launch" + (l === here ? " here" : "") + (out.has(l) ? " outlier" : "") + (l.full < 0 ? " brief" : ""),
@@ -61,28 +78,47 @@ const STRIP = {
   height: 86
 };
 
-/* Names the outliers, those furthest from the median first. */
-function outlierLinks(out, middle) {
-  const named = [...out].sort((a, b) => Math.abs(b.mean - middle) - Math.abs(a.mean - middle)).slice(0, 5);
+/* Names the outliers, those furthest from the median of their shape first. */
+function outlierLinks(out, shapes) {
+  const named = [...out].sort((a, b) => b[1] - a[1]).slice(0, 5);
   return [
-    out.size === 1 ? "; 1 outlier: " : "; " + number(out.size) + " outliers: ",
-    named.map((l, i) => [i ? ", " : "", link("/launch/" + l.index, {}, "launch " + l.id), " " + time(l.mean)]),
+    out.size === 1 ? "; 1 outlier" : "; " + number(out.size) + " outliers",
+    shapes < 2         ? ": " :
+        out.size === 1 ? " among its shape: " :
+                         " among their shapes: ",
+    named.map(([l], i) => [i ? ", " : "", link("/launch/" + l.index, {}, "launch " + l.id), " " + time(l.mean)]),
     out.size > named.length ? " …" : ""
   ];
+}
+
+/* What the strip tells in words. */
+function stripHint(list, out) {
+  const timed = list.filter(l => l.ns !== null), times = timed.map(l => l.ns).sort((a, b) => a - b),
+        shapes = shapesOf(list).length;
+  if (!timed.length) return el("p", {class: "hint"}, "None has a duration.");
+  return el(
+      "p", {class: "hint"},
+      "Median " + time(medianOf(timed, l => l.ns)) + ", " + time(times[0]) + " to " + time(times[times.length - 1]) +
+          (shapes > 1 ? ", of " + number(shapes) + " shapes" : ""),
+      out.size ? outlierLinks(out, shapes) : null);
 }
 
 function launchStrip(launch) {
   const list = launches.filter(l => l.name === launch.name);
   if (list.length < 2) return null;
-  const out = outliersOf(list), svg = draw("svg", {
-                                  viewBox: `0 0 ${STRIP.width} ${STRIP.height}`,
-                                  preserveAspectRatio: "none",
-                                  class: "strip",
-                                  role: "group",
-                                  "aria-label": "Duration by launch"
-                                });
-  const times = list.map(l => l.mean).sort((a, b) => a - b), at = list.indexOf(launch);
-  const all = {most: Math.max(...times, 1), step: Math.min(STRIP.width / list.length, 26), out, here: launch};
+  const out = outliersOf(list.filter(l => l.ns !== null)), svg = draw("svg", {
+                                                             viewBox: `0 0 ${STRIP.width} ${STRIP.height}`,
+                                                             preserveAspectRatio: "none",
+                                                             class: "strip",
+                                                             role: "group",
+                                                             "aria-label": "Duration by launch"
+                                                           });
+  const at = list.indexOf(launch), all = {
+    most: list.reduce((most, l) => Math.max(most, l.mean), 1),
+    step: Math.min(STRIP.width / list.length, 26),
+    out,
+    here: launch
+  };
   const bars = list.map((l, i) => launchBar(l, i, all));
   svg.append(...bars);
   rove(svg, [bars]);
@@ -92,10 +128,7 @@ function launchStrip(launch) {
          el("span", {}, at > 0 ? link("/launch/" + list[at - 1].index, {rel: "prev"}, "‹ previous") : null, " ",
             el("b", {}, "launch " + launch.id), " ",
             at + 1 < list.length ? link("/launch/" + list[at + 1].index, {rel: "next"}, "next ›") : null)),
-      svg,
-      el("p", {class: "hint"},
-         "Median " + time(middleOf(times)) + ", " + time(times[0]) + " to " + time(times[times.length - 1]),
-         out.size ? outlierLinks(out, middleOf(times)) : null));
+      svg, stripHint(list, out));
 }
 
 /* ---- verdict ---- */

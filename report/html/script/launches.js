@@ -20,6 +20,8 @@ const launches = data.launches.map((row, index) => {
 });
 
 const countOf = list => list.reduce((sum, launch) => sum + launch.count, 0);
+const untimedOf = list => countOf(list.filter(launch => launch.ns === null));
+const timeOf = k => time(k.timed ? k.time : null);
 
 /* Sums up the launches by kernel, as summary.c does. `run`: the time that gains are parts of; that of the list if not
  * given. */
@@ -29,9 +31,11 @@ function kernelsOf(list, run) {
     let k = byName.get(launch.name);
     if (!k)
       byName.set(
-          launch.name, k = {name: launch.name, launches: [], count: 0, time: 0, bounds: new Map(), saved: new Map()});
+          launch.name,
+          k = {name: launch.name, launches: [], count: 0, timed: 0, time: 0, bounds: new Map(), saved: new Map()});
     k.launches.push(launch);
     k.count += launch.count;
+    k.timed += launch.ns === null ? 0 : launch.count;
     k.time += launch.time;
     if (launch.bound) k.bounds.set(launch.bound, (k.bounds.get(launch.bound) || 0) + (launch.time || 1));
     for (const [rule, gain] of launch.savings) k.saved.set(rule, (k.saved.get(rule) || 0) + gain / 100 * launch.time);
@@ -52,7 +56,7 @@ function finishKernel(k, total, run) {
     }
   k.share = total > 0 ? 100 * k.time / total : 0;
   k.gain = run > 0 ? 100 * k.savedTime / run : 0;
-  k.mean = k.time / k.count;
+  k.mean = k.timed ? k.time / k.timed : null; /* of those whose duration is known */
   k.stand = standFor(k.launches);
 }
 
@@ -68,3 +72,25 @@ const pathText = launch => data.paths[launch.path][0].map(text).join(" / ");
 const deviceOf = launch => (data.sessions[launch.session].devices.find(d => d[0] === launch.device) || [])[1];
 const sessionName = s =>
     s.rank >= 0 ? "rank " + s.rank : text(s.name) + " [" + s.pid + "]" + (text(s.host) ? " on " + text(s.host) : "");
+/* What tells a session from the others of the file: its letter and its own file in a comparison, its number where
+ * others have its name. */
+const sessionLabel = s => {
+  const name = sessionName(s);
+  if (comparing) return letterOf(s.at) + ": " + fileOf(s.at);
+  return data.sessions.some(other => other !== s && sessionName(other) === name) ? name + ", session " + (s.at + 1) :
+                                                                                   name;
+};
+
+const FEW_SESSIONS = 6; /* more are a list that unfolds */
+
+/* Chooses one of several sessions; `all`: the choice that stands for all of them, "" for none. */
+function sessionChoice(sessions, all, chosen, pick) {
+  const options = [...(all ? [["", all]] : []), ...sessions.map(s => [String(s.at), sessionLabel(s)])];
+  const title = comparing ? "Session" : "Process";
+  if (options.length <= FEW_SESSIONS) return choice(title, options, chosen, pick);
+  const select =
+      el("select", {class: "choice", "aria-label": title, onchange: () => pick(select.value)},
+         options.map(([value, name]) => el("option", {value}, name)));
+  select.value = chosen;
+  return select;
+}

@@ -40,7 +40,7 @@ function overviewPoints(kernels) {
   return kernels.map(k => {
     const p = kernelPoint(k), compute = weighted(k, "compute"), memory = weighted(k, "memory");
     const tip = [
-      k.name, time(k.time) + ", " + percent(k.share) + " of the time",
+      k.name, timeOf(k) + (k.timed ? ", " + percent(k.share) + " of the time" : ""),
       k.bound ? "bound by " + k.bound : "bound not known"
     ];
     if (p && p.work > 0)
@@ -92,8 +92,24 @@ function kernelMap(points, list, hint) {
       place);
 }
 
+/* Why a launch has no duration, in the words of most of those that tell. */
+function whyUntimed(list) {
+  const reasons = new Map(), duration = data.metrics.findIndex(m => text(m[0]) === "gpu__time_duration.sum");
+  for (const launch of list.filter(l => l.ns === null)) {
+    const value = launch.full < 0 ? null : valueIn(data.full[launch.full], duration);
+    const why = Array.isArray(value) ? text(value[0]) : text(launch.note);
+    if (why) reasons.set(why, (reasons.get(why) || 0) + launch.count);
+  }
+  const [most] = [...reasons].sort((a, b) => b[1] - a[1]);
+  return most ? most[0][0].toUpperCase() + most[0].slice(1) + "." : "";
+}
+
 function fixFirst(kernels) {
   const best = kernels.filter(k => k.rule !== null).sort((a, b) => b.savedTime - a.savedTime).slice(0, 3);
+  if (untimedOf(kernels.flatMap(k => k.launches)) === kernels.reduce((sum, k) => sum + k.count, 0))
+    return el(
+        "p", {class: "fix-none"}, "No launch has a duration, so that no kernel is known to matter most. ",
+        whyUntimed(launches));
   if (!best.length) {
     const k = kernels.reduce((a, b) => b.time > a.time ? b : a);
     return el(
@@ -125,8 +141,8 @@ function kernelRow(k) {
   const rule = k.rule === null ? null : text(data.rules[k.rule][0]);
   return el(
       "tr", {"data-kernel": k.name}, el("th", {scope: "row"}, link("/launch/" + k.stand.index, {}, rowName(k.name))),
-      el("td", {class: "num", "data-exact": String(k.time)}, time(k.time)),
-      el("td", {class: "share"}, bar(k.share), el("span", {}, percent(k.share))),
+      el("td", {class: "num", "data-exact": String(k.time)}, timeOf(k)),
+      el("td", {class: "share"}, k.timed ? [bar(k.share), el("span", {}, percent(k.share))] : "n/a"),
       el("td", {class: "num less"}, number(k.count)), el("td", {class: "num least"}, time(k.mean)),
       el("td", {}, k.bound || el("span", {class: "dim"}, "not known")),
       el("td", {class: "gain"},
@@ -191,7 +207,7 @@ const filters = [
     say: (v, l) => v + (text(l.streamName) ? " " + text(l.streamName) : "")
   },
   {id: "nvtx", title: "NVTX range", of: l => data.paths[l.path].flat().map(text), say: v => v},
-  {id: "rank", title: "Process", of: l => [String(l.session)], say: v => sessionName(data.sessions[Number(v)])},
+  {id: "rank", title: "Process", of: l => [String(l.session)], say: v => sessionLabel(data.sessions[Number(v)])},
 ];
 
 function filterOptions(filter) {
@@ -246,9 +262,15 @@ function sessionFacts(kernels, total) {
   const seen = data.sessions.reduce((sum, s) => sum + s.seen, 0),
         took = data.sessions.reduce((sum, s) => sum + (s.took || 0), 0);
   const passes = data.sessions.reduce((sum, s) => sum + s.passes, 0), count = countOf(launches),
-        saved = kernels.reduce((sum, k) => sum + k.savedTime, 0);
+        untimed = untimedOf(launches), saved = kernels.reduce((sum, k) => sum + k.savedTime, 0);
   return el(
-      "div", {class: "facts"}, fact("Time on the GPU", time(total)),
+      "div", {class: "facts"},
+      fact(
+          "Time on the GPU", time(untimed < count ? total : null),
+          untimed === count ? "not measured" :
+              untimed       ? "without " + number(untimed) + (untimed === 1 ? " launch" : " launches") +
+                  " of unknown duration" :
+                        null),
       fact("Launches", number(count), seen > count ? "of " + number(seen) + " seen" : null),
       fact("Kernels", number(kernels.length)),
       fact("Could be saved", total ? percent(100 * saved / total) : "n/a", "by the best rule of each kernel"),

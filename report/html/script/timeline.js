@@ -483,6 +483,5 @@ function timelinePage(_, query) {
           el("p", {class: "hint no-times"},
              number(data.sessions.length - having.length) + " of " + number(data.sessions.length) +
                  " sessions have no times of the program's own execution, and are not shown."),
-      having.length > 1 && choice("Process", having.map(s => [String(s.at), sessionName(s)]), String(first.at), draws),
-      place);
+      having.length > 1 && sessionChoice(having, "", String(first.at), draws), place);
 }
