@@ -61,8 +61,9 @@ KP_GLIBC_SYMBOL(sem_wait, 2.2.5)
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#define stat(path, st)  ((int)syscall(SYS_newfstatat, AT_FDCWD, (path), (st), 0))
-#define lstat(path, st) ((int)syscall(SYS_newfstatat, AT_FDCWD, (path), (st), AT_SYMLINK_NOFOLLOW))
-#define fstat(fd, st)   ((int)syscall(SYS_fstat, (fd), (st)))
+#define stat(path, st)               ((int)syscall(SYS_newfstatat, AT_FDCWD, (path), (st), 0))
+#define lstat(path, st)              ((int)syscall(SYS_newfstatat, AT_FDCWD, (path), (st), AT_SYMLINK_NOFOLLOW))
+#define fstat(fd, st)                ((int)syscall(SYS_fstat, (fd), (st)))
+#define fstatat(fd, path, st, flags) ((int)syscall(SYS_newfstatat, (fd), (path), (st), (flags)))
 
 #endif
