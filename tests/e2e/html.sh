@@ -3,7 +3,7 @@
 # source view work, its numbers are those of the CSV, and names that look like markup do nothing.
 . "$(dirname "$0")/e2e.inc"
 release_only "the file is the same in every build"
-kprof=$build/kprof
+kprof=$(cd "$build" && pwd)/kprof
 unset KPROF_BRIEF_ABOVE
 folder=$tmp/html
 mkdir "$folder"
