@@ -95,6 +95,38 @@ def inlined(browser, fault, path, name):
         fault(f"{name}: inlined code leads to no instructions")
 
 
+def hotspots(browser, fault, path, name):
+    """The hottest lines stand in the section, and above the source: each leads to its own line, which has that value."""
+    browser.open(path)
+    place = browser.run("'/launch/' + data.full.find(f => f.source.length).launch")
+    picked = "[...document.querySelector('.code').querySelectorAll('.picked')].map(n => [n.dataset.key, number(Number(n.dataset.value))])"
+    rows = "[...document.querySelectorAll('.hotspots')].map(t => [...t.querySelectorAll('tbody tr')].map(r => [r.querySelector('a').textContent.split(':').pop(), r.children[1].textContent]))"
+    browser.go(place)
+    tables = browser.run(rows)
+    if len(tables) != 2 or any(len(table) < 3 for table in tables):
+        fault(f"{name}: tables of hotspots have {tables}")
+    for i, (line, value) in [row for row in enumerate(row for table in tables for row in table) if row[0] % 2]:
+        browser.go(place)
+        browser.run(f"new Promise(resolve => {{ document.querySelectorAll('.hotspots a')[{i}].click(); setTimeout(resolve, 100); }})")
+        found = browser.run(picked)
+        if found != [[line, value]]:
+            fault(f"{name}: the hotspot {line} of {value} leads to {found}")
+    count = browser.run("document.querySelectorAll('.hot-lines button').length")
+    for i in range(count):
+        line = browser.run(f"new Promise(resolve => {{ const b = document.querySelectorAll('.hot-lines button')[{i}], line = b.textContent.split(':').pop(); b.click(); setTimeout(() => resolve(line), 100); }})")
+        if [key for key, _ in browser.run(picked)] != [line]:
+            fault(f"{name}: the hot line {line} leads to {browser.run(picked)}")
+    told = browser.run("""[...document.querySelectorAll('.code')[1].querySelectorAll('.counted')].map(n => { n.focus(); return document.getElementById('tip').innerText; }).join('\\n')""")
+    if "waits for selected" in told or "\nissues: " not in told or "waits for long_scoreboard: " not in told:
+        fault(f"{name}: states of warps are told as {told[:300]!r}")
+    browser.go(place)
+    browser.width(1280, 600)
+    wide = browser.run("(n => n.scrollWidth - n.clientWidth)(document.querySelector('.contents'))")
+    if wide > 0:
+        fault(f"{name}: the list of sections is {wide} pixels too narrow")
+    browser.width(1280)
+
+
 def ptx(browser, fault, path, name):
     """Between the source and the instructions stands the PTX: a row that is picked marks its rows in the two other lists, whose
     values add up to those of its instructions. Where the session has no PTX there are two lists."""
@@ -343,6 +375,46 @@ def narrow(browser, fault, path, name):
             fault(f"{name}: at 400 pixels a row has {cells}")
             break
     browser.width(1280)
+
+
+# Places in names where a line ends though letters stand on both sides.
+CUT_WORDS = """[...document.querySelectorAll('.kernels .kernel-name')].flatMap(name => {
+  const range = document.createRange(), walker = document.createTreeWalker(name, NodeFilter.SHOW_TEXT), cut = [];
+  for (let node; node = walker.nextNode();)
+    for (let i = 1; i < node.length; i++) {
+      const top = at => (range.setStart(node, at), range.setEnd(node, at + 1), range.getBoundingClientRect().top);
+      if (/[a-z0-9]{2}/i.test(node.data.slice(i - 1, i + 1)) && top(i) > top(i - 1) + 4) cut.push(node.data.slice(Math.max(0, i - 12), i) + '|' + node.data.slice(i, i + 9));
+    }
+  return cut; })"""
+
+
+def words(browser, fault, path, name):
+    """Lines of names end between words. The longest kernel has a full bar, others are in proportion."""
+    browser.open(path)
+    for width in (1280, 400):
+        browser.width(width)
+        cut = browser.run(CUT_WORDS)
+        if cut:
+            fault(f"{name}: at {width} lines of names end within words: {cut[:3]}")
+    browser.width(1280)
+    rows = browser.run("[...document.querySelectorAll('.kernels tbody tr')].map(r => [Number(r.children[1].dataset.exact), parseFloat(r.querySelector('.bar > span').style.width)])")
+    if rows[0][1] != 100 or any(abs(width - 100 * time / rows[0][0]) > 0.1 for time, width in rows):
+        fault(f"{name}: bars are {rows[:4]}")
+
+
+def compared(browser, fault, path, name):
+    """Kernels of a comparison can be put in other orders, and chosen by name."""
+    rows = "[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel.split('(')[0], r.querySelector('.vs').textContent])"
+    browser.open(path)
+    wanted = {"time": ["transpose_naive", "saxpy", "transpose_tiled"], "name": ["saxpy", "transpose_naive", "transpose_tiled"]}
+    for order in ("time", "name", "percent"):
+        browser.run(f"document.querySelector('.choice [data-value={order}]').click()")
+        found = browser.run(rows)
+        if [row[0] for row in found] != wanted.get(order, [row[0] for row in found]) or (order == "percent" and found[0][1] != "+100 %"):
+            fault(f"{name}: kernels by {order} are {found}")
+    browser.run("(() => { const f = document.getElementById('filter-name'); f.value = 'SAXPY'; f.dispatchEvent(new Event('input')); })()")
+    if [row[0] for row in browser.run(rows)] != ["saxpy"]:
+        fault(f"{name}: a name chooses {browser.run(rows)}")
 
 
 def ranges(browser, fault, path, name):

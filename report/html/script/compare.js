@@ -99,8 +99,8 @@ function compareRow(p, most) {
       cell(k => k.mean, time), cell(k => k.count, number), el("td", {}, boundsNode(p)));
 }
 
-function compareTable(kernels) {
-  const most = Math.max(...kernels.map(p => p.difference), 0), groups = ["Time on the GPU", "Mean", "Launches"];
+function compareTable(kernels, most) {
+  const groups = ["Time on the GPU", "Mean", "Launches"];
   const letters = sides.map(
       (at, i) => el("th", {scope: "col", class: "num" + (i ? "" : " group"), title: fileOf(at)}, letterOf(at)));
   const titles =
@@ -184,12 +184,49 @@ function sideFact(s, at, totals) {
       el("small", {}, sessionName(s)), el("small", {}, text(s.command)));
 }
 
+/* The largest change in percent; a kernel that only some sessions have goes first. */
+const percentOf = p => p.of.some(k => !k) ?
+    Infinity :
+    p.times.reduce((most, t) => Math.max(most, Math.abs(change(p.times[0], t)) || 0), 0);
+
+/* Orders of the table: what they are called, and what goes first. */
+const compareOrders = {
+  change: ["Change", (x, y) => y.difference - x.difference],
+  percent: ["Change in %", (x, y) => percentOf(x) === percentOf(y) ? 0 : percentOf(y) - percentOf(x)],
+  time: ["Time", (x, y) => y.longest - x.longest],
+  name: ["Name", (x, y) => x.name.toLowerCase() < y.name.toLowerCase() ? -1 : 1],
+};
+
+/* The table of kernels, which the reader may put in order, and choose from by name. */
+function compareKernels(kernels) {
+  const {query} = readPlace(), place = el("div"), most = Math.max(...kernels.map(p => p.difference), 0);
+  let order = compareOrders[query.get("sort")] ? query.get("sort") : "change";
+  const update = () => {
+    const words = search.value.toLowerCase(), list = kernels.filter(p => p.name.toLowerCase().includes(words));
+    place.replaceChildren(
+        list.length ? compareTable(list.sort(compareOrders[order][1]), most) : el("p", {}, "No kernel matches."));
+  };
+  const search = nameFilter(query, update);
+  update();
+  return [
+    el("div", {class: "filters-line"}, el("div", {class: "filters"}, el("label", {}, "Name ", search)),
+       choice(
+           "Order", Object.entries(compareOrders).map(([id, [title]]) => [id, title]), order,
+           by => {
+             order = by;
+             setQuery("sort", by === "change" ? "" : by);
+             update();
+           })),
+    place
+  ];
+}
+
 function comparePage() {
   const {totals, kernels} = kernelsBeside(launches);
   return el(
       "div", {}, el("header", {class: "title"}, el("h1", {}, "Comparison")),
       el("div", {class: "facts"}, data.sessions.map((s, at) => sideFact(s, at, totals))),
-      card("Kernels by change of time", compareTable(kernels)),
+      card("Kernels", compareKernels(kernels)),
       el("div", {class: "two"}, card("Time by kernel", compareBars(kernels)),
          card("All kernels", compareMap(kernels))));
 }

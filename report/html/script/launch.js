@@ -165,9 +165,27 @@ function verdictCard(launch, full) {
 
 /* ---- sections ---- */
 
+/* Tables that are of places in the source, by what their metrics begin with. */
+const hotspotTables = [["smsp__pcsamp_warps_issue_stalled_", "samples"], ["inst_executed", "instructions"]];
+
+/* A table of metrics; of hotspots, the lines that have most of them, with the metrics folded away. */
+function tableBlock(full, list) {
+  const cells = list.map(c => cellIn(full, c)), table = tableOf(cells);
+  const [, by] = hotspotTables.find(([begin]) => cells.length && cells[0].name.startsWith(begin)) || [];
+  const lines = by && full.source.length ? hotspotTable(full, by) : null;
+  return lines ?
+      [
+        lines,
+        el("details", {},
+           el("summary", {}, cells.length === 1 ? "1 metric" : number(cells.length) + " metrics of the whole kernel"),
+           table)
+      ] :
+      table;
+}
+
 const makers = {
   metrics: (full, cells) => metricsBlock(full, cells),
-  table: (full, cells) => tableOf(cells.map(c => cellIn(full, c))),
+  table: tableBlock,
   bars: (full, cells) => barList(barsOf(full, cells).sort((a, b) => (b.number || 0) - (a.number || 0)), "Bars", true),
   rows: (full, cells) => barList(barsOf(full, cells), "Bars"),
   grid: (full, cells) => gridBlock(full, cells),

@@ -19,11 +19,17 @@ function nameParts(name) {
   return [name.slice(0, start), name.slice(start, end), name.slice(end)];
 }
 
+/* Lets a line end between the words of a name. */
+const breakable = words => words.replace(/::|[<,_…]/g, "$&\0")
+                               .replace(/\(/g, "\0(")
+                               .split("\0")
+                               .flatMap((part, i) => i ? [el("wbr"), part] : [part]);
+
 function nameNode(name) {
   const [before, own, after] = nameParts(name);
   return el(
-      "span", {class: "kernel-name", title: name}, el("span", {class: "dim"}, before.replace(/^void /, "")),
-      el("b", {}, own), el("span", {class: "dim"}, after));
+      "span", {class: "kernel-name", title: name}, el("span", {class: "dim"}, breakable(before.replace(/^void /, ""))),
+      el("b", {}, breakable(own)), el("span", {class: "dim"}, breakable(after)));
 }
 
 /* Cuts no character in two. */
@@ -191,5 +197,7 @@ const ROW_ROOM = 76;
 function rowName(name) {
   if (name.length <= ROW_ROOM) return nameNode(name);
   const [head, end] = fitName(name, ROW_ROOM);
-  return el("span", {class: "kernel-name", title: name}, el("b", {}, head), el("span", {class: "dim"}, end));
+  return el(
+      "span", {class: "kernel-name", title: name}, el("b", {}, breakable(head)),
+      el("span", {class: "dim"}, breakable(end)));
 }

@@ -137,12 +137,14 @@ const columns = [
   {id: "gain", title: "Gain of the run", left: true, of: k => k.savedTime},
 ];
 
-function kernelRow(k) {
+/* `most`: the time of the longest kernel, whose bar is full. */
+function kernelRow(k, most) {
   const rule = k.rule === null ? null : text(data.rules[k.rule][0]);
   return el(
       "tr", {"data-kernel": k.name}, el("th", {scope: "row"}, link("/launch/" + k.stand.index, {}, rowName(k.name))),
       el("td", {class: "num", "data-exact": String(k.time)}, timeOf(k)),
-      el("td", {class: "share"}, k.timed ? [bar(k.share), el("span", {}, percent(k.share))] : "n/a"),
+      el("td", {class: "share"},
+         k.timed ? [bar(most ? 100 * k.time / most : 0), el("span", {}, percent(k.share))] : "n/a"),
       el("td", {class: "num less"}, number(k.count)), el("td", {class: "num least"}, time(k.mean)),
       el("td", {}, k.bound || el("span", {class: "dim"}, "not known")),
       el("td", {class: "gain"},
@@ -163,7 +165,8 @@ function kernelTable(kernels, sort, down, resort) {
       key(a) > key(b)                     ? 1 :
                                             0;
   const sorted = [...kernels].sort((a, b) => (down ? -order(a, b) : order(a, b)) || b.time - a.time);
-  const titles = columns.map(c => c.title), body = el("tbody", {}, sorted.slice(0, ROWS_AT_FIRST).map(kernelRow));
+  const titles = columns.map(c => c.title), most = kernels.reduce((top, k) => Math.max(top, k.time), 0),
+        rows = list => list.map(k => kernelRow(k, most)), body = el("tbody", {}, rows(sorted.slice(0, ROWS_AT_FIRST)));
   const head =
       el("tr", {},
          columns.map(
@@ -183,7 +186,7 @@ function kernelTable(kernels, sort, down, resort) {
       el("button", {
         type: "button",
         onclick: () => {
-          body.append(...sorted.slice(ROWS_AT_FIRST).map(kernelRow));
+          body.append(...rows(sorted.slice(ROWS_AT_FIRST)));
           asCards(table, titles);
           more.remove();
         }
@@ -225,7 +228,8 @@ function chosen(query) {
           filters.every(f => !query.get(f.id) || f.of(launch).includes(query.get(f.id))));
 }
 
-function filterBar(query, changed) {
+/* Where a part of a kernel's name is written. */
+function nameFilter(query, changed) {
   const search = el("input", {
     type: "search",
     placeholder: "Part of a kernel's name",
@@ -237,6 +241,11 @@ function filterBar(query, changed) {
       changed();
     }
   });
+  return search;
+}
+
+function filterBar(query, changed) {
+  const search = nameFilter(query, changed);
   const selects = filters.map(f => {
     const options = filterOptions(f);
     if (options.size < (f.id === "nvtx" ? 1 : 2)) return null;

@@ -99,11 +99,18 @@ function sourceFiles(instructions, atCalls, by) {
   return [...files.values()].sort((a, b) => b.total - a.total);
 }
 
+/* What a sampled warp does where its state is no wait for the program. */
+const warpStates = {
+  selected: "issues",
+  not_selected: "could issue, another warp does"
+};
+
 function stallTip(stalls, values) {
   const list = [...stalls].sort((a, b) => b[1] - a[1]), all = list.reduce((sum, s) => sum + s[1], 0);
   return [
     ...Object.entries(values).filter(v => v[1]).map(([name, value]) => sourceValues[name] + ": " + number(value)),
-    ...list.slice(0, 6).map(([reason, n]) => "waits for " + reason + ": " + percent(100 * n / all))
+    ...list.slice(0, 6).map(
+        ([reason, n]) => (warpStates[reason] || "waits for " + reason) + ": " + percent(100 * n / all))
   ];
 }
 
@@ -246,8 +253,9 @@ function ptxRows(full, instructions, by) {
   });
 }
 
-/* Up to three lists, of which a row that is picked marks its rows in the others: source, PTX, instructions. */
-function sourceView(full, instructions, file, by, atCalls) {
+/* Up to three lists, of which a row that is picked marks its rows in the others: source, PTX, instructions. At first
+ * the line of that number is picked, or the hottest. */
+function sourceView(full, instructions, file, by, atCalls, line) {
   const total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
   const placed = instructions.map(ins => {
     const place = file && placeOf(ins, atCalls);
@@ -275,39 +283,65 @@ function sourceView(full, instructions, file, by, atCalls) {
   if (file) views.lines = codeList(lineRows(file, by, atCalls), "Source of " + file.path, total, pickLine);
   if (ptx.length) views.ptx = codeList(ptx, "PTX", total, pickPtx);
   views.sass = codeList(sassRows(instructions, by), "Instructions", total, pickInstruction);
-  const hottest = file && [...file.lines].sort((a, b) => (b[1].values[by] || 0) - (a[1].values[by] || 0))[0];
+  const hottest = file && hottestLines([file], by)[0],
+        first = file && file.lines.has(line) ? line :
+      hottest                                ? hottest.line :
+                                               null;
   return {
-    node: el(
-        "div", {class: ["", "", "source", "source with-ptx"][Object.values(views).filter(Boolean).length]},
-        file ?
-            el("div", {}, el("h3", {}, file.path),
-               file.text === null ?
-                   el("p", {class: "hint"},
-                      "The text of this file is not in the session. Profile with --import-source yes, or give the report --source-folders.") :
-                   null,
-               views.lines.list) :
-            null,
-        views.ptx ? el("div", {}, el("h3", {}, "PTX"), views.ptx.list) : null,
-        el("div", {}, el("h3", {}, "Instructions (SASS)"), views.sass.list)),
-    start: () => hottest && (pickLine({key: String(hottest[0])}), markRows(views.lines, [String(hottest[0])], true))
+    node:
+        el("div", {class: ["", "", "source", "source with-ptx"][Object.values(views).filter(Boolean).length]},
+           file ? el("div", {}, el("h3", {}, file.path),
+                     file.text === null ?
+                         el("p", {class: "hint"}, "The text of this file is not in the session. Profile with ",
+                            el("code", {class: "flag"}, "--import-source yes"), ", or give the report ",
+                            el("code", {class: "flag"}, "--source-folders"), ".") :
+                         null,
+                     views.lines.list) :
+                  null,
+           views.ptx ? el("div", {}, el("h3", {}, "PTX"), views.ptx.list) : null,
+           el("div", {}, el("h3", {}, "Instructions (SASS)"), views.sass.list)),
+    start: () => first !== null && (pickLine({key: String(first)}), markRows(views.lines, [String(first)], true))
   };
 }
 
+const HOTTEST = 5; /* lines that lists of the hottest have */
+const placeText = l => l.file.path.split("/").pop() + ":" + l.line;
+const lineText = l => l.file.text ? (l.file.text.split("\n")[l.line - 1] || "").trim() : "";
+
+function hottestLines(files, by) {
+  return files.flatMap(f => [...f.lines].map(([line, sums]) => ({file: f, line, value: sums.values[by] || 0})))
+      .filter(l => l.value)
+      .sort((a, b) => b.value - a.value);
+}
+
+/* The lines with most of a value, each of which leads to the source; null where no line has any. */
+function hotspotTable(full, by) {
+  const instructions = instructionsOf(full), total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
+  const lines = hottestLines(sourceFiles(instructions, false, by), by).slice(0, HOTTEST);
+  if (!lines.length) return null;
+  const place = l => "/source/" + full.launch + "?" + new URLSearchParams({by, file: l.file.path, line: l.line});
+  return el(
+      "table", {class: "metrics hotspots"},
+      el("thead", {},
+         el("tr", {}, el("th", {scope: "col"}, "Location"), el("th", {scope: "col", class: "num"}, sourceValues[by]),
+            el("th", {scope: "col", class: "num"}, "Share"))),
+      el("tbody", {},
+         lines.map(
+             l =>
+                 el("tr", {}, el("th", {scope: "row"}, link(place(l), {}, placeText(l)), el("code", {}, lineText(l))),
+                    el("td", {class: "num"}, number(l.value)),
+                    el("td", {class: "num"}, percent(100 * l.value / total))))));
+}
+
 function hotLines(files, by, total, open) {
-  const all =
-      files.flatMap(f => [...f.lines].map(([line, sums]) => ({file: f, line, value: sums.values[by] || 0, sums})))
-          .filter(l => l.value)
-          .sort((a, b) => b.value - a.value)
-          .slice(0, 5);
   return el(
       "ol", {class: "hot-lines"},
-      all.map(
-          (l, i) =>
-              el("li", {},
-                 el("button", {type: "button", onclick: () => open(l.file.path, i)},
-                    l.file.path.split("/").pop() + ":" + l.line),
-                 " ", el("b", {}, percent(100 * l.value / total)),
-                 el("code", {}, l.file.text ? (l.file.text.split("\n")[l.line - 1] || "").trim() : ""))));
+      hottestLines(files, by)
+          .slice(0, HOTTEST)
+          .map(
+              (l, i) =>
+                  el("li", {}, el("button", {type: "button", onclick: () => open(l, i)}, placeText(l)), " ",
+                     el("b", {}, percent(100 * l.value / total)), el("code", {}, lineText(l)))));
 }
 
 function sourceCard(launch, full) {
@@ -315,12 +349,13 @@ function sourceCard(launch, full) {
         present = Object.keys(sourceValues).filter(v => instructions.some(i => i.values[v]));
   const query = readPlace().query;
   let by = present.includes(query.get("by")) ? query.get("by") : present[0], atCalls = query.get("inlined") === "calls",
-      path = query.get("file");
+      path = query.get("file"), line = Number(query.get("line"));
   const place = el("div"), hot = el("div"), pickFile = el("select", {
                                               id: "source-file",
                                               "aria-label": "File",
                                               onchange: () => {
                                                 path = pickFile.value;
+                                                line = 0;
                                                 update();
                                               }
                                             });
@@ -339,11 +374,12 @@ function sourceCard(launch, full) {
     }
     pickFile.value = path = file.path;
     hot.replaceChildren(hotLines(files, by, total, (to, i) => {
-      path = to;
+      path = to.file.path;
+      line = to.line;
       update();
       hot.querySelectorAll("button")[i].focus();
     }));
-    const view = sourceView(full, instructions, file, by, atCalls);
+    const view = sourceView(full, instructions, file, by, atCalls, line);
     place.replaceChildren(view.node);
     requestAnimationFrame(view.start);
   };
