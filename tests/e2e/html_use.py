@@ -95,6 +95,39 @@ def inlined(browser, fault, path, name):
         fault(f"{name}: inlined code leads to no instructions")
 
 
+def rounding(browser, fault, path, name):
+    """Numbers have the digits that printf gives them."""
+    browser.open(path)
+    values = [126564.125, 126564.375, 0.125, 2.5, 0.25, 0.75, 1.005, 0.005, 99.95, 1234567.875, 0, 3e12 + 0.125, 1 / 3]
+    for digits in (1, 2):
+        found = browser.run(f"{values}.flatMap(v => [fixed(v, {digits}), fixed(-v, {digits})])")
+        wanted = [text for v in values for text in (f"{v:.{digits}f}", f"{-v:.{digits}f}" if v else f"{v:.{digits}f}")]
+        if found != wanted:
+            fault(f"{name}: with {digits} digits, {[pair for pair in zip(found, wanted) if pair[0] != pair[1]]}")
+    found = browser.run("[number(126564.125), number(-0.375), percent(12.25)]")
+    if found != ["126,564.12", "-0.38", "12.2 %"]:
+        fault(f"{name}: numbers are {found}")
+
+
+LONG = """(() => { const c = document.querySelector('.timeline canvas'), b = c.getBoundingClientRect(), tip = document.getElementById('tip'), told = [];
+    for (let x = 0; x < b.width; x++) {
+      c.dispatchEvent(new PointerEvent('pointermove', {clientX: b.left + x, clientY: b.top + 37, bubbles: true}));
+      if (tip.innerText.includes('kernel,')) told.push([tip.offsetHeight, tip.innerText]);
+    }
+    return told; })()"""
+
+
+def told(browser, fault, path, name):
+    """What is told of a kernel with a very long name does not cover the page."""
+    browser.open(path)
+    browser.width(1280)
+    browser.go("/timeline")
+    browser.wait("document.querySelector('.timeline canvas').dataset.to")
+    tips = browser.run(LONG)
+    if not tips or max(tips)[0] > 160:
+        fault(f"{name}: of {len(tips)} tips on the timeline, {max(tips, default='none')} is the highest")
+
+
 def hotspots(browser, fault, path, name):
     """The hottest lines stand in the section, and above the source: each leads to its own line, which has that value."""
     browser.open(path)

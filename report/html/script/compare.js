@@ -166,7 +166,7 @@ function compareMap(kernels) {
           intensity: point ? point.work / point.traffic : NaN,
           operation: point && point.operation,
           go: "/launch/" + k.stand.index,
-          tip: [letterOf(at) + ": " + k.name, timeOf(k), k.bound ? "bound by " + k.bound : "bound not known"]
+          tip: [letterOf(at) + ": " + toldName(k.name), timeOf(k), k.bound ? "bound by " + k.bound : "bound not known"]
         });
     });
   return [kernelMap(points, launches, "Dashed: A, the baseline. Area is time on the GPU."), sideLegend()];

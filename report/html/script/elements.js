@@ -32,6 +32,7 @@ function showTip(node, x, y) {
   const lines = tips.get(node);
   tipBox.replaceChildren(...[].concat(typeof lines === "function" ? lines() : lines).map(line => el("div", {}, line)));
   tipBox.hidden = false;
+  tipBox.style.left = "0"; /* where it is at the right edge, it would be as narrow as its last place */
   const box = tipBox.getBoundingClientRect();
   tipBox.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 8)) + "px";
   tipBox.style.top = (y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18) + "px";

@@ -34,7 +34,8 @@ function flameFrame(node, root, isZoomed, room, zoom) {
         "aria-current": isZoomed ? "true" : null,
         "aria-label": node.name,
         tip: [
-          node.name, time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + " of all",
+          node.kind === "kernel" ? toldName(node.name) : node.name,
+          time(node.time) + ", " + percent(100 * node.time / (root.time || 1)) + " of all",
           number(node.launches) + (node.launches === 1 ? " launch" : " launches")
         ],
         onclick: () => zoom(node)

@@ -52,6 +52,10 @@ function cutName(name, room) {
   return own.length > room ? [cutTo(own, room), ""] : [own, cutTo(after, room - own.length)];
 }
 
+/* A kernel's name where it is told of what the pointer is over: in full, unless that would cover the page. */
+const TOLD = 240;
+const toldName = name => name.length > TOLD ? fitName(name, rooms[0]).join("") : name;
+
 function commonLength(a, b) {
   let n = 0;
   while (n < a.length && a[n] === b[n]) n++;

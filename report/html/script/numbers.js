@@ -29,9 +29,17 @@ function scaleOf(unit, value) {
 
 function grouped(digits) { return digits.replace(/\B(?=(\d{3})+(?!\d))/g, ","); }
 
+/* Digits as printf writes them: of a value in the middle between two, the even one. */
+function fixed(value, digits) {
+  if (value < 0) return "-" + fixed(-value, digits);
+  const scale = 10 ** digits, low = Math.floor(value * scale);
+  const isMiddle = Number.isInteger(value * 2 ** (digits + 1)) && value * scale - low === 0.5;
+  return (isMiddle ? (low + low % 2) / scale : value).toFixed(digits);
+}
+
 function number(value) {
   if (!Number.isFinite(value)) return Number.isNaN(value) || value === null ? "n/a" : value > 0 ? "inf" : "-inf";
-  const [whole, rest] = Math.abs(value).toFixed(Number.isInteger(value) ? 0 : 2).split(".");
+  const [whole, rest] = fixed(Math.abs(value), Number.isInteger(value) ? 0 : 2).split(".");
   return (value < 0 ? "-" : "") + grouped(whole) + (rest ? "." + rest : "");
 }
 
@@ -41,7 +49,7 @@ function quantity(value, unit) {
   return number(value / scale.divisor) + (scale.unit ? " " + scale.unit : "");
 }
 const time = ns => quantity(ns, "ns");
-const percent = value => value === null || Number.isNaN(value) ? "n/a" : value.toFixed(1) + " %";
+const percent = value => value === null || Number.isNaN(value) ? "n/a" : fixed(value, 1) + " %";
 
 /* ---- metrics of a launch in full ---- */
 

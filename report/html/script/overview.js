@@ -40,7 +40,7 @@ function overviewPoints(kernels) {
   return kernels.map(k => {
     const p = kernelPoint(k), compute = weighted(k, "compute"), memory = weighted(k, "memory");
     const tip = [
-      k.name, timeOf(k) + (k.timed ? ", " + percent(k.share) + " of the time" : ""),
+      toldName(k.name), timeOf(k) + (k.timed ? ", " + percent(k.share) + " of the time" : ""),
       k.bound ? "bound by " + k.bound : "bound not known"
     ];
     if (p && p.work > 0)

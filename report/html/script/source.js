@@ -118,7 +118,7 @@ function heatCell(value, most, total) {
   return el(
       "span", {class: "heat"}, el("span", {class: "heat-bar", "width%": most ? 100 * value / most : 0}),
       el("span", {class: "heat-number"},
-         value ? number(value) + (total ? " · " + (100 * value / total).toFixed(1) + " %" : "") : ""));
+         value ? number(value) + (total ? " · " + percent(100 * value / total) : "") : ""));
 }
 
 function codeRow(r, most, total, pick) {

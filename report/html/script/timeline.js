@@ -80,7 +80,8 @@ function firstBehind(events, ns) {
 function tipOfEvent(row, e) {
   if (e.kind === SAMPLES) return [e.name, quantity(e.value, row.unit) + " at " + time(e.start)];
   return [
-    e.name, drawnKinds[e.kind] + ", " + time(e.end - e.start) + ", from " + time(e.start) + " to " + time(e.end),
+    e.kind === KERNEL ? toldName(e.name) : e.name,
+    drawnKinds[e.kind] + ", " + time(e.end - e.start) + ", from " + time(e.start) + " to " + time(e.end),
     e.bytes === null ? null : quantity(e.bytes, "byte"), e.launch ? "launch " + e.launch.id + " of the report" : null
   ].filter(Boolean);
 }
