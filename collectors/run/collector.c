@@ -41,12 +41,14 @@ struct flight {
     CUresult flush, fault; /* likewise of the flush, and of the context, which is broken then */
     bool watched;          /* a pass continues what watched the program */
     unsigned rehearsed;
-    size_t pass, all_passes;    /* begun so far, and of the whole window */
-    bool main, cold;            /* the current pass carries the window; it needs cold caches */
-    unsigned timed;             /* passes still to be timed: the first takes longer */
-    uint64_t launched, longest; /* ns: when the current launch was issued; duration of the longest one */
-    uint64_t asked, counts;     /* clock, ns: when counting in one pass was asked for, and when it began */
-    bool beside;                /* that pass is not for the counters */
+    size_t pass, all_passes;              /* begun so far, and of the whole window */
+    bool main, cold;                      /* the current pass carries the window; it needs cold caches */
+    unsigned timed;                       /* passes still to be timed: the first takes longer */
+    uint64_t launched, longest;           /* ns: when the current launch was issued; duration of the longest one */
+    uint64_t asked, counts;               /* clock, ns: when counting in one pass was asked for, and when it began */
+    bool beside;                          /* that pass is not for the counters */
+    struct kp_pages pages[KP_MOST_PAGES]; /* that the launch can reach */
+    size_t n_pages;
 };
 
 static const char *const stage_words[] = {
@@ -92,26 +94,37 @@ static enum kp_flush_how how_to_flush(const struct flight *f)
     return f->mode == KP_RANGE_USER ? KP_FLUSH_EMPTY : KP_FLUSH_FILL;
 }
 
+static void reaches(void *arg, const struct kp_pages *pages, size_t n)
+{
+    struct flight *f = arg;
+    f->n_pages = n < KP_MOST_PAGES ? n : KP_MOST_PAGES;
+    memcpy(f->pages, pages, f->n_pages * sizeof(*pages));
+}
+
+/* Makes caches cold for a launch. The flush takes the place of translations, too: the launch's come back. Those that
+ * cannot be read cost it time, and no more. */
+static CUresult make_cold(struct flight *f, CUstream stream)
+{
+    size_t n = f->n_pages;
+    f->n_pages = 0;
+    CUresult rc = kp_flush_run(f->c->flush, stream, how_to_flush(f));
+    if (rc == CUDA_SUCCESS)
+        kp_flush_touch(f->c->flush, stream, f->pages, n);
+    return rc;
+}
+
 static CUresult before_launch(void *arg, CUstream stream)
 {
     struct flight *f = arg;
     bool failed = false;
     if (f->c->flush && f->cold)
-        f->flush = kp_flush_run(f->c->flush, stream, how_to_flush(f));
+        f->flush = make_cold(f, stream);
     if (f->flush != CUDA_SUCCESS)
         return f->flush;
     CUresult rc = noted(f, kp_providers_before(f->c->providers, is_timed(f), &failed));
     if (is_timed(f))
         f->launched = kp_clock_ns();
     return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
-}
-
-/* A flush takes the place of translations, too. What cannot be read costs their time, and no launch. */
-static void reaches(void *arg, CUstream stream, const struct kp_pages *pages, size_t n)
-{
-    const struct flight *f = arg;
-    if (f->c->flush && f->cold)
-        kp_flush_touch(f->c->flush, stream, pages, n);
 }
 
 static CUresult after_launch(void *arg)
@@ -571,7 +584,8 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
         kp_providers_unwatch(c->providers);
     memset(out, 0, sizeof(*out));
     job->n_executed = 0;
-    f.hooks = (struct kp_issue_hooks){.before = before_launch, .reaches = reaches, .after = after_launch, .arg = &f};
+    f.hooks = (struct kp_issue_hooks){
+        .reaches = c->setup.flush ? reaches : NULL, .before = before_launch, .after = after_launch, .arg = &f};
     if (c->setup.flush && !c->flush && kp_flush_open(c->setup.driver, c->setup.device, &c->flush) != CUDA_SUCCESS)
         out->note = kp_strdup("the cache flush could not be prepared: caches were warm");
     if (open_window(&f, false) || !passes)
@@ -595,7 +609,7 @@ static CUresult count_before(void *arg, CUstream stream)
     struct flight *f = arg;
     bool failed;
     if (f->cold && f->flush == CUDA_SUCCESS)
-        f->flush = kp_flush_run(f->c->flush, stream, how_to_flush(f));
+        f->flush = make_cold(f, stream);
     return kp_providers_before(f->c->providers, false, &failed);
 }
 
@@ -642,7 +656,7 @@ static int begun(struct kp_collector *c, struct flight *f, int rc, char **why)
         return -1;
     }
     f->hooks = (struct kp_issue_hooks){
-        .before = count_before, .reaches = f->cold ? reaches : NULL, .after = count_after, .arg = f};
+        .reaches = f->cold ? reaches : NULL, .before = count_before, .after = count_after, .arg = f};
     f->counts = kp_clock_ns();
     c->counting = f;
     return 0;

@@ -46,12 +46,14 @@ struct kp_collector_setup {
         *providers; /* the caller's wishes besides the plan; the rest is filled in; NULL = none */
 };
 
+enum { KP_MOST_PAGES = 32 };
+
 /* Called around each launch with a result, while a pass runs. `stream` is that of the launch. A code other than
  * CUDA_SUCCESS ends the issue. */
 struct kp_issue_hooks {
+    /* Called ahead of `before` with the pages that the launch can reach, KP_MOST_PAGES at most; NULL: not wanted. */
+    void (*reaches)(void *arg, const struct kp_pages *pages, size_t n);
     CUresult (*before)(void *arg, CUstream stream);
-    /* Called behind `before` with the pages that the launch can reach; NULL: not wanted. */
-    void (*reaches)(void *arg, CUstream stream, const struct kp_pages *pages, size_t n);
     CUresult (*after)(void *arg);
     void *arg;
 };

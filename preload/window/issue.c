@@ -21,10 +21,9 @@ static CUresult issue_as_graph(struct kp_window *w, struct kp_item *i)
 
 static void tell_reached(const struct kp_window *w, const struct kp_item *i, const struct kp_issue_hooks *hooks)
 {
-    enum { MOST = 32 };
-    struct kp_pages pages[MOST];
-    size_t n = kp_reach_pages(w->setup->driver, w->context->ctx, &i->launch, pages, MOST);
-    hooks->reaches(hooks->arg, kp_launch_stream(&i->launch), pages, n);
+    struct kp_pages pages[KP_MOST_PAGES];
+    size_t n = kp_reach_pages(w->setup->driver, w->context->ctx, &i->launch, pages, KP_MOST_PAGES);
+    hooks->reaches(hooks->arg, pages, n);
 }
 
 CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks)
@@ -34,10 +33,10 @@ CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp
     if (!hooks || !i->result)
         return i->launch.issue(&i->launch);
     CUresult rc = kp_issue_settle(w);
-    if (rc == CUDA_SUCCESS)
-        rc = hooks->before(hooks->arg, kp_launch_stream(&i->launch));
     if (rc == CUDA_SUCCESS && hooks->reaches)
         tell_reached(w, i, hooks);
+    if (rc == CUDA_SUCCESS)
+        rc = hooks->before(hooks->arg, kp_launch_stream(&i->launch));
     if (rc == CUDA_SUCCESS)
         rc = i->launch.issue(&i->launch);
     return rc == CUDA_SUCCESS ? hooks->after(hooks->arg) : rc;
