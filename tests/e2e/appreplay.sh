@@ -131,7 +131,7 @@ once() {
         expect "$case: exit code" "$code" "$plain_code"
         expect "$case: launches" "$(reported)" "$(launches)"
         expect "$case: notes" "$(grep -c 'Note:' "$tmp/report")" 0
-        expect "$case: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+        expect "$case: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
         for _ in $(seq $FEW); do cat "$tmp/plain.out"; done | cmp -s - "$tmp/kprof.out" || fail "$case: other output"
     done
 }
@@ -142,7 +142,7 @@ report() {
     expect "report: exit code" "$code" 0
     grep -q '; application replay, 11 runs$' "$tmp/report" || { fail "report: no word of the runs"; show; }
     expect "report: launches" "$(reported)" 4
-    expect "report: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "report: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
     expect "report: progress of the first run" "$(grep -c 'Profiling ".*" - [0-3]: the first run is without counters$' "$tmp/report")" 4
     expect "report: output of each run" "$(grep -c '^  entries' "$tmp/kprof.out")" 11
     "$build/kprof" report --page session "$tmp/kept.kprof" >"$tmp/session" 2>&1
@@ -163,7 +163,7 @@ other_launches() {
 
     few --app-replay-mode relaxed sh -c "$counting [ \$n != 3 ] && exec $p many 4; exec $p many 5"
     grep -q 'run 3 .*0 of the first run have no partner in it, and 1 of it none' "$tmp/kprof.err" || { fail "relaxed: partners"; show; }
-    expect "relaxed: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "relaxed: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
 
     few --app-replay-mode relaxed sh -c "$counting [ \$n != 2 ] && exec $p many 4; exec $p many 3"
     grep -q 'run 2 .*1 of the first run has no partner in it, and 0 of it none' "$tmp/kprof.err" || { fail "one less: partners"; show; }
@@ -268,7 +268,7 @@ processes() {
     few sh -c "$p many 2; $p many 3"
     expect "two processes: launches" "$(reported)" 5
     expect "two processes: reports" "$(grep -c "application replay, $FEW runs" "$tmp/report")" 2
-    expect "two processes: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "two processes: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
     clean "two processes"
 }
 
