@@ -594,7 +594,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.rounding, html_use.hotspots, html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "untimed": [html_use.untimed], "timed": [html_use.untimed], "rotated": [html_use.rotated], "shared": [html_use.shared], "cutlass": [html_use.names], "alike": [html_use.alike, html_use.narrow], "xmma": [html_use.alike, html_use.narrow], "step": [html_use.told, html_use.words, html_use.narrow, html_use.ranges], "some": [html_use.frames], "frames": [html_use.sessions], "twice": [html_use.sessions], "timeline": [], "compare": [html_use.compared], "beside": [], "hostile": [html_use.ptx]}
+USES = {"demo": [html_use.wide, html_use.rounding, html_use.hotspots, html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "untimed": [html_use.untimed], "timed": [html_use.untimed], "rotated": [html_use.rotated], "shared": [html_use.shared], "cutlass": [html_use.names], "alike": [html_use.alike, html_use.narrow], "xmma": [html_use.alike, html_use.narrow], "step": [html_use.told, html_use.words, html_use.narrow, html_use.ranges], "some": [html_use.frames], "frames": [html_use.sessions], "twice": [html_use.sessions], "timeline": [], "compare": [html_use.compared], "beside": [], "hostile": [html_use.ptx]}
 
 
 def main():

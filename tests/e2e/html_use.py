@@ -128,6 +128,24 @@ def told(browser, fault, path, name):
         fault(f"{name}: of {len(tips)} tips on the timeline, {max(tips, default='none')} is the highest")
 
 
+def wide(browser, fault, path, name):
+    """A table that is wider than the page keeps the names of its rows in sight."""
+    browser.open(path)
+    browser.go("/launch/0")
+    for width in (1280, 400):
+        browser.width(width)
+        found = browser.run("""[...document.querySelectorAll('.grid-table')].filter(t => t.checkVisibility({contentVisibilityAuto: true}) && t.offsetWidth > t.parentElement.clientWidth).map(t => {
+            const box = t.parentElement, row = t.tBodies[0].rows[0], name = row.cells[0];
+            box.scrollLeft = 200;
+            const at = name.getBoundingClientRect(), from = box.getBoundingClientRect().left;
+            box.scrollIntoView();
+            const seen = document.elementFromPoint(at.left + 9, name.getBoundingClientRect().top + 9);
+            return [Math.round(at.left - from), seen === name, box.scrollLeft]; })""")
+        if not found or any(at != 0 or not is_seen or not moved for at, is_seen, moved in found):
+            fault(f"{name}: at {width}, names of rows of wide tables are at {found}")
+    browser.width(1280)
+
+
 def hotspots(browser, fault, path, name):
     """The hottest lines stand in the section, and above the source: each leads to its own line, which has that value."""
     browser.open(path)
