@@ -99,7 +99,7 @@ not_repeated() {
     six='cudaProfilerStart: range of 6 launches'
     ranges "anything" $RUNS "$six
 $six" 12 12 -- anything
-    expect "anything: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "anything: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
     expect "anything: notes" "$(grep -c 'Note:' "$tmp/report")" 0
     three='cudaProfilerStart: range of 3 launches'
     ranges "values that differ" 2 "$three" 3 3 $quick -- differs
@@ -111,9 +111,9 @@ cudaProfilerStart: range of 1 launch" 4 4 $quick -- cut
     ranges "events" 2 'cudaProfilerStart: range of 10 launches' 10 10 $quick -- events
     # Its kernel ends by another thread's call, which comes while the end of the range waits.
     ranges "another thread" 2 'cudaProfilerStart: range of 2 launches' 2 2 $quick -- partner
-    expect "another thread: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "another thread: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
     ranges "another thread, before" 2 'cudaProfilerStart: range of 1 launch' 1 2 $quick -- before
-    expect "another thread, before: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "another thread, before: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
 }
 
 edges() {
@@ -212,7 +212,7 @@ other_runs() {
     replayed $quick sh -c "$counting exec $p many \$((3 - n)) 2"
     grep -q 'WARNING.* run 2 of process [0-9]* made 1 range instead of 2: 2 of the first run have no partner in it, and 1 of it none' "$tmp/kprof.err" || { fail "one less: partners"; show; }
     replayed $quick --app-replay-mode relaxed sh -c "$counting exec $p many \$((n + 1)) 2"
-    expect "relaxed: n/a" "$(grep -c 'n/a' "$tmp/report")" 0
+    expect "relaxed: n/a" "$(grep -c '(!) n/a' "$tmp/report")" 0
     expect "relaxed: profiled" "$(account profiled)" 4
     replayed $quick --app-replay-mode strict sh -c "$counting exec $p many \$((n + 1)) 2"
     grep -q 'run 2 .*is left out (app-replay-mode strict): its range 2 is .* instead of no range' "$tmp/kprof.err" || { fail "strict: not told"; show; }
