@@ -10,4 +10,19 @@ static const struct driver linked = {
 #undef FIELD
 };
 
+/* A graph's kernel node of blocks in one dimension. */
+static inline CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction f, unsigned blocks, unsigned threads, unsigned shared,
+                                                  void **params)
+{
+    return (CUDA_KERNEL_NODE_PARAMS){.func = f,
+                                     .gridDimX = blocks,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = threads,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .sharedMemBytes = shared,
+                                     .kernelParams = params};
+}
+
 #endif

@@ -20,15 +20,7 @@ static void graph(unsigned shared)
 {
     int n = N;
     void *params[] = {&values, &n};
-    CUDA_KERNEL_NODE_PARAMS p = {.func = increment,
-                                 .gridDimX = 1,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = N,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .sharedMemBytes = shared,
-                                 .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS p = kernel_node(increment, 1, N, shared, params);
     CUgraph made;
     CUgraphNode node;
     CUgraphExec exec;

@@ -9,23 +9,11 @@ static struct session s;
 static CUfunction increment;
 static CUdeviceptr values, copied, cleared;
 
-static CUDA_KERNEL_NODE_PARAMS kernel(CUfunction f, unsigned blocks, void **params)
-{
-    return (CUDA_KERNEL_NODE_PARAMS){.func = f,
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 32,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = params};
-}
-
 static CUgraphNode add_increment(CUgraph graph, unsigned blocks, const CUgraphNode *after)
 {
     int n = 32 * (int)blocks;
     void *params[] = {&values, &n};
-    CUDA_KERNEL_NODE_PARAMS p = kernel(increment, blocks, params);
+    CUDA_KERNEL_NODE_PARAMS p = kernel_node(increment, blocks, 32, 0, params);
     CUgraphNode node;
 
     MUST(cuGraphAddKernelNode(&node, graph, after, after != NULL, &p));
@@ -88,7 +76,7 @@ static void by_the_host(int rounds, const char *kernel_name, int calls)
     CUDA_HOST_NODE_PARAMS call = {add_up, &weight};
     int n = strcmp(kernel_name, "varies") ? N : 0, at = 0, agree = 0; /* `varies`: the number of the execution */
     void *params[] = {&values, &n, &at};
-    CUDA_KERNEL_NODE_PARAMS p = kernel(f, 2, params);
+    CUDA_KERNEL_NODE_PARAMS p = kernel_node(f, 2, 32, 0, params);
     CUgraphExec exec;
     CUgraphNode node;
     CUgraph graph;
@@ -180,7 +168,7 @@ int main(int argc, char **argv)
     }
     plain();
     launch(exec, 2);
-    p = kernel(increment, 1, params); /* half of what it was */
+    p = kernel_node(increment, 1, 32, 0, params); /* half of what it was */
     MUST(cuGraphExecKernelNodeSetParams(exec, first, &p));
     launch(exec, 1);
     part = copy_of(N / 2);

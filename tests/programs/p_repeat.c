@@ -184,14 +184,7 @@ static void graphs(const char *name, int memory_nodes)
         .bytesize = 64};
     int n = N;
     void *params[] = {&data, &n};
-    CUDA_KERNEL_NODE_PARAMS kernel = {.func = function(name),
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = N,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS kernel = kernel_node(function(name), 1, N, 0, params);
     CUgraphNode node;
     CUgraph graph;
     CUgraphExec exec;
