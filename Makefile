@@ -380,7 +380,7 @@ FUZZ_BIN  := $(addprefix $(OUT)/,$(FUZZERS))
 FUZZ_LINK  = $(CC) $(subst fuzzer-no-link,fuzzer,$(SANITIZE)) $(CFLAGS) $(LDFLAGS)
 # Of collectors/ what reads files of others: not all of it, as it is compiled for each run of the CI.
 FUZZED    := $(OUT)/libfuzzed.a
-FUZZED_SRC := $(filter base/% report/%,$(LIBRARY_SRC)) cmd/diff.c \
+FUZZED_SRC := $(filter base/% report/%,$(LIBRARY_SRC)) $(wildcard cmd/diff*.c) \
               $(filter collectors/code/cubin% %/disassemble.c %/sass.c,$(filter collectors/%,$(LIBRARY_SRC)))
 FUZZ_SUPPORT := $(call objects,$(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
 FUZZ_REST  = -Wl,--start-group $(FUZZED) $(SQLITE) -Wl,--end-group -lm
