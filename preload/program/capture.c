@@ -45,13 +45,12 @@ static CUgraphExec make(const struct kp_driver *d, const struct kp_launch *l)
     return exec;
 }
 
-CUresult kp_capture_run(const struct kp_driver *d, const struct kp_launch *l, bool *as_graph)
+bool kp_capture_run(const struct kp_driver *d, const struct kp_launch *l)
 {
     CUgraphExec exec = make(d, l);
-    *as_graph = exec;
     if (!exec)
-        return CUDA_SUCCESS;
+        return false;
     CUresult rc = d->cuGraphLaunch(exec, kp_launch_stream(l));
     d->cuGraphExecDestroy(exec); /* the driver keeps it until it has run */
-    return rc;
+    return rc == CUDA_SUCCESS;
 }

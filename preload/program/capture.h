@@ -19,8 +19,8 @@ CUresult kp_capture_launch(CUstream stream, const struct kp_launch *l);
 /* Ends the capture and its stream. Returns the graph, which the caller destroys; NULL where the capture failed. */
 CUgraph kp_capture_end(const struct kp_driver *d, CUstream stream);
 
-/* Launches `l`, on its stream, as the only node of a graph. Returns the driver's code; *as_graph: false where no such
- * graph can be made, and nothing was launched. */
-CUresult kp_capture_run(const struct kp_driver *d, const struct kp_launch *l, bool *as_graph);
+/* Launches `l`, on its stream, as the only node of a graph. False where that cannot be made, or the driver refuses it:
+ * nothing was launched then. */
+bool kp_capture_run(const struct kp_driver *d, const struct kp_launch *l);
 
 #endif

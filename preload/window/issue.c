@@ -13,10 +13,8 @@ CUresult kp_issue_settle(struct kp_window *w)
 /* Makes the one execution that is probed, see probe.h; later ones are plain launches. */
 static CUresult issue_as_graph(struct kp_window *w, struct kp_item *i)
 {
-    bool done;
     i->as_graph = false;
-    CUresult rc = kp_capture_run(w->setup->driver, &i->launch, &done);
-    return done ? rc : i->launch.issue(&i->launch);
+    return kp_capture_run(w->setup->driver, &i->launch) ? CUDA_SUCCESS : i->launch.issue(&i->launch);
 }
 
 static void tell_reached(const struct kp_window *w, const struct kp_item *i, const struct kp_issue_hooks *hooks)
