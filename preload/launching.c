@@ -117,9 +117,10 @@ CUresult kp_process_passed(const struct kp_passing *p, CUresult rc)
     int was;
     kp_guard--;
     kp_gate_leave_shared();
-    kp_filter_count(&p->tally);
-    if (rc == CUDA_SUCCESS)
+    if (rc == CUDA_SUCCESS) {
+        kp_filter_count(&p->tally);
         kp_session_passed(p->why);
+    }
     pthread_setcancelstate(p->cancel, &was);
     return rc;
 }

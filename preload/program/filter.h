@@ -52,7 +52,7 @@ struct kp_filter_tally {
 
 /* Returns why no launch of the function is wanted from now on, whatever else it has; KP_PASSED_NOT where some may be,
  * or kp_filter_choose has to find out. Takes no lock, and counts nothing: kp_filter_count does, if the launch is not
- * given to kp_filter_choose. Any thread. */
+ * given to kp_filter_choose and the driver takes it. Any thread. */
 enum kp_passed kp_filter_passes(struct kp_filter *f, CUfunction function, struct kp_filter_tally *tally);
 static inline void kp_filter_count(const struct kp_filter_tally *tally)
 {

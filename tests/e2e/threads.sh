@@ -29,6 +29,9 @@ for round in $(rounds 3); do
     expect "nobody's: launches seen" "$(account seen)" "$(launches)"
     expect "nobody's: by name" "$(sed -n 's/.*not selected by kernel-name: \([0-9,]*\).*/\1/p' "$tmp/report" | tr -d ,)" "$(launches)"
     expect "nobody's: list" "$(sed -n 's/.*  seen: .* (\([0-9,]*\))$/\1/p' "$tmp/report" | tr -d , | paste -sd+ | bc)" "$(launches)"
+    FAKE_DEVICES=1 KPROF_KERNEL_NAME=none-such both "refused, round $round" "$programs/p_threads" 1 refused
+    expect "refused: launches seen" "$(account seen)" "$(launches)"
+    expect "refused: list" "$(sed -n 's/.*  seen: .* (\([0-9,]*\))$/\1/p' "$tmp/report" | tr -d , | paste -sd+ | bc)" "$(launches)"
     FAKE_DEVICES=1 KPROF_LAUNCH_SKIP=3 KPROF_LAUNCH_COUNT=4 both "some, round $round" "$programs/p_threads" 16
     expect "some: launches seen" "$(account seen)" "$(launches)"
     expect "some: launches profiled" "$(account profiled)" 4

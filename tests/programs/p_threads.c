@@ -1,15 +1,17 @@
 /* LINK: -lcuda -lpthread */
 /* Several threads, each with a stream of its own, spread over the devices: 4, two of which share each context, or as
- * many as the argument says. */
+ * many as the argument says. With a second argument each launch is followed by one that the driver refuses. */
 #include "linked.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 enum { THREADS = 4, MOST_THREADS = 64, TIMES = 6, N = 256 };
 
 struct worker {
     int index, devices;
-    long long sum, count;
+    bool refused;
+    long long sum, count, taken;
 };
 
 static void *work(void *data)
@@ -30,6 +32,8 @@ static void *work(void *data)
     for (int i = 0; i < TIMES; i++) {
         MUST(cuLaunchKernel(increment, 1, 1, 1, N, 1, 1, 0, s.stream, increment_params, NULL));
         MUST(cuLaunchKernel(count, 1 + w->index, 1, 1, 32, 1, 1, 0, s.stream, count_params, NULL));
+        if (w->refused)
+            w->taken += cuLaunchKernel(count, 0, 1, 1, 32, 1, 1, 0, s.stream, count_params, NULL) == CUDA_SUCCESS;
     }
     MUST(cuStreamSynchronize(s.stream));
     w->sum = sum_ints(&linked, values, N);
@@ -48,13 +52,15 @@ int main(int argc, char **argv)
     MUST(cuDeviceGetCount(&devices));
     printf("devices: %d\n", devices);
     for (int i = 0; i < n; i++) {
-        workers[i] = (struct worker){i, devices, 0, 0};
+        workers[i] = (struct worker){.index = i, .devices = devices, .refused = argc > 2};
         pthread_create(&threads[i], NULL, work, &workers[i]);
     }
     for (int i = 0; i < n; i++) {
         pthread_join(threads[i], NULL);
         report_number("increments", workers[i].sum, TIMES * N);
         report_number("counted", workers[i].count, TIMES * 32 * (1 + i));
+        if (argc > 2)
+            report_number("taken without a block", workers[i].taken, 0);
     }
     return program_wrong;
 }
