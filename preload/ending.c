@@ -251,14 +251,12 @@ static void finish(void)
 
 void kp_process_finish(void)
 {
+    int before; /* _exit is no cancellation point, in a forked child neither */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (atomic_load(&process->phase) == KP_PHASE_FORKED)
         tell_forked();
     /* The child of a vfork shares this memory and is not the program. */
-    if (atomic_load(&process->phase) == KP_PHASE_FORKED || getpid() != process->pid)
-        return;
-    int before; /* _exit is no cancellation point */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (takes_the_end()) {
+    else if (getpid() == process->pid && takes_the_end()) {
         atexit(kp_process_exits); /* other threads that exit now find this handler */
         finish();
     }

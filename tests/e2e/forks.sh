@@ -27,4 +27,8 @@ for way in vfork spawn; do
     expect "$way" "$(cat "$tmp/kprof.out")" "0 of $forks children hung, 0 ended otherwise"
 done
 
+# What tells of a fork is written in the child's _exit.
+KPROF_QUIET=0 both "cancelled" "$programs/p_forkcancel"
+grep -q ', forked from .* was left alone' "$tmp/report" "$tmp/kprof.err" || fail "cancelled: the fork is not told"
+
 finish
