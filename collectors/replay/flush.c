@@ -291,8 +291,8 @@ CUresult kp_flush_run(struct kp_flush *f, CUstream stream, enum kp_flush_how how
     return rc == CUDA_SUCCESS ? flush_code(f) : rc;
 }
 
-/* A copy engine shares translations with the multiprocessors beyond the first level. Of 16 kernels of PyTorch 14 or 15
- * took the time that they take under Nsight Compute, within 3 %; 11 to 13 without this (H100). */
+/* The engine that copies seems to share translations with the multiprocessors. Of 16 kernels of PyTorch 14 took the
+ * time that they take under Nsight Compute, within 3 %; 11 and 13 without this (H100). */
 CUresult kp_flush_touch(struct kp_flush *f, CUstream stream, const struct kp_pages *pages, size_t n)
 {
     const size_t word = 4, room = f->piece / word;

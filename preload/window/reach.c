@@ -93,8 +93,9 @@ size_t kp_reach_pages(const struct kp_driver *d, CUcontext ctx, const struct kp_
 {
     const uint64_t lowest = 1 << 16;
     size_t n = 0;
-    for (size_t at = 0; d->cuMemGetAddressRange && d->cuPointerGetAttribute && n < most && at + 8 <= l->copied;
-         at += 8) {
+    if (!d->cuMemGetAddressRange || !d->cuPointerGetAttribute)
+        return 0;
+    for (size_t at = 0; n < most && at + sizeof(CUdeviceptr) <= l->copied; at += sizeof(CUdeviceptr)) {
         CUdeviceptr word, base;
         size_t bytes;
         memcpy(&word, (const char *)l->copy + at, sizeof(word));
