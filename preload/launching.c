@@ -209,10 +209,12 @@ static void note_device(int ordinal)
     kp_guard--;
 }
 
-/* Returns why a launch is not wanted, or NULL. */
-static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph)
+/* Returns why a launch is not wanted, or NULL. `counted`: where the filter has counted it. */
+static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph,
+                                struct kp_filter_counted *counted)
 {
     struct kp_filter_choice choice;
+    counted->n = 0;
     if (process->options.only_timeline) {
         note_device(kp_place_device(&process->driver, l));
         return KP_SKIP_TIMELINE;
@@ -220,6 +222,7 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
     if (!atomic_load(&process->profiling))
         return KP_SKIP_PROFILER;
     kp_filter_choose(process->filter, l, &choice);
+    *counted = choice.counted;
     note_device(choice.other_device);
     if (choice.unwanted && choice.may_follow)
         kp_process_make_ready();
@@ -255,6 +258,7 @@ struct apart {
     const struct kp_graph_content *content;
     const struct kp_launch *graph;
     struct kp_node_launches of;
+    struct kp_filter_counted *counted; /* of each kernel */
     size_t cap;
 };
 
@@ -265,6 +269,7 @@ static int judge_node(void *arg, const struct kp_graph_node *node)
     struct kp_graph none;
     if (node->kind != KP_NODE_KERNEL)
         return 0;
+    struct kp_filter_counted *counted = &a->counted[a->of.n];
     struct kp_node_launch *k = &a->of.kernels[a->of.n++];
     k->launch = node->launch;
     k->launch.copy = NULL; /* the content's */
@@ -273,7 +278,7 @@ static int judge_node(void *arg, const struct kp_graph_node *node)
     k->launch.caller = a->graph->caller;
     k->launch.graph_number = a->content->number;
     k->launch.node = node->number;
-    k->unwanted = unwanted_for(&k->launch, &k->what, &none);
+    k->unwanted = unwanted_for(&k->launch, &k->what, &none, counted);
     k->what.wanted = !k->unwanted;
     return 0;
 }
@@ -339,8 +344,11 @@ static CUresult choose_nodes(struct kp_launch *l, const struct kp_graph *graph, 
     CUresult rc = what.wanted ? through_window(l, &what, &way) : pass_through(l);
     if (!what.wanted && rc == CUDA_SUCCESS)
         skip_nodes(&a->of, NULL);
-    for (size_t i = 0; i < a->of.n; i++)
+    for (size_t i = 0; i < a->of.n; i++) {
+        if (rc != CUDA_SUCCESS)
+            kp_filter_refused(process->filter, &a->counted[i]);
         kp_launch_free(&a->of.kernels[i].launch);
+    }
     return rc;
 }
 
@@ -358,11 +366,14 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
         return false;
     kp_graph_nodes_each(a.content->nodes, count_node, &a);
     a.of.kernels = a.cap ? calloc(a.cap, sizeof(*a.of.kernels)) : NULL;
-    if (a.of.kernels)
+    a.counted = a.cap ? calloc(a.cap, sizeof(*a.counted)) : NULL;
+    bool goes = a.of.kernels && a.counted;
+    if (goes)
         *rc = choose_nodes(l, &graph, &a);
     free(a.of.kernels);
+    free(a.counted);
     kp_graph_let(a.content);
-    return a.of.kernels;
+    return goes;
 }
 
 /* ---- ranges ---- */
@@ -473,22 +484,12 @@ static CUresult pass_in_range(struct kp_launch *l)
     return rc;
 }
 
-static CUresult choose(struct kp_launch *l)
+/* Makes a launch that is a workload by itself, if the filter takes it. */
+static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counted)
 {
-    CUresult rc = CUDA_SUCCESS;
     struct kp_graph graph = {.obstacle = NULL};
     struct kp_candidate what = {.wanted = true};
-    if (process->setup.ranges && process->setup.run && !atomic_load(&process->ending))
-        return kp_gate_captures() > 0 && is_captured(l) ? l->issue(l) : pass_in_range(l);
-    if (kp_gate_captures() > 0)
-        return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
-    if (atomic_load(&process->ending))
-        return skip(l, late);
-    if (process->setup.ranges)
-        return choose_in_range(l);
-    if (l->is_graph && goes_by_node(l, &rc))
-        return rc;
-    const char *unwanted = unwanted_for(l, &what, &graph);
+    const char *unwanted = unwanted_for(l, &what, &graph, counted);
     /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
      * wait. */
     if (what.outside)
@@ -499,6 +500,26 @@ static CUresult choose(struct kp_launch *l)
     if (!kp_window_is_open() || l->is_graph || kp_filter_outside(process->filter, l->f))
         return skip(l, unwanted);
     return launch_through_window(l, &what, unwanted);
+}
+
+static CUresult choose(struct kp_launch *l)
+{
+    CUresult rc = CUDA_SUCCESS;
+    struct kp_filter_counted counted;
+    if (process->setup.ranges && process->setup.run && !atomic_load(&process->ending))
+        return kp_gate_captures() > 0 && is_captured(l) ? l->issue(l) : pass_in_range(l);
+    if (kp_gate_captures() > 0)
+        return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
+    if (atomic_load(&process->ending))
+        return skip(l, late);
+    if (process->setup.ranges)
+        return choose_in_range(l);
+    if (l->is_graph && goes_by_node(l, &rc))
+        return rc;
+    rc = choose_one(l, &counted);
+    if (rc != CUDA_SUCCESS)
+        kp_filter_refused(process->filter, &counted);
+    return rc;
 }
 
 void kp_process_begin(void)

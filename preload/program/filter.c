@@ -205,6 +205,13 @@ void kp_filter_forget(struct kp_filter *f)
 
 /* ---- the stages ---- */
 
+/* Counts a launch, and notes where. Returns how often it was counted there before. */
+static uint64_t count_in(struct kp_filter_counted *c, uint64_t *counter)
+{
+    c->in[c->n++] = counter;
+    return (*counter)++;
+}
+
 /* Reads the clock only until its answer is final. */
 static const char *out_of_time(struct kp_filter *f)
 {
@@ -226,11 +233,11 @@ static bool is_settled(const struct kp_filter *f)
     return timeless && (f->after || (f->launches >= f->options->launch_skip_before_match && !f->options->devices));
 }
 
-static const char *before_match(struct kp_filter *f)
+static const char *before_match(struct kp_filter *f, struct kp_filter_counted *c)
 {
     if (f->launches >= f->options->launch_skip_before_match)
         return NULL;
-    f->launches++;
+    count_in(c, &f->launches);
     return KP_SKIP_BEFORE_MATCH;
 }
 
@@ -246,19 +253,21 @@ static const char *on_other_device(const struct kp_filter *f, const struct kp_la
     return KP_SKIP_DEVICES;
 }
 
-static const char *with_other_name(struct kp_filter *f, const struct kp_launch *l, struct kernel **k)
+static const char *with_other_name(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
+                                   struct kernel **k)
 {
     if (l->is_graph)
         return *f->options->kernel_name ? KP_SKIP_KERNEL_NAME : f->id ? KP_SKIP_KERNEL_ID : NULL;
     *k = kernel_of(f, l->f);
     if ((*k)->wanted)
         return NULL;
-    (*k)->unwanted++;
+    count_in(c, &(*k)->unwanted);
     return KP_SKIP_KERNEL_NAME;
 }
 
 /* Counts for the list of kernels seen. */
-static void count_at(struct kp_filter *f, struct kernel *k, uint64_t context, uint64_t stream)
+static void count_at(struct kp_filter *f, struct kp_filter_counted *c, struct kernel *k, uint64_t context,
+                     uint64_t stream)
 {
     char *text = NULL;
     if (!k->at.counted || k->at.context != context || k->at.stream != stream) {
@@ -269,11 +278,12 @@ static void count_at(struct kp_filter *f, struct kernel *k, uint64_t context, ui
         k->at.counted = intern(f, text);
         free(text);
     }
-    k->at.counted->unwanted++;
+    count_in(c, &k->at.counted->unwanted);
 }
 
 /* Releases the lock to ask for ids, which may wait for other threads inside the filter. */
-static const char *with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kernel *k)
+static const char *with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
+                                 struct kernel *k)
 {
     bool asks = kp_kernel_id_asks_place(f->id);
     uint64_t context = 0, stream = 0;
@@ -285,12 +295,12 @@ static const char *with_other_id(struct kp_filter *f, const struct kp_launch *l,
             return why;
     }
     if (k->in_id && (!asks || kp_kernel_id_place(f->id, context, stream)) &&
-        kp_kernel_id_invocation(f->id, ++k->invocations))
+        kp_kernel_id_invocation(f->id, count_in(c, &k->invocations) + 1))
         return NULL;
     if (asks)
-        count_at(f, k, context, stream);
+        count_at(f, c, k, context, stream);
     else
-        k->unwanted++;
+        count_in(c, &k->unwanted);
     return KP_SKIP_KERNEL_ID;
 }
 
@@ -339,12 +349,13 @@ static const char *why_number(const struct kp_filter *f, uint64_t index)
     return count && index - first >= count ? KP_SKIP_LAUNCH_COUNT : NULL;
 }
 
-static const char *by_number(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k, bool *last)
+static const char *by_number(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k,
+                             struct kp_filter_counted *c, bool *last)
 {
     uint64_t first = f->options->launch_skip, count = f->options->launch_count;
     if (!counts_numbers(f))
         return NULL;
-    uint64_t index = counter_of(f, l, k)->matched++;
+    uint64_t index = count_in(c, &counter_of(f, l, k)->matched);
     const char *why = why_number(f, index);
     if (f->options->filter_mode == KP_FILTER_GLOBAL && count && index >= first && index - first + 1 >= count)
         atomic_store(&f->used_up, true);
@@ -396,23 +407,37 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
     kp_lock_take(lock, KP_FOREVER);
     out->unwanted = out_of_time(f);
     if (!out->unwanted)
-        out->unwanted = before_match(f);
+        out->unwanted = before_match(f, &out->counted);
     if (!out->unwanted)
         out->unwanted = on_other_device(f, l, &out->other_device);
     if (!out->unwanted)
-        out->unwanted = with_other_name(f, l, &k);
+        out->unwanted = with_other_name(f, l, &out->counted, &k);
     if (!out->unwanted && f->id)
-        out->unwanted = with_other_id(f, l, k);
+        out->unwanted = with_other_id(f, l, &out->counted, k);
     if (!out->unwanted && f->source.inside && !f->source.inside(l))
         out->unwanted = KP_SKIP_NVTX;
     if (!out->unwanted)
-        out->unwanted = by_number(f, l, k, &out->last);
+        out->unwanted = by_number(f, l, k, &out->counted, &out->last);
     out->outside = !out->unwanted && k && k->outside;
     out->may_follow = out->unwanted && out->other_device < 0 && may_follow(f, k);
     if (k && k->never)
         make_chunk(f, k);
     if (!atomic_load(&f->settled) && is_settled(f))
         atomic_store(&f->settled, true);
+    kp_lock_give(lock);
+}
+
+void kp_filter_refused(struct kp_filter *f, struct kp_filter_counted *c)
+{
+    uint64_t most = f->options->launch_skip + f->options->launch_count;
+    if (!c->n)
+        return;
+    kp_lock_take(lock, KP_FOREVER);
+    while (c->n)
+        --*c->in[--c->n];
+    if (f->options->launch_count && f->all.matched < most)
+        atomic_store(&f->used_up, false);
+    atomic_store(&f->settled, is_settled(f));
     kp_lock_give(lock);
 }
 
@@ -442,13 +467,13 @@ void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, boo
     kp_lock_take(lock, KP_FOREVER);
     out->unwanted = out_of_time(f);
     if (!out->unwanted)
-        out->unwanted = before_match(f);
+        out->unwanted = before_match(f, &out->counted);
     if (!out->unwanted)
         out->unwanted = on_other_device(f, at, &out->other_device);
     if (!out->unwanted && !inside)
         out->unwanted = KP_SKIP_NVTX;
     if (!out->unwanted)
-        out->unwanted = by_number(f, at, NULL, &out->last);
+        out->unwanted = by_number(f, at, NULL, &out->counted, &out->last);
     kp_lock_give(lock);
 }
 

@@ -37,12 +37,19 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
                   char **err);
 void kp_filter_free(struct kp_filter *f); /* no other thread may use it */
 
+/* Where a launch was counted, so that it can be taken back. */
+struct kp_filter_counted {
+    uint64_t *in[4];
+    unsigned n;
+};
+
 struct kp_filter_choice {
     const char *unwanted; /* one of KP_SKIP_..., or the text from `place`; NULL = wanted */
     int other_device;     /* the device that the filter rejected; else -1 */
     bool outside;         /* wanted, but its name says that it waits for the host, other processes or devices */
     bool last;            /* wanted, and no later launch will be */
     bool may_follow;      /* unwanted, but a later launch of the kernel may be wanted */
+    struct kp_filter_counted counted;
 };
 
 /* Where an unwanted launch that is passed on is counted; NULL: nowhere. */
@@ -62,6 +69,9 @@ static inline void kp_filter_count(const struct kp_filter_tally *tally)
 
 /* Chooses, and counts the launch. Any thread. */
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out);
+/* Takes back what was counted for a launch that the driver has refused: later ones are chosen as without it. Empties
+ * `c`. Any thread. */
+void kp_filter_refused(struct kp_filter *f, struct kp_filter_counted *c);
 
 /* Does the same for a range of launches that is one workload, and that begins where `at`, a graph, would be launched.
  * Names and kernel-id choose no ranges. `inside`: NVTX ranges take it. */

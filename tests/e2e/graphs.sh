@@ -121,6 +121,15 @@ KPROF_SET=quick both "by the host, counted" "$p" increment calls
 expect "by the host, counted: profiled" "$(account profiled)" 6
 expect "by the host, counted: graphs" "$(graphs)" 0
 
+# What the driver refuses is no launch: not a graph's kernels, not one that is a whole.
+KPROF_LAUNCH_SKIP=3 KPROF_LAUNCH_COUNT=2 both "refused" "$programs/p_window" refused-graphs
+expect "refused: seen" "$(account seen)" 6
+expect "refused: profiled" "$(account profiled)" 2
+expect "refused: rows" "$(grep -c ', Graph 1, Node 1$' "$tmp/report") $(grep -c ', Graph 1, Node 0$' "$tmp/report")" "1 1"
+KPROF_GRAPH_PROFILING=graph KPROF_LAUNCH_SKIP=2 KPROF_LAUNCH_COUNT=1 both "refused, whole" "$programs/p_window" refused-graphs
+expect "refused, whole: seen" "$(account seen)" 3
+expect "refused, whole: profiled" "$(account profiled)" 1
+
 # A graph that cannot be taken apart is not told by its kernels where these are chosen by name.
 KPROF_KERNEL_NAME=increment both "a host function" "$programs/p_graph"
 expect "a host function: profiled" "$(account profiled)" 6

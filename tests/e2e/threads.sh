@@ -32,6 +32,15 @@ for round in $(rounds 3); do
     FAKE_DEVICES=1 KPROF_KERNEL_NAME=none-such both "refused, round $round" "$programs/p_threads" 1 refused
     expect "refused: launches seen" "$(account seen)" "$(launches)"
     expect "refused: list" "$(sed -n 's/.*  seen: .* (\([0-9,]*\))$/\1/p' "$tmp/report" | tr -d , | paste -sd+ | bc)" "$(launches)"
+    # A choice of devices keeps every launch on the way with the lock.
+    FAKE_DEVICES=1 KPROF_DEVICES=0 KPROF_KERNEL_NAME=none-such both "refused under the lock, round $round" "$programs/p_threads" 1 refused
+    expect "refused under the lock: list" "$(sed -n 's/.*  seen: .* (\([0-9,]*\))$/\1/p' "$tmp/report" | tr -d , | paste -sd+ | bc)" "$(launches)"
+    # Each third launch is refused: increment, atomic_count, and one of it without a block.
+    FAKE_DEVICES=1 KPROF_LAUNCH_SKIP=3 KPROF_LAUNCH_COUNT=4 both "some refused, round $round" "$programs/p_threads" 1 refused
+    expect "some refused: launches profiled" "$(account profiled)" 4
+    expect "some refused: skipped" "$(account skipped)" $(($(launches) - 4))
+    FAKE_DEVICES=1 KPROF_KERNEL_ID=::atomic_count:6 both "the sixth, round $round" "$programs/p_threads" 1 refused
+    expect "the sixth: launches profiled" "$(account profiled)" 1
     FAKE_DEVICES=1 KPROF_LAUNCH_SKIP=3 KPROF_LAUNCH_COUNT=4 both "some, round $round" "$programs/p_threads" 16
     expect "some: launches seen" "$(account seen)" "$(launches)"
     expect "some: launches profiled" "$(account profiled)" 4

@@ -931,6 +931,19 @@ static void graphs(void)
     }
 }
 
+/* Each graph is launched into what is no stream, and then into one. */
+static void refused_graphs(void)
+{
+    CUgraphExec exec = make_graph();
+    int refused = 0;
+
+    for (int i = 0; i < 3; i++) {
+        refused += cuGraphLaunch(exec, (CUstream)&refused) != CUDA_SUCCESS;
+        MUST(cuGraphLaunch(exec, session.stream));
+    }
+    report_number("refused", refused, 3);
+}
+
 static void waits_outside(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -1316,6 +1329,7 @@ static const struct {
     {"refused-first", refused_first},
     {"mixed", mixed},
     {"graphs", graphs},
+    {"refused-graphs", refused_graphs},
     {"waits-outside", waits_outside},
     {"shared-limit", shared_limit},
     {"prints", prints},

@@ -543,6 +543,36 @@ static void assert_seen(const char *expected)
     assert_string_equal(text, expected);
 }
 
+/* What the driver refuses was no launch: later ones are chosen as without it, whatever stage had counted it. */
+static void what_is_refused_does_not_count(void **state)
+{
+    (void)state;
+    FILTER("KPROF_LAUNCH_SKIP_BEFORE_MATCH=1", "KPROF_KERNEL_NAME=gemm", "KPROF_KERNEL_ID=::gemm:2,3,4,5",
+           "KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=2");
+    static const struct {
+        int kernel;
+        const char *why;
+    } rows[] = {{COPY, KP_SKIP_BEFORE_MATCH},
+                {COPY, KP_SKIP_KERNEL_NAME},
+                {GEMM, KP_SKIP_KERNEL_ID},
+                {GEMM, KP_SKIP_LAUNCH_SKIP},
+                {GEMM, ""},
+                {GEMM, ""},
+                {GEMM, KP_SKIP_LAUNCH_COUNT},
+                {COPY, KP_SKIP_KERNEL_NAME}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        for (int refused = 0; refused < 3; refused++) {
+            assert_string_equal(one(rows[i].kernel), rows[i].why);
+            kp_filter_refused(filter, &choice.counted);
+            kp_filter_refused(filter, &choice.counted); /* nothing is left to take back */
+        }
+        assert_string_equal(one(rows[i].kernel), rows[i].why);
+        assert_int_equal(choice.last, i == 5);
+    }
+    assert_seen("copy: 2\ngemm: 1\n");
+    end_filter();
+}
+
 static void the_unwanted_are_listed_in_order(void **state)
 {
     (void)state;
@@ -779,6 +809,7 @@ int main(void)
         cmocka_unit_test(what_waits_outside_is_known_by_name),
         cmocka_unit_test(graphs_have_no_name),
         cmocka_unit_test(skip_and_count_are_of_matching_launches),
+        cmocka_unit_test(what_is_refused_does_not_count),
         cmocka_unit_test(skip_before_match_is_of_all_launches),
         cmocka_unit_test(each_device_counts_for_itself),
         cmocka_unit_test(each_configuration_counts_for_itself),
