@@ -257,7 +257,7 @@ static const char *with_other_name(struct kp_filter *f, const struct kp_launch *
                                    struct kernel **k)
 {
     if (l->is_graph)
-        return *f->options->kernel_name ? KP_SKIP_KERNEL_NAME : f->id ? KP_SKIP_KERNEL_ID : NULL;
+        return *f->options->kernel_name || f->id ? KP_SKIP_GRAPHS : NULL;
     *k = kernel_of(f, l->f);
     if ((*k)->wanted)
         return NULL;

@@ -390,7 +390,7 @@ bool kp_skip_is_choice(const char *reason)
     static const char *const choices[] = {
         KP_SKIP_PROFILER,     KP_SKIP_NO_RANGE,    KP_SKIP_DELAY,     KP_SKIP_DURATION, KP_SKIP_BEFORE_MATCH,
         KP_SKIP_DEVICES,      KP_SKIP_KERNEL_NAME, KP_SKIP_KERNEL_ID, KP_SKIP_NVTX,     KP_SKIP_LAUNCH_SKIP,
-        KP_SKIP_LAUNCH_COUNT, KP_SKIP_ROTATED,     KP_SKIP_TIMELINE};
+        KP_SKIP_LAUNCH_COUNT, KP_SKIP_ROTATED,     KP_SKIP_TIMELINE,  KP_SKIP_GRAPHS};
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         if (!strcmp(choices[i], reason))
             return true;

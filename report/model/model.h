@@ -215,6 +215,7 @@ struct kp_skip {
 #define KP_SKIP_DEVICES      "not selected by devices"
 #define KP_SKIP_KERNEL_NAME  "not selected by kernel-name"
 #define KP_SKIP_KERNEL_ID    "not selected by kernel-id"
+#define KP_SKIP_GRAPHS       "graphs as wholes, which have no name or id of a kernel to select"
 #define KP_SKIP_NVTX         "not selected by nvtx-include and nvtx-exclude"
 #define KP_SKIP_LAUNCH_SKIP  "before launch-skip was reached"
 #define KP_SKIP_LAUNCH_COUNT "after launch-count was reached"

@@ -104,6 +104,10 @@ static const struct advice {
      kp_render_kernels},
     {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)",
      kp_render_kernels},
+    {KP_SKIP_GRAPHS,
+     "all launches were of CUDA graphs as wholes, which have no name or id of a kernel; leave KPROF_KERNEL_NAME and "
+     "KPROF_KERNEL_ID out; if KPROF_GRAPH_PROFILING (graph-profiling) is node, a warning says why they are wholes",
+     NULL},
     {KP_SKIP_DEVICES, "no launch was on the devices that were asked for; change KPROF_DEVICES (devices)",
      print_devices},
     {KP_SKIP_BEFORE_MATCH,
@@ -175,7 +179,8 @@ static void print_graphs(struct kp_out *o, uint64_t graphs)
     if (!graphs)
         return;
     kp_out_print(o, "==KPROF== Left out as they have no name of a kernel: ");
-    print_counted(o, graphs, "launch of a graph as a whole\n", "launches of graphs as wholes\n");
+    print_counted(o, graphs, "launch of a graph as a whole", "launches of graphs as wholes");
+    kp_out_print(o, "\n");
 }
 
 static void print_choice(struct kp_out *o, const struct kp_choice *choice)

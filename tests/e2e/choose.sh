@@ -56,6 +56,19 @@ by_name() {
     says "no such name" "seen: axpy_inplace(const float *, float *, float, int) (3)"
 }
 
+# Graphs as wholes have no name: whoever chooses by name is told how many there were.
+graphs_by_name() {
+    export KPROF_GRAPH_PROFILING=graph
+    KPROF_KERNEL_NAME=append chosen "name beside graphs" 4 "$programs/p_window" graphs
+    says "name beside graphs" "6 skipped (graphs as wholes, which have no name or id of a kernel to select: 6)"
+    KPROF_KERNEL_NAME=none chosen "no such name beside graphs" 0 "$programs/p_window" graphs
+    says "no such name beside graphs" "not selected by kernel-name: 4"
+    says "no such name beside graphs" "seen: append (4)"
+    KPROF_KERNEL_ID=::increment: chosen "id beside graphs" 0 "$programs/p_window" refused-graphs
+    says "id beside graphs" "all launches were of CUDA graphs as wholes"
+    unset KPROF_GRAPH_PROFILING
+}
+
 by_id() {
     KPROF_KERNEL_ID=::increment:2 chosen "second invocation" 1 $mixed
     KPROF_KERNEL_ID=::append:2,4,9 chosen "two of three invocations" 2 $mixed
@@ -199,13 +212,13 @@ devices KPROF_DEVICES 1 $threads
 EOF
     unset FAKE_DEVICES
     "$build/kprof" report -k increment "$tmp/graphs.kprof" >"$tmp/chosen"
-    grep -q 'Left out as they have no name of a kernel: [0-9]* launches of graphs as wholes' "$tmp/chosen" ||
+    grep -q 'Left out as they have no name of a kernel: [0-9]* launches of graphs as wholes$' "$tmp/chosen" ||
         fail "graphs that a name leaves out are not told"
     "$build/kprof" report --devices 5 "$tmp/graphs.kprof" >"$tmp/chosen"
     grep -q 'none of this session is what kernel-id, devices' "$tmp/chosen" || fail "a choice without a launch is not told"
 }
 
-for part in by_name by_id by_number by_device by_time by_process in_reports; do
+for part in by_name graphs_by_name by_id by_number by_device by_time by_process in_reports; do
     beside "$part"
 done
 finish

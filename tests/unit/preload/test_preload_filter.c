@@ -252,10 +252,10 @@ static void graphs_have_no_name(void **state)
     (void)state;
     struct kp_launch graph = {.is_graph = true};
     FILTER("KPROF_KERNEL_NAME=copy");
-    assert_string_equal(choose(&graph), KP_SKIP_KERNEL_NAME);
+    assert_string_equal(choose(&graph), KP_SKIP_GRAPHS);
     end_filter();
     FILTER("KPROF_KERNEL_ID=:::1");
-    assert_string_equal(choose(&graph), KP_SKIP_KERNEL_ID);
+    assert_string_equal(choose(&graph), KP_SKIP_GRAPHS);
     end_filter();
     FILTER("KPROF_LAUNCH_SKIP=1");
     assert_string_equal(choose(&graph), KP_SKIP_LAUNCH_SKIP);

@@ -291,7 +291,8 @@ static void account_says_why_nothing_was_profiled(void **state)
     static const char *const reasons[] = {KP_SKIP_KERNEL_NAME, KP_SKIP_LAUNCH_SKIP, KP_SKIP_LAUNCH_COUNT,
                                           KP_SKIP_KERNEL_ID,   KP_SKIP_DEVICES,     KP_SKIP_BEFORE_MATCH,
                                           KP_SKIP_DELAY,       KP_SKIP_DURATION,    KP_SKIP_PROFILER,
-                                          KP_SKIP_NO_RANGE,    KP_SKIP_NO_COUNTERS, "no permission to read counters"};
+                                          KP_SKIP_NO_RANGE,    KP_SKIP_NO_COUNTERS, "no permission to read counters",
+                                          KP_SKIP_GRAPHS};
     (void)state;
     struct kp_test_text t = {0};
     struct kp_session s = {0};
