@@ -19,7 +19,9 @@ enum { TEXT = 160 };
 static struct {
     unsigned depth;
     char text[TEXT];
-    long began_ms, next_ms;
+    long began_ms;
+    long before_ms; /* spent on work that ended before, since another line told of progress */
+    long told_ms;   /* how much was spent when the last line was printed */
     bool watched;
     pthread_t thread;
 } work;
@@ -27,14 +29,20 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_PROGRESS];
 
 static atomic_int over; /* the work that the thread watches has ended; the thread waits for it in the kernel */
 
+/* Returns how much was spent on work, and on the one that goes on. Call under the lock. */
+static long spent_ms(void)
+{
+    return work.before_ms + (work.depth ? kp_now_ms() - work.began_ms : 0);
+}
+
 /* Takes the line that is due, if any. Call under the lock. */
 static bool take_due(char line[TEXT + 64])
 {
-    long now = kp_now_ms();
-    if (!work.depth || now < work.next_ms)
+    long spent = spent_ms();
+    if (!work.depth || spent < work.told_ms + EVERY_MS)
         return false;
-    work.next_ms = now + EVERY_MS;
-    snprintf(line, TEXT + 64, "Still at work after %ld s: %s", (now - work.began_ms) / 1000, work.text);
+    work.told_ms = spent;
+    snprintf(line, TEXT + 64, "Still at work after %ld s: %s", spent / 1000, work.text);
     return true;
 }
 
@@ -45,11 +53,10 @@ static void *watch(void *unused)
     while (!atomic_load(&over)) {
         kp_lock_take(lock, KP_FOREVER);
         bool due = take_due(line);
-        long next = work.next_ms;
+        long left = work.told_ms + EVERY_MS - spent_ms();
         kp_lock_give(lock);
         if (due)
             kp_log_still(line);
-        long left = next - kp_now_ms();
         kp_wait_while(&over, 0, left > 0 ? left : 1);
     }
     return NULL;
@@ -70,10 +77,8 @@ void kp_progress_begin(const char *text, bool takes_long)
 {
     if (!kp_lock_take(lock, PATIENCE_MS))
         return;
-    if (!work.depth++) {
+    if (!work.depth++)
         work.began_ms = kp_now_ms();
-        work.next_ms = work.began_ms + EVERY_MS;
-    }
     say(text, takes_long);
     kp_lock_give(lock);
 }
@@ -95,6 +100,8 @@ void kp_progress_end(void)
 {
     if (!kp_lock_take(lock, PATIENCE_MS))
         return;
+    if (work.depth == 1)
+        work.before_ms = spent_ms();
     bool stops = work.depth && !--work.depth && work.watched;
     pthread_t thread = work.thread;
     if (stops) {
@@ -105,6 +112,15 @@ void kp_progress_end(void)
     kp_lock_give(lock);
     if (stops)
         kp_thread_join(thread);
+}
+
+void kp_progress_told(void)
+{
+    if (!kp_lock_take(lock, PATIENCE_MS))
+        return;
+    work.before_ms = work.told_ms = 0;
+    work.began_ms = kp_now_ms();
+    kp_lock_give(lock);
 }
 
 void kp_progress_forked(void)

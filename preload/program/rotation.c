@@ -134,6 +134,14 @@ static void add_complete(struct kp_rotation_key *k, void *arg)
     *(size_t *)arg += !k->lacking;
 }
 
+void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, size_t size)
+{
+    size_t done = 0;
+    kp_rotation_each_key(r, add_complete, &done);
+    snprintf(text, size, "counting group %zu of %zu; %zu of %zu kernels and shapes are complete", group + 1, r->groups,
+             done, atomic_load(&r->n_keys));
+}
+
 bool kp_rotation_is_over(struct kp_rotation *r)
 {
     size_t done = 0;

@@ -68,6 +68,8 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
 /* Returns how many keys lack the group that are expected within so many launches: keys come again as they came before.
  */
 size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within);
+/* Writes which group of how many a window counts, and how many keys are complete, for a line of progress. */
+void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, size_t size);
 /* Whether there is one. */
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within);
 /* Returns which of the extras a group is; SIZE_MAX: it is a list. */

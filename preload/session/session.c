@@ -20,6 +20,7 @@
 #include "collectors/providers/library.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
+#include "preload/os/progress.h"
 #include "preload/os/quiet.h"
 #include "preload/who/stack.h"
 #include "preload/who/timeline.h"
@@ -452,6 +453,8 @@ static void number(struct kp_session_entry *entries, size_t n)
         add_line(&lines, entries[i].base, l);
     }
     kp_log_lines_write(&lines);
+    if (n)
+        kp_progress_told();
 }
 
 /* Stores the counters of the run with the launches, so that they match if the session is cut short. */

@@ -72,7 +72,8 @@ static void close_in_context(struct kp_window_outcome *out)
     double start = kp_now_ns();
     int64_t since = kp_timeline_now();
     struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);
-    kp_progress_begin("waiting for the launches of a window to end", w->strategy->close);
+    /* That of a rotation was told when it opened, by what it counts. */
+    kp_progress_begin(w->rotates ? "" : "waiting for the launches of a window to end", w->strategy->close);
     kp_record_drop_refused(w);
     w->end = w->n;
     if (w->strategy->close)

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "preload/os/progress.h"
 #include "preload/program/rotation.h"
 #include "preload/window/job.h"
 #include "preload/window/rotate.h"
@@ -24,6 +25,14 @@ static size_t room_for(const struct kp_window *w, size_t group, size_t most)
     return room < most ? room : most;
 }
 
+/* A rotation may take long without a result: its windows say how far it has come. */
+static void tell_turn(const struct kp_window *w)
+{
+    char text[128];
+    kp_rotation_tell(w->context->rotation, w->group, text, sizeof(text));
+    kp_progress_step(text, false);
+}
+
 static int begin_count(struct kp_window *w, char **why)
 {
     struct kp_collector *c = w->context->collector;
@@ -41,6 +50,7 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **
     for (;;) {
         w->group = kp_rotation_choose(r, q->key, room);
         w->most = room_for(w, w->group, room);
+        tell_turn(w);
         if (!begin_count(w, why))
             return true;
         kp_rotation_failed(r, w->group, *why);

@@ -49,6 +49,23 @@ cost() {
     expect "cost: lines in all" "$(grep -c 'launches a second' "$tmp/report")" 1
 }
 
+# Windows of a rotation are short, and have no line of their own: they add up.
+rotation() {
+    [ -n "$KP_REAL_CUPTI" ] || return
+    export FAKE_SLOW=cuptiRangeProfilerStart:3200:0 KPROF_REPLAY_MODE=rotate
+    KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,lts__t_sectors_op_read_lookup_hit.sum \
+        both "a rotation" "$programs/p_many" 40
+    expect "a rotation: lines" "$(still "$tmp/report")" 1
+    expect "a rotation: what" "$(grep -c 'Still at work after [0-9]* s: counting group [12] of 2; [0-2] of 2 kernels and shapes are complete' "$tmp/report")" 1
+}
+
+# Where a line for each launch tells of progress, none is added.
+told_by_launches() {
+    export FAKE_SLOW=cuptiCheckpointSave:2500:0
+    KPROF_WINDOW=4 both "lines of launches" "$programs/p_window" many 20
+    expect "lines of launches: lines" "$(still "$tmp/report")" 0
+}
+
 nothing_to_say() {
     both "fast" "$programs/p_window" many 20
     expect "fast: lines" "$(still "$tmp/report")" 0
@@ -64,4 +81,6 @@ beside to_stdout
 beside slow_windows
 beside cost
 beside nothing_to_say
+beside rotation
+beside told_by_launches
 finish

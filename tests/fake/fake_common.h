@@ -107,7 +107,7 @@ static bool fake_injected(const char *name, uint64_t call, int *code)
     return false;
 }
 
-/* FAKE_SLOW=name:ms:call: that call takes so long. It is misuse when the library is gone before. */
+/* FAKE_SLOW=name:ms:call: that call takes so long; call 0: each. It is misuse when the library is gone before. */
 static atomic_int fake_under_way;
 
 static void fake_slow(const char *name, uint64_t call)
@@ -119,7 +119,7 @@ static void fake_slow(const char *name, uint64_t call)
     if (!entry || strncmp(entry, name, length) || entry[length] != ':')
         return;
     long ms = strtol(entry + length + 1, &end, 10);
-    if (*end != ':' || call != strtoull(end + 1, NULL, 10))
+    if (*end != ':' || (strtoull(end + 1, NULL, 10) && call != strtoull(end + 1, NULL, 10)))
         return;
     fake_under_way++;
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
