@@ -15,10 +15,10 @@ static bool watching(void)
 }
 
 /* Ends all three ways to instantiate: notes the result and leaves the gate. */
-static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph)
+static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
     const struct kp_driver *d = kp_process_driver();
-    if (rc == CUDA_SUCCESS && d && kp_graph_note(d, *exec, graph, kp_process_by_node()) & KP_ONCE_HEAP)
+    if (rc == CUDA_SUCCESS && d && kp_graph_note(d, *exec, graph, flags, kp_process_by_node()) & KP_ONCE_HEAP)
         kp_window_heap_blocks();
     kp_gate_leave_shared();
     return rc;
@@ -34,7 +34,7 @@ CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraph
     kp_guard++;
     CUresult rc = real(exec, graph, node, log, size);
     kp_guard--;
-    return leave_noted(rc, exec, graph);
+    return leave_noted(rc, exec, graph, 0);
 }
 
 CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 real, bool ptsz, CUgraphExec *exec,
@@ -47,7 +47,7 @@ CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 r
     kp_guard++;
     CUresult rc = real(exec, graph, flags);
     kp_guard--;
-    return leave_noted(rc, exec, graph);
+    return leave_noted(rc, exec, graph, flags);
 }
 
 CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000 real, bool ptsz, CUgraphExec *exec,
@@ -60,7 +60,7 @@ CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000
     kp_guard++;
     CUresult rc = real(exec, graph, params);
     kp_guard--;
-    return leave_noted(rc, exec, graph);
+    return leave_noted(rc, exec, graph, params ? params->flags : 0);
 }
 
 CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CUgraphExec exec)
@@ -77,11 +77,12 @@ CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CU
 
 /* ---- changes ---- */
 
-/* Enters the gate. The window stays open where it does not refer to the graph itself. */
+/* Enters the gate. The window stays open where it does not refer to the graph itself, nor to memory that the graph
+ * allocates: the driver may map that anew. */
 static void enter_change(CUgraphExec exec, const char *symbol)
 {
     const struct kp_graph_content *held = kp_graph_hold(exec);
-    bool beside = held && kp_window_watches() && kp_process_goes_beside();
+    bool beside = held && !held->nodes->allocates && kp_window_watches() && kp_process_goes_beside();
     if (held)
         kp_graph_let(held);
     if (!beside)

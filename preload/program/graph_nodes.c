@@ -6,9 +6,11 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "preload/program/capture.h"
+#include "preload/program/graph_memory.h"
 
 static const char no_memory[] = "graph of which memory had no room for a copy";
 static const char unreadable[] = "graph whose nodes could not be read";
+static const char touches_memory[] = "graph with a copy or memset of memory that a graph allocates";
 const char kp_graph_not_by_node[] = "graph with nodes that cannot be issued by themselves";
 
 /* ---- kernels ---- */
@@ -189,9 +191,18 @@ bool kp_graph_is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr 
     unsigned type = 0;
     if (said != CU_MEMORYTYPE_UNIFIED)
         return said == CU_MEMORYTYPE_HOST;
+    if (kp_graph_memory_holds(address))
+        return false;
     return !d->cuPointerGetAttribute ||
            d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
            type != CU_MEMORYTYPE_DEVICE;
+}
+
+/* Whether a side of a copy is memory of a graph. KP_VENDOR: copies and memsets that are no nodes refuse it, as seen of
+ * driver 580. */
+static bool is_of_graph(CUmemorytype said, CUdeviceptr address)
+{
+    return (said == CU_MEMORYTYPE_DEVICE || said == CU_MEMORYTYPE_UNIFIED) && kp_graph_memory_holds(address);
 }
 
 const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out)
@@ -205,6 +216,8 @@ const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p
                 p->dstMemoryType == CU_MEMORYTYPE_ARRAY;
     if (!d->cuMemcpy3DAsync)
         return unreadable;
+    if (is_of_graph(p->dstMemoryType, p->dstDevice) || is_of_graph(p->srcMemoryType, p->srcDevice))
+        return touches_memory;
     return (out->to_host || out->from_host) && (rows || (out->to_host && out->from_host))
                ? "graph that copies rows or arrays to or from the host"
                : NULL;
@@ -244,13 +257,22 @@ static const char *read_host(const struct kp_driver *d, CUgraphNode handle, stru
     return read ? NULL : unreadable;
 }
 
+const char *kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_graph_node *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->kind = KP_NODE_SET;
+    out->set = *p;
+    return kp_graph_memory_holds(p->dst) ? touches_memory : NULL;
+}
+
 static const char *read_set(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
+    CUDA_MEMSET_NODE_PARAMS set;
     bool rows = d->cuMemsetD2D8Async && d->cuMemsetD2D16Async && d->cuMemsetD2D32Async;
     bool runs = d->cuMemsetD8Async && d->cuMemsetD16Async && d->cuMemsetD32Async;
-    bool read = rows && runs && d->cuGraphMemsetNodeGetParams &&
-                d->cuGraphMemsetNodeGetParams(handle, &out->set) == CUDA_SUCCESS;
-    return read ? NULL : unreadable;
+    bool read =
+        rows && runs && d->cuGraphMemsetNodeGetParams && d->cuGraphMemsetNodeGetParams(handle, &set) == CUDA_SUCCESS;
+    return read ? kp_graph_node_set(&set, out) : unreadable;
 }
 
 static const char *read_record(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
@@ -265,6 +287,31 @@ static const char *read_wait(const struct kp_driver *d, CUgraphNode handle, stru
     bool read = d->cuStreamWaitEvent && d->cuGraphEventWaitNodeGetEvent &&
                 d->cuGraphEventWaitNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
     return read ? NULL : unreadable;
+}
+
+/* Reads where memory is: nobody but one device may have access, as others do not wait for a repetition. */
+static const char *read_alloc(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    CUDA_MEM_ALLOC_NODE_PARAMS p;
+    if (!d->cuGraphMemAllocNodeGetParams)
+        return "graph that allocates memory, and the driver does not tell where";
+    memset(&p, 0, sizeof(p));
+    if (d->cuGraphMemAllocNodeGetParams(handle, &p) != CUDA_SUCCESS)
+        return unreadable;
+    const CUmemLocation *where = &p.poolProps.location;
+    bool alone = where->type == CU_MEM_LOCATION_TYPE_DEVICE;
+    for (size_t i = 0; i < p.accessDescCount; i++)
+        alone &= p.accessDescs[i].location.type == where->type && p.accessDescs[i].location.id == where->id;
+    out->memory.at = p.dptr;
+    out->memory.device = where->id;
+    return alone ? NULL : "graph that allocates memory for the host or several devices";
+}
+
+static const char *read_free(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+{
+    if (!d->cuGraphMemFreeNodeGetParams)
+        return "graph that frees memory, and the driver does not tell which";
+    return d->cuGraphMemFreeNodeGetParams(handle, &out->memory.at) == CUDA_SUCCESS ? NULL : unreadable;
 }
 
 static const char *read_empty(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
@@ -285,6 +332,8 @@ static const struct reader {
     {CU_GRAPH_NODE_TYPE_EVENT_RECORD, KP_NODE_RECORD, read_record},
     {CU_GRAPH_NODE_TYPE_WAIT_EVENT, KP_NODE_WAIT, read_wait},
     {CU_GRAPH_NODE_TYPE_HOST, KP_NODE_HOST, read_host},
+    {CU_GRAPH_NODE_TYPE_MEM_ALLOC, KP_NODE_ALLOC, read_alloc},
+    {CU_GRAPH_NODE_TYPE_MEM_FREE, KP_NODE_FREE, read_free},
     {CU_GRAPH_NODE_TYPE_EMPTY, KP_NODE_EMPTY, read_empty},
 };
 
@@ -547,6 +596,11 @@ struct kp_graph_nodes *kp_graph_nodes_copy(const struct kp_graph_nodes *g)
 {
     struct kp_graph_nodes *copy = calloc(1, sizeof(*copy));
     bool whole = copy && (copy->nodes = calloc(g->n + 1, sizeof(*copy->nodes)));
+    if (whole) {
+        copy->calls_host = g->calls_host;
+        copy->allocates = g->allocates;
+        copy->device = g->device;
+    }
     for (size_t i = 0; whole && i < g->n; i++) {
         struct kp_graph_node *to = &copy->nodes[copy->n++];
         *to = g->nodes[i];
@@ -629,6 +683,8 @@ CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_no
         return d->cuLaunchHostFunc(stream, node->host.fn, node->host.userData);
     case KP_NODE_KERNEL:
     case KP_NODE_CHILD:
+    case KP_NODE_ALLOC:
+    case KP_NODE_FREE:
     case KP_NODE_EMPTY:
         break;
     }

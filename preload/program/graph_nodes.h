@@ -16,6 +16,8 @@ enum kp_node_kind {
     KP_NODE_RECORD, /* of an event */
     KP_NODE_WAIT,   /* for an event */
     KP_NODE_HOST,   /* a host function, on which no other node depends */
+    KP_NODE_ALLOC,  /* of memory, which the launch of the graph maps: issued by itself, it does nothing */
+    KP_NODE_FREE,   /* likewise */
     KP_NODE_CHILD,
     KP_NODE_EMPTY
 };
@@ -34,6 +36,10 @@ struct kp_graph_node {
         CUDA_MEMSET_NODE_PARAMS set;
         CUevent event;
         CUDA_HOST_NODE_PARAMS host;
+        struct {
+            CUdeviceptr at;
+            int device; /* of an allocation */
+        } memory;
         struct kp_graph_nodes *child;
     };
 };
@@ -42,6 +48,8 @@ struct kp_graph_nodes {
     struct kp_graph_node *nodes;
     size_t n;
     bool calls_host; /* it has a host function */
+    bool allocates;  /* of a whole graph: it allocates memory, and frees it all; see graph_pairs.h */
+    int device;      /* where it does */
 };
 
 /* Whether nodes of the type can be issued by themselves, as far as the type tells. */
@@ -62,6 +70,8 @@ const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NO
                                  const struct kp_graph_node *old, struct kp_graph_node *out);
 /* Makes a node of kind COPY, likewise. */
 const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out);
+/* Makes a node of kind SET, likewise. */
+const char *kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_graph_node *out);
 /* Frees what the node refers to; not `node`. */
 void kp_graph_node_free(struct kp_graph_node *node);
 

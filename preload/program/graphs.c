@@ -5,11 +5,14 @@
 
 #include "base/lock.h"
 #include "preload/os/guard.h"
+#include "preload/program/graph_memory.h"
+#include "preload/program/graph_pairs.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/kernel.h"
 
 struct entry {
     CUgraphExec exec;
+    unsigned long long flags; /* of its instantiation */
     struct kp_graph graph;
     struct kp_graph_content *content; /* NULL: its nodes cannot be issued one by one */
     struct entry *next;
@@ -179,6 +182,7 @@ bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_cont
 
 void kp_graph_forget(CUgraphExec exec)
 {
+    kp_graph_memory_forget(exec);
     kp_lock_take(lock, KP_FOREVER);
     for (struct entry **e = &entries; *e; e = &(*e)->next)
         if ((*e)->exec == exec) {
@@ -242,13 +246,19 @@ static const char *blame(const struct kp_graph *facts)
 }
 
 /* Reads the nodes of a graph whose facts have been studied. */
-static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph graph, struct kp_graph *facts)
+static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph graph, unsigned long long flags,
+                                         struct kp_graph *facts)
 {
     uint32_t next = 0;
     struct kp_graph_nodes *nodes = kp_graph_nodes_read(d, graph, &next, &facts->whole);
     if (facts->whole == kp_graph_not_by_node)
         facts->whole = blame(facts);
-    return nodes;
+    if (nodes)
+        facts->whole = kp_graph_pairs_judge(nodes, flags);
+    if (!facts->whole)
+        return nodes;
+    kp_graph_nodes_free(nodes);
+    return NULL;
 }
 
 static atomic_bool any;
@@ -258,7 +268,8 @@ bool kp_graph_any(void)
     return atomic_load(&any);
 }
 
-unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, bool by_node)
+unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
+                       bool by_node)
 {
     struct entry *e = calloc(1, sizeof(*e));
     atomic_store(&any, true);
@@ -266,9 +277,11 @@ unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph grap
         return 0;
     kp_graph_forget(exec);
     e->exec = exec;
+    e->flags = flags;
     kp_guard++;
+    kp_graph_memory_note(d, exec, graph);
     study(d, graph, &e->graph);
-    struct kp_graph_nodes *nodes = by_node ? read_nodes(d, graph, &e->graph) : NULL;
+    struct kp_graph_nodes *nodes = by_node ? read_nodes(d, graph, flags, &e->graph) : NULL;
     kp_guard--;
     unsigned once = e->graph.once;
     kp_lock_take(lock, KP_FOREVER);
@@ -279,12 +292,23 @@ unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph grap
     return once;
 }
 
+static unsigned long long flags_of(CUgraphExec exec)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    const struct entry *e = find(exec);
+    unsigned long long flags = e ? e->flags : 0;
+    kp_lock_give(lock);
+    return flags;
+}
+
 unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
 {
     struct kp_graph facts = {.obstacle = NULL};
+    unsigned long long flags = flags_of(exec);
     kp_guard++;
+    kp_graph_memory_note(d, exec, graph);
     study(d, graph, &facts);
-    struct kp_graph_nodes *nodes = read_nodes(d, graph, &facts);
+    struct kp_graph_nodes *nodes = read_nodes(d, graph, flags, &facts);
     kp_guard--;
     if (nodes) /* the program names nodes by the handles of the first graph */
         kp_graph_nodes_unname(nodes);
@@ -403,8 +427,9 @@ void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode 
 
 void kp_graph_set_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
 {
-    struct kp_graph_node fresh = {.kind = KP_NODE_SET, .set = *p};
-    replace(exec, node, &fresh, NULL, NULL);
+    struct kp_graph_node fresh;
+    const char *why = kp_graph_node_set(p, &fresh);
+    replace(exec, node, &fresh, why, NULL);
 }
 
 void kp_graph_set_host(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)

@@ -41,9 +41,10 @@ void kp_graph_let(const struct kp_graph_content *content);
 /* Whether the driver takes its kernels as launches of their own; tried once. Conditions: kp_graph_nodes_try. */
 bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_content *content);
 
-/* Notes that `exec` was instantiated from `graph`, with its nodes if `by_node`. Returns why its kernels must not run
- * twice: of enum kp_once. */
-unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, bool by_node);
+/* Notes that `exec` was instantiated from `graph` with these flags, with its nodes if `by_node`. Returns why its
+ * kernels must not run twice: of enum kp_once. */
+unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
+                       bool by_node);
 void kp_graph_forget(CUgraphExec exec);
 /* Whether the program has instantiated any graph so far. Any thread. */
 bool kp_graph_any(void);

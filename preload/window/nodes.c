@@ -254,6 +254,8 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char *
     if (!w->strategy->rewinds)
         w->ours_ns += kp_now_ns() - start;
     if (rc == CUDA_SUCCESS) {
+        if (p->of->content->nodes->allocates)
+            w->allocates = l->graph;
         launched(p);
         return rc;
     }
@@ -352,14 +354,25 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, const ch
     return kp_launches_run(p->setup, p->context, l, p->what, skipped);
 }
 
+/* Its launch may take the memory of another graph, whose kernels would run into nothing when they are repeated. */
+static const char *takes_memory(const struct passage *p, CUgraphExec exec)
+{
+    bool takes = p->of->content->nodes->allocates && w->allocates && w->allocates != exec;
+    return takes ? "another graph that allocates memory" : NULL;
+}
+
 /* Why the open window does not take the graph, or NULL. */
 static const char *misfit(const struct passage *p, const struct kp_question *q)
 {
-    const char *why = kp_admit_misfit(q);
+    const char *why = takes_memory(p, q->launch->graph);
+    if (!why)
+        why = kp_admit_misfit(q);
     if (!why && w->strategy->rewinds && !(kp_reads_arrive(w) && joins_host(p)))
         why = kp_reaches_host;
     return why;
 }
+
+static const char allocates_and_counted[] = "graph that allocates memory, where launches are counted as they come";
 
 /* Runs the graph in a window, its nodes recorded. */
 static CUresult run_by_node(struct passage *p, struct kp_launch *l, const char **skipped)
@@ -375,7 +388,31 @@ static CUresult run_by_node(struct passage *p, struct kp_launch *l, const char *
     if (!w->open && !kp_window_open(w, &q, &why))
         return pass(l, why, skipped);
     bool counts = !w->strategy->rewinds && w->strategy->close;
-    return counts || !joins_host(p) ? issue_nodes(p) : record_and_issue(p, l, skipped);
+    if (!counts && joins_host(p))
+        return record_and_issue(p, l, skipped);
+    if (!p->of->content->nodes->allocates)
+        return issue_nodes(p);
+    why = counts ? allocates_and_counted : "graph that allocates memory, with a kernel that can reach host memory";
+    kp_window_close(why);
+    return run_whole(p, l, why, skipped);
+}
+
+/* Why a graph that allocates memory runs as one workload, or NULL: its memory is mapped by its own launch alone, so
+ * that its nodes cannot run instead of it. */
+static const char *needs_launch(const struct passage *p, bool nodes)
+{
+    const struct kp_graph_nodes *g = p->of->content->nodes;
+    if (!g->allocates)
+        return NULL;
+    if (g->device != p->context->device_ordinal)
+        return "graph that allocates memory on another device";
+    if (!nodes)
+        return NULL;
+    if (p->setup->one_pass)
+        return allocates_and_counted;
+    return p->of->n > kp_collector_room(p->context->collector)
+               ? "graph that allocates memory, with more kernels than a window has room for"
+               : "graph that allocates memory, with a kernel that must run once or writes host memory";
 }
 
 static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
@@ -393,6 +430,9 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     if (!kp_graph_runs_by_node(setup->driver, p->of->content))
         return run_whole(p, l, "graph with a kernel that the driver does not launch by itself", skipped);
     how.nodes |= counters && p->of->n > kp_collector_room(c->collector);
+    const char *why = needs_launch(p, counters && how.nodes);
+    if (why)
+        return run_whole(p, l, why, skipped);
     return counters && how.nodes ? issue_nodes(p) : run_by_node(p, l, skipped);
 }
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/debug.h"
+#include "preload/program/graph_memory.h"
 #include "preload/program/hostmem.h"
 
 bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
@@ -15,7 +16,8 @@ bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
         unsigned type = 0;
         memcpy(&word, (const char *)l->copy + at, sizeof(word));
         bool ours = word >= (uint64_t)(uintptr_t)l->copy && word < (uint64_t)(uintptr_t)l->copy + l->copied;
-        if (word < lowest || word >= end || ours || mincore((void *)(uintptr_t)(word / page * page), page, &resident))
+        if (word < lowest || word >= end || ours || mincore((void *)(uintptr_t)(word / page * page), page, &resident) ||
+            kp_graph_memory_holds(word))
             continue;
         if (!d->cuPointerGetAttribute ||
             d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS)

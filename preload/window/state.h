@@ -90,15 +90,16 @@ struct kp_window {
     CUstream stream;          /* the first */
     struct kp_twin *twins;
     size_t n_twins;
-    size_t stuck;       /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
-    size_t settings;    /* operations that set attributes */
-    size_t reads;       /* operations that gave the host a result */
-    size_t logged;      /* byte that they read */
-    size_t most_logged; /* the most of that, beyond what is always logged; 0: not asked yet */
-    bool keeps_host;    /* it ends with the program's own memory, pinned memory included that a restore rewinds */
-    const char *alone;  /* why it closes behind its first launch, or NULL */
-    bool goes_on;       /* a launch had not ended when the program had read: the window does not close for a read */
-    bool pending;       /* a value may still be on its way to pinned memory */
+    size_t stuck;          /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
+    size_t settings;       /* operations that set attributes */
+    size_t reads;          /* operations that gave the host a result */
+    size_t logged;         /* byte that they read */
+    size_t most_logged;    /* the most of that, beyond what is always logged; 0: not asked yet */
+    bool keeps_host;       /* it ends with the program's own memory, pinned memory included that a restore rewinds */
+    const char *alone;     /* why it closes behind its first launch, or NULL */
+    CUgraphExec allocates; /* the one graph of it that allocates memory; NULL = there is none */
+    bool goes_on;          /* a launch had not ended when the program had read: the window does not close for a read */
+    bool pending;          /* a value may still be on its way to pinned memory */
     struct kp_read_log *logs;
     size_t n_logs;
     size_t end; /* operations that are issued again: up to the first read that cannot be compared */

@@ -24,6 +24,7 @@
 #include "cuda/context.c"
 #include "cuda/memory.c"
 #include "cuda/virtual.c"
+#include "cuda/graph_memory.c"
 #include "cuda/kernels.c"
 #include "cuda/cubin.c"
 #include "cuda/module.c"

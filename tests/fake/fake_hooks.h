@@ -94,7 +94,8 @@ struct fake_cuda_api {
     int (*stream_ordinal)(CUcontext ctx, CUstream stream);
 
     /* Live allocations of `ctx`, in order of creation: pinned and registered host memory (unless the device may only
-     * read it) and managed memory included, virtual memory management left out: what a checkpoint saves. */
+     * read it) and managed memory included, virtual memory management and that of graphs left out: what a checkpoint
+     * saves. */
     void (*each_allocation)(CUcontext ctx, fake_allocation_fn fn, void *data);
 
     const char *(*chip_name)(int device); /* CUPTI's name, e.g. "GH100"; NULL: no such device */

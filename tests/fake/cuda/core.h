@@ -174,6 +174,9 @@ struct allocation {
     uint64_t devices; /* of a mapping: one bit for each device that has access */
     bool host;        /* of a mapping: so has the host */
     bool registered;
+    bool of_graph; /* of an allocation node: */
+    bool backed;   /* there is memory behind its addresses, */
+    bool held;     /* and no free node was reached since */
     struct allocation *next;
 };
 
@@ -202,6 +205,8 @@ struct node {
     struct node **deps;
     size_t n_deps;
     struct node *origin; /* in an executable graph: the node that names it */
+    struct allocation *memory;
+    CUDA_MEM_ALLOC_NODE_PARAMS memory_params;
     CUevent event;
     bool disabled;
 };

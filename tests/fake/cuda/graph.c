@@ -52,6 +52,7 @@ static struct graph *copy_graph(const struct graph *source)
         node->host_fn = from->host_fn, node->host_data = from->host_data;
         node->dst = from->dst, node->src = from->src, node->size = from->size;
         node->value = from->value, node->element_size = from->element_size;
+        node->memory = from->memory, node->memory_params = from->memory_params;
         if (from->child)
             node->child = copy_graph(from->child);
         if (from->call) {
@@ -281,24 +282,70 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph handle, const CUgraphNod
     return CUDA_SUCCESS;
 }
 
-/* The memory is there from the start, and stays: the nodes do nothing. */
 CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
                                 CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
-    CUresult result = cuMemAlloc_v2(&p->dptr, p->bytesize);
+    struct allocation *memory;
+    CUmemAccessDesc *access;
+    struct node *node;
+    CUresult result;
 
+    ENTER(NEED_CONTEXT);
+    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC, deps, n_deps, __func__);
+    if (!result)
+        result = reserve_graph_memory(p->bytesize, &memory);
     if (result)
         return result;
+    access = calloc(p->accessDescCount + 1, sizeof(*access));
+    if (!access)
+        fake_misuse("out of host memory");
+    for (size_t i = 0; i < p->accessDescCount; i++)
+        access[i] = p->accessDescs[i];
+    p->dptr = (CUdeviceptr)memory->info.base;
+    node->memory = memory;
+    node->memory_params = *p;
+    node->memory_params.accessDescs = access;
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
     ENTER(NEED_INIT);
-    return checked_node((struct node **)out, handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC, deps, n_deps, __func__);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return CUDA_ERROR_INVALID_VALUE;
+    *p = node->memory_params;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGraphAddMemFreeNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
                                CUdeviceptr pointer)
 {
+    struct allocation *memory;
+    struct node *node;
+    CUresult result;
+
     ENTER(NEED_INIT);
-    (void)pointer;
-    return checked_node((struct node **)out, handle, CU_GRAPH_NODE_TYPE_MEM_FREE, deps, n_deps, __func__);
+    memory = allocation_of(pointer);
+    if (!memory || !memory->of_graph || (CUdeviceptr)memory->info.base != pointer)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_MEM_FREE, deps, n_deps, __func__);
+    if (result)
+        return result;
+    node->memory = memory;
+    *out = (CUgraphNode)node;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr *pointer)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pointer = (CUdeviceptr)node->memory->info.base;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
@@ -395,6 +442,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
     exec = make(sizeof(*exec), KIND_EXEC, NULL);
     exec->graph = copy_graph(graph);
     exec->flags = flags;
+    take_others(exec->graph);
     graphs_instantiated++;
     *out = (CUgraphExec)exec;
     return CUDA_SUCCESS;
@@ -433,6 +481,7 @@ CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
     ENTER(NEED_INIT);
     TAKE(exec, exec, KIND_EXEC, handle);
+    unback(exec->graph);
     exec->head.dead = true;
     return CUDA_SUCCESS;
 }
@@ -564,6 +613,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph source, CUgraphExecUpd
     if (graph->n_nodes != exec->graph->n_nodes)
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     fresh = copy_graph(graph);
+    unback(exec->graph);
     for (size_t i = 0; i < fresh->n_nodes; i++)
         fresh->nodes[i]->origin = exec->graph->nodes[i]->origin;
     exec->graph = fresh;
@@ -592,6 +642,12 @@ static void run_node(const struct node *node, const struct stream_ref *ref, cons
     case CU_GRAPH_NODE_TYPE_HOST:
         node->host_fn(node->host_data);
         break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        reach_alloc(node);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        reach_free(node);
+        break;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         memmove(node->dst, node->src, node->size);
         transferred(node->dst, node->src, node->size, ref->id, 1);
@@ -617,6 +673,7 @@ static void run_graph(const struct graph *graph, const struct stream_ref *ref, c
 
 static void run_whole_graph(struct work *w)
 {
+    back(w->graph);
     run_graph(w->graph, &w->ref, w->api);
 }
 
@@ -632,6 +689,8 @@ static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_threa
         return result;
     if (capturing(&ref))
         return CUDA_ERROR_NOT_SUPPORTED;
+    if (!may_allocate(exec->graph, exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+        return CUDA_ERROR_INVALID_VALUE;
     fake_log("graph pid=%d nodes=%zu api=%s\n", (int)getpid(), exec->graph->n_nodes, api);
     submit(&(struct work){.ref = ref, .run = run_whole_graph, .graph = exec->graph, .api = api});
     return CUDA_SUCCESS;

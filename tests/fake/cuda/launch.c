@@ -153,8 +153,9 @@ static CUresult prepare(struct call *call, CUfunction f, const CUlaunchConfig *c
     return result;
 }
 
-/* Arguments are searched for pointers: what they point to must be alive, and its content is what replay restores. */
-static void look_at_memory(struct call *call)
+/* Arguments are searched for pointers: what they point to must be alive, and its content is what replay restores; but
+ * for memory of graphs, which has none when it is allocated. False: the kernel runs into nothing. */
+static bool look_at_memory(struct call *call)
 {
     enum { MOST = 65536 };
     struct fake_launch *info = &call->info;
@@ -175,11 +176,13 @@ static void look_at_memory(struct call *call)
             continue;
         if (a->head.dead)
             fake_misuse("kernel %s was given a pointer into freed memory", info->name);
+        if (faults(a))
+            return false;
         memset(numbers + i, 0, sizeof(word));
         leading += leading == i ? sizeof(word) : 0;
         size = (uintptr_t)a->info.base + a->info.size - word;
         size = size > MOST ? MOST : size;
-        if (launch_hook && !a->info.sparse) {
+        if (launch_hook && !a->info.sparse && !a->of_graph) {
             info->data_hash = fake_hash(info->data_hash, (const void *)word, size);
             info->data_bytes += size;
         }
@@ -188,13 +191,15 @@ static void look_at_memory(struct call *call)
     info->number = 0;
     if (leading + sizeof(info->number) <= call->n_bytes)
         memcpy(&info->number, call->bytes + leading, sizeof(info->number));
+    return true;
 }
 
 static void run(struct call *call)
 {
     struct fake_launch *info = &call->info;
 
-    look_at_memory(call);
+    if (!look_at_memory(call))
+        return;
     info->call = running;
     info->ordinal = n_launches;
     if (n_launches == cap_launches) {

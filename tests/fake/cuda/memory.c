@@ -75,7 +75,7 @@ static void release_memory(struct object *object)
     for (size_t i = 0; i < a->canary; i++)
         if (end[i] != CANARY)
             fake_misuse("written %zu bytes beyond an allocation of %zu bytes", i + 1, a->info.size);
-    if (!a->info.pinned_host)
+    if (!a->info.pinned_host && !a->of_graph)
         used_bytes[object->ctx->device] -= a->info.size;
     madvise(a->info.base, a->mapped, MADV_DONTNEED);
     mprotect(a->info.base, a->mapped, PROT_NONE);
@@ -114,10 +114,23 @@ static CUresult free_memory(uintptr_t pointer, bool pinned_host, const char *fun
         return CUDA_SUCCESS;
     if (!a || (uintptr_t)a->info.base != pointer || a->info.pinned_host != pinned_host || a->physical || a->registered)
         return CUDA_ERROR_INVALID_VALUE;
-    if (a->head.dead)
+    if (a->head.dead || (a->of_graph && !a->held))
         fake_misuse("%s: freed twice", function);
-    release_memory(&a->head);
+    if (a->of_graph)
+        a->held = false;
+    else
+        release_memory(&a->head);
     return CUDA_SUCCESS;
+}
+
+/* Whether an access finds nothing behind the address; the current context ends by that. */
+static bool faults(const struct allocation *a)
+{
+    bool empty = a && a->of_graph && !a->backed;
+
+    if (empty)
+        current()->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    return empty;
 }
 
 /* Whether `bytes` at `pointer` may be accessed as device memory: within one allocation, or in mappings side by side. */
@@ -131,6 +144,8 @@ static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *func
             return CUDA_ERROR_INVALID_VALUE;
         if (a->head.dead)
             fake_misuse("%s: the memory was freed", function);
+        if (a->of_graph && !a->held)
+            return CUDA_ERROR_INVALID_VALUE;
         if (a->physical && !(a->devices >> current()->device & 1))
             fake_misuse("%s: device %d was given no access to the memory", function, current()->device);
         here = (uintptr_t)a->info.base + a->info.size - pointer;
@@ -282,7 +297,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 
     ENTER(NEED_CONTEXT);
     a = allocation_of(pointer);
-    if (!a || a->head.dead || (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && !a->info.pinned_host))
+    if (!a || a->head.dead || a->of_graph || (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && !a->info.pinned_host))
         return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -343,7 +358,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr po
 
     ENTER(NEED_CONTEXT);
     a = allocation_of(pointer);
-    if (!a || a->head.dead)
+    if (!a || a->head.dead || a->of_graph)
         return CUDA_ERROR_NOT_FOUND;
     if (base)
         *base = (CUdeviceptr)a->info.base;

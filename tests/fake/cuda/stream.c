@@ -546,7 +546,7 @@ static void api_each_allocation(CUcontext ctx, fake_allocation_fn fn, void *data
     int held __attribute__((cleanup(unlock), unused)) = lock();
 
     for (const struct allocation *a = allocations; a; a = a->next)
-        if (!a->head.dead && ((CUcontext)a->head.ctx == ctx || is_mapped_for(a, (struct context *)ctx)))
+        if (!a->head.dead && !a->of_graph && ((CUcontext)a->head.ctx == ctx || is_mapped_for(a, (struct context *)ctx)))
             fn(&a->info, data);
 }
 

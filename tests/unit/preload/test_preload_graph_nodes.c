@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/program/graph_nodes.h"
+#include "preload/program/graph_memory.h"
+#include "preload/program/graph_pairs.h"
 
 enum { MOST = 8, PRIORITY = 3 };
 
@@ -21,6 +22,8 @@ static struct stub {
     CUgraph child;
     unsigned shared; /* byte */
     bool has_priority, updated_by_device;
+    CUmemLocation where; /* of memory, whose address is `value` */
+    int others;          /* devices that have access to it, 1 and so on */
 } stubs[2][MOST];
 
 static size_t n_stubs[2];
@@ -196,6 +199,31 @@ static CUresult call_host(CUstream stream, CUhostFn fn, void *data)
     return CUDA_SUCCESS;
 }
 
+static CUresult get_alloc(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+    static const CUmemAccessDesc access[] = {{.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
+                                             {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1}}};
+    const struct stub *s = stub_of(node);
+    *p = (CUDA_MEM_ALLOC_NODE_PARAMS){.poolProps.location = s->where,
+                                      .accessDescs = access,
+                                      .accessDescCount = 1 + (size_t)s->others,
+                                      .bytesize = 100,
+                                      .dptr = s->value};
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_free(CUgraphNode node, CUdeviceptr *memory)
+{
+    *memory = stub_of(node)->value;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+    (void)p, (void)stream;
+    return CUDA_SUCCESS;
+}
+
 static const struct kp_driver driver = {.cuGraphGetNodes = get_nodes,
                                         .cuGraphNodeGetType = get_type,
                                         .cuGraphChildGraphNodeGetGraph = get_child,
@@ -205,6 +233,9 @@ static const struct kp_driver driver = {.cuGraphGetNodes = get_nodes,
                                         .cuFuncGetParamInfo = get_param,
                                         .cuGraphHostNodeGetParams = get_host,
                                         .cuLaunchHostFunc = call_host,
+                                        .cuGraphMemAllocNodeGetParams = get_alloc,
+                                        .cuGraphMemFreeNodeGetParams = get_free,
+                                        .cuMemcpy3DAsync = copy_3d,
                                         .cuFuncGetAttribute = get_limit,
                                         .cuFuncSetAttribute = set_limit,
                                         .cuStreamCreate = create_stream,
@@ -384,10 +415,10 @@ static void some_graphs_stay_whole(void **state)
     (void)state;
     const char *why = NULL;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL);
-    add(0, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    add(0, CU_GRAPH_NODE_TYPE_CONDITIONAL);
     assert_null(read_first(&why));
     assert_ptr_equal(why, kp_graph_not_by_node);
-    assert_false(kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_MEM_ALLOC));
+    assert_false(kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_CONDITIONAL));
     assert_true(kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_GRAPH) && kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_HOST));
     stubs[0][1].type = CU_GRAPH_NODE_TYPE_KERNEL;
     stubs[0][1].updated_by_device = true;
@@ -457,6 +488,146 @@ static void host_functions_come_last(void **state)
     assert_null(read_first(&why));
 }
 
+/* ---- memory ---- */
+
+static struct stub *add_alloc(size_t g, uint64_t address)
+{
+    struct stub *s = add(g, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    s->where.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    s->value = address;
+    return s;
+}
+
+static struct stub *add_free(size_t g, uint64_t address)
+{
+    struct stub *s = add(g, CU_GRAPH_NODE_TYPE_MEM_FREE);
+    s->value = address;
+    return s;
+}
+
+/* Returns why the first graph stays whole, or NULL. */
+static const char *judged(const struct kp_driver *d, unsigned long long flags, bool allocates, int device)
+{
+    const char *why;
+    uint32_t next = 0;
+    struct kp_graph_nodes *g = kp_graph_nodes_read(d, graph_of(0), &next, &why);
+    if (!g)
+        return why;
+    why = kp_graph_pairs_judge(g, flags);
+    assert_int_equal(g->allocates, allocates);
+    assert_int_equal(g->device, device);
+    kp_graph_nodes_free(g);
+    return why;
+}
+
+static void memory_is_allocated_and_freed(void **state)
+{
+    (void)state;
+    add(0, CU_GRAPH_NODE_TYPE_KERNEL);
+    assert_null(judged(&driver, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, false, 0));
+    add_alloc(0, 5000);
+    add_alloc(0, 6000);
+    assert_string_equal(judged(&driver, 0, true, 0), "graph that leaves memory allocated");
+    add(0, CU_GRAPH_NODE_TYPE_GRAPH)->child = graph_of(1);
+    add_free(1, 5000);
+    add_free(1, 6000);
+    assert_null(judged(&driver, 0, true, 0));
+    assert_string_equal(judged(&driver, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, true, 0),
+                        "graph that allocates memory, which its next launch may free");
+    struct stub *again = add_alloc(1, 6000); /* an address that was free */
+    add_free(1, 6000);
+    assert_null(judged(&driver, 0, true, 0));
+    again->value = 7000;
+    assert_string_equal(judged(&driver, 0, true, 0), "graph that frees memory of another one");
+    set_up(NULL);
+    add_alloc(0, 5000);
+    add_alloc(0, 5000);
+    assert_string_equal(judged(&driver, 0, true, 0), "graph that allocates memory in an order that is not known");
+}
+
+static void memory_is_of_one_device(void **state)
+{
+    (void)state;
+    struct stub *first = add_alloc(0, 5000), *second = add_alloc(0, 6000);
+    add_free(0, 6000);
+    add_free(0, 5000);
+    first->where.id = 1;
+    assert_string_equal(judged(&driver, 0, true, 1), "graph that allocates memory for the host or several devices");
+    first->where.id = 0;
+    first->others = 1;
+    assert_string_equal(judged(&driver, 0, true, 0), "graph that allocates memory for the host or several devices");
+    first->others = 0;
+    second->where.type = CU_MEM_LOCATION_TYPE_HOST;
+    assert_string_equal(judged(&driver, 0, true, 0), "graph that allocates memory for the host or several devices");
+    second->where.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    assert_null(judged(&driver, 0, true, 0));
+}
+
+static void old_drivers_do_not_tell_of_memory(void **state)
+{
+    (void)state;
+    struct kp_driver old = driver;
+    add_alloc(0, 5000);
+    add_free(0, 5000);
+    old.cuGraphMemFreeNodeGetParams = NULL;
+    assert_string_equal(judged(&old, 0, true, 0), "graph that frees memory, and the driver does not tell which");
+    old.cuGraphMemAllocNodeGetParams = NULL;
+    assert_string_equal(judged(&old, 0, true, 0), "graph that allocates memory, and the driver does not tell where");
+    kp_graph_memory_note(&old, NULL, graph_of(0));
+    assert_false(kp_graph_memory_holds(5000));
+}
+
+/* The driver does not know the addresses before the first launch. */
+static void memory_of_graphs_is_known(void **state)
+{
+    (void)state;
+    CUgraphExec exec = (CUgraphExec)(uintptr_t)0x99, other = (CUgraphExec)(uintptr_t)0x9a;
+    const char *const touches = "graph with a copy or memset of memory that a graph allocates";
+    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                          .srcDevice = 5099,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = 4999,
+                          .WidthInBytes = 1,
+                          .Height = 1,
+                          .Depth = 1};
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = 5100};
+    struct kp_graph_node node;
+    add_alloc(1, 5000);
+    add(0, CU_GRAPH_NODE_TYPE_GRAPH)->child = graph_of(1);
+    assert_null(kp_graph_node_copy(&driver, &copy, &node));
+    assert_true(node.from_host);
+    kp_graph_memory_note(&driver, exec, graph_of(0));
+    kp_graph_memory_note(&driver, other, graph_of(0));
+    kp_graph_memory_forget(other);
+    assert_false(kp_graph_is_host(&driver, CU_MEMORYTYPE_UNIFIED, 5099));
+    assert_string_equal(kp_graph_node_copy(&driver, &copy, &node), touches);
+    assert_null(kp_graph_node_set(&set, &node));
+    set.dst--;
+    assert_string_equal(kp_graph_node_set(&set, &node), touches);
+    copy.srcDevice++;
+    assert_null(kp_graph_node_copy(&driver, &copy, &node));
+    copy.dstDevice++;
+    assert_string_equal(kp_graph_node_copy(&driver, &copy, &node), touches);
+    kp_graph_memory_forget(exec);
+    assert_null(kp_graph_node_copy(&driver, &copy, &node));
+    assert_false(kp_graph_memory_holds(5000));
+}
+
+static void copies_keep_what_a_graph_is(void **state)
+{
+    (void)state;
+    const char *why;
+    add_alloc(0, 5000);
+    add_free(0, 5000);
+    depend(add(0, CU_GRAPH_NODE_TYPE_HOST), 1);
+    struct kp_graph_nodes *g = read_first(&why);
+    assert_null(kp_graph_pairs_judge(g, 0));
+    struct kp_graph_nodes *copy = kp_graph_nodes_copy(g);
+    assert_true(copy->calls_host && copy->allocates);
+    kp_graph_nodes_free(copy);
+    kp_graph_nodes_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +641,11 @@ int main(void)
         cmocka_unit_test_setup(a_limit_that_was_lowered_since_is_raised_for_the_launch, set_up),
         cmocka_unit_test_setup(kernels_are_tried_in_a_capture, set_up),
         cmocka_unit_test_setup(host_functions_come_last, set_up),
+        cmocka_unit_test_setup(memory_is_allocated_and_freed, set_up),
+        cmocka_unit_test_setup(memory_is_of_one_device, set_up),
+        cmocka_unit_test_setup(old_drivers_do_not_tell_of_memory, set_up),
+        cmocka_unit_test_setup(memory_of_graphs_is_known, set_up),
+        cmocka_unit_test_setup(copies_keep_what_a_graph_is, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

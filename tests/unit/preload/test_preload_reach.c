@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/program/graph_memory.h"
 #include "preload/window/reach.h"
 #include "tests/support/fake_support.h"
 
@@ -113,14 +114,37 @@ static void test_leaves_other_contexts_out(void **state)
     t.driver->cuMemFree(word);
 }
 
+/* Addresses that a graph will have memory at are mapped by the driver, which yet does not tell what they are. */
+static void test_memory_of_graphs_is_no_heap(void **state)
+{
+    CUresult (*create)(CUgraph *, unsigned) =
+        (CUresult(*)(CUgraph *, unsigned))(uintptr_t)kp_test_fake("cuGraphCreate");
+    CUresult (*add)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *) =
+        (CUresult(*)(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *))(
+            uintptr_t)kp_test_fake("cuGraphAddMemAllocNode");
+    CUDA_MEM_ALLOC_NODE_PARAMS p = {.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE, .bytesize = 64};
+    CUgraphExec exec = (CUgraphExec)(uintptr_t)0x99;
+    CUgraphNode node;
+    CUgraph graph;
+    (void)state;
+    assert_int_equal(create(&graph, 0), CUDA_SUCCESS);
+    assert_int_equal(add(&node, graph, NULL, 0, &p), CUDA_SUCCESS);
+    const uint64_t word = p.dptr + 8;
+    const struct kp_launch l = {.copy = (void *)(uintptr_t)&word, .copied = sizeof(word)};
+    assert_true(kp_reach_heap(t.driver, &l));
+    kp_graph_memory_note(t.driver, exec, graph);
+    assert_false(kp_reach_heap(t.driver, &l));
+    kp_graph_memory_forget(exec);
+    assert_true(kp_reach_heap(t.driver, &l));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_lists_allocations_once),
-        TEST(test_lists_some_of_much),
-        TEST(test_leaves_other_memory_out),
-        TEST(test_leaves_other_contexts_out),
+        TEST(test_lists_allocations_once),      TEST(test_lists_some_of_much),
+        TEST(test_leaves_other_memory_out),     TEST(test_leaves_other_contexts_out),
+        TEST(test_memory_of_graphs_is_no_heap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
