@@ -13,6 +13,7 @@
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
 #include "preload/window/launches.h"
+#include "preload/window/mapped.h"
 #include "preload/window/open.h"
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
@@ -255,7 +256,7 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char *
         w->ours_ns += kp_now_ns() - start;
     if (rc == CUDA_SUCCESS) {
         if (p->of->content->nodes->allocates)
-            w->allocates = l->graph;
+            kp_mapped_note(w, l->graph);
         launched(p);
         return rc;
     }

@@ -98,6 +98,7 @@ struct kp_window {
     bool keeps_host;       /* it ends with the program's own memory, pinned memory included that a restore rewinds */
     const char *alone;     /* why it closes behind its first launch, or NULL */
     CUgraphExec allocates; /* the one graph of it that allocates memory; NULL = there is none */
+    cuuint64_t mapped;     /* byte that the device had for memory of graphs behind its launch */
     bool goes_on;          /* a launch had not ended when the program had read: the window does not close for a read */
     bool pending;          /* a value may still be on its way to pinned memory */
     struct kp_read_log *logs;

@@ -13,6 +13,7 @@
 #include "preload/window/flags.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
+#include "preload/window/mapped.h"
 #include "preload/window/probe.h"
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
@@ -136,6 +137,10 @@ static void count_own(struct kp_window *w, const struct kp_repetition *how, stru
     kp_reads_collect(w);
     if ((w->reads || w->keeps_host) && kp_collector_keep(w->context->collector, &out->note))
         return;
+    if (!kp_mapped_still(w)) {
+        out->note = kp_strdup("the driver has given up memory that a graph of the window allocated: not replayed");
+        return;
+    }
     kp_repeat_make_twins(w);
     kp_snapshot_keep(&w->host);
     if (how->prepare)

@@ -56,6 +56,13 @@ apart "changed" changes 12 0 4
 KPROF_KERNEL_NAME=tiny_increment both "another graph's launch, not wanted" "$p" two-kernels
 expect "another graph's launch, not wanted: rows of nodes" "$(nodes)" 3
 
+# The driver may take it by itself, where memory is short: then nothing is repeated.
+both "memory is short" "$p" full
+expect "memory is short: rows of nodes" "$(nodes)" 6
+expect "memory is short: profiled" "$(account profiled)" 3
+expect "memory is short: why" \
+    "$(grep -c 'the driver has given up memory that a graph of the window allocated: not replayed' "$tmp/report")" 4
+
 # The others are one row, with the reason.
 allocates="graph that allocates memory"
 whole "memory is kept" kept 3 "graph that leaves memory allocated"

@@ -267,6 +267,18 @@ static void two(void)
     }
 }
 
+/* An allocation for which there is too little memory may cost graphs theirs. */
+static void full(void)
+{
+    const struct kind usual = {.keeps = 0};
+    struct made m = make(&usual);
+    CUdeviceptr much;
+
+    launch(&m);
+    report_number("much memory", cuMemAlloc(&much, (size_t)1 << 50), CUDA_ERROR_OUT_OF_MEMORY);
+    launch(&m);
+}
+
 /* Beside one of which the kernels are not wanted. */
 static void two_kernels(void)
 {
@@ -314,6 +326,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"paired", paired},
+    {"full", full},
     {"set", set},
     {"copied", copied},
     {"set-later", set_later},

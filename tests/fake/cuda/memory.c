@@ -39,6 +39,8 @@ static struct allocation *list_allocation(struct context *ctx, void *base, size_
     return a;
 }
 
+static void take_all_back(void);
+
 static CUresult allocate(void **out, size_t size, bool pinned_host)
 {
     struct context *ctx = current();
@@ -48,8 +50,10 @@ static CUresult allocate(void **out, size_t size, bool pinned_host)
 
     if (!out || !size)
         return CUDA_ERROR_INVALID_VALUE;
-    if (size > SIZE_MAX / 2 || (!pinned_host && used_bytes[ctx->device] + size > device_memory()))
+    if (size > SIZE_MAX / 2 || (!pinned_host && used_bytes[ctx->device] + size > device_memory())) {
+        take_all_back();
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     base = mmap(NULL, mapped + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED || mprotect(base, mapped, PROT_READ | PROT_WRITE))
         return CUDA_ERROR_OUT_OF_MEMORY;
