@@ -85,6 +85,9 @@ FAKE_FAIL=cuGraphMemFreeNodeGetParams:1 whole "a free cannot be read" paired 3 "
 FAKE_FAIL=cuptiCheckpointSave:1+ both "memory cannot be saved" "$p" paired
 expect "memory cannot be saved: rows of nodes" "$(nodes)" 0
 both "pinned memory" "$p" pinned
+both "much pinned memory" "$p" much-pinned
+expect "much pinned memory: rows of nodes" "$(nodes)" 0
+expect "much pinned memory: why" "$(told "$allocates, with a kernel that can reach host memory")" 1
 
 # A graph as one row is not told by its kernels where these are chosen by name.
 KPROF_KERNEL_NAME=increment both "kept, by name" "$p" kept

@@ -18,6 +18,7 @@ struct kind {
     int others;         /* other devices have access, too */
     int sets, copies;   /* its memory */
     CUdeviceptr pinned; /* given to the second kernel */
+    CUdeviceptr index;  /* given to the third kernel */
     unsigned long long flags;
 };
 
@@ -82,17 +83,18 @@ static struct made make(const struct kind *k)
 {
     struct made m;
     CUgraphNode node;
-    CUdeviceptr second;
+    CUdeviceptr second, third;
     int index = 3, one = 1, n = N;
 
     MUST(cuGraphCreate(&m.graph, 0));
     node = add_alloc(k, m.graph, &m.memory);
     second = k->pinned ? k->pinned : m.memory;
+    third = k->index ? k->index : m.memory;
     m.first = node = add_kernel(m.graph, "set_flag", (void *[]){&m.memory, &index}, node);
     if (k->sets)
         node = add_set(m.graph, m.memory, node);
     node = add_kernel(m.graph, k->kernel ? k->kernel : "increment", (void *[]){&second, &one}, node);
-    node = add_kernel(m.graph, "gather", (void *[]){&m.memory, &values, &n}, node);
+    node = add_kernel(m.graph, "gather", (void *[]){&third, &values, &n}, node);
     if (k->copies)
         node = add_copy(m.graph, values, m.memory, node);
     node = add_set(m.graph, values + 4, node); /* memory that is no graph's */
@@ -216,6 +218,15 @@ static void pinned(void)
     report_number("pinned memory", numbers[0], ROUNDS);
 }
 
+/* More host memory than is compared. */
+static void much_pinned(void)
+{
+    void *host;
+
+    MUST(cuMemHostAlloc(&host, 1 << 20, CU_MEMHOSTALLOC_DEVICEMAP));
+    rounds(&(struct kind){.index = (CUdeviceptr)host});
+}
+
 /* One graph allocates, and another one frees. */
 static void across(void)
 {
@@ -327,6 +338,7 @@ static const struct {
 } cases[] = {
     {"paired", paired},
     {"full", full},
+    {"much-pinned", much_pinned},
     {"set", set},
     {"copied", copied},
     {"set-later", set_later},
