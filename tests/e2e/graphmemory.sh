@@ -41,6 +41,7 @@ export KPROF_WINDOW_READS=off
 
 # The same graph several times in a window, beside plain launches.
 apart "a graph with memory" paired 9 2 1
+apart "captured" from-stream 9 2 2
 apart "in child graphs" child 12 1 1
 KPROF_SECTION=LaunchStats apart "no counters" paired 9 2
 KPROF_LAUNCH_SKIP=2 KPROF_LAUNCH_COUNT=3 both "three of them" "$p" paired

@@ -136,6 +136,28 @@ static void paired(void)
     rounds(&(struct kind){.keeps = 0});
 }
 
+/* As libraries make it: by stream-ordered calls, of which a capture makes nodes. */
+static void from_stream(void)
+{
+    int index = 3, one = 1, n = N;
+    CUdeviceptr memory;
+    struct made m;
+    void *set[] = {&memory, &index}, *add[] = {&memory, &one}, *use[] = {&memory, &values, &n};
+
+    plain();
+    MUST(cuStreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    MUST(cuMemAllocAsync(&memory, N * sizeof(int), s.stream));
+    MUST(cuLaunchKernel(get_function(&linked, &s, "set_flag"), 1, 1, 1, 32, 1, 1, 0, s.stream, set, NULL));
+    MUST(cuLaunchKernel(increment, 1, 1, 1, 32, 1, 1, 0, s.stream, add, NULL));
+    MUST(cuLaunchKernel(get_function(&linked, &s, "gather"), 1, 1, 1, 32, 1, 1, 0, s.stream, use, NULL));
+    MUST(cuMemFreeAsync(memory, s.stream));
+    MUST(cuStreamEndCapture(s.stream, &m.graph));
+    MUST(cuGraphInstantiateWithFlags(&m.exec, m.graph, 0));
+    for (int i = 0; i < ROUNDS; i++)
+        launch(&m);
+    plain();
+}
+
 /* Allocations that differ in time alone, in child graphs. */
 static void child(void)
 {
@@ -337,6 +359,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     {"paired", paired},
+    {"from-stream", from_stream},
     {"full", full},
     {"much-pinned", much_pinned},
     {"set", set},

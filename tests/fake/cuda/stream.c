@@ -367,13 +367,42 @@ static CUresult cuMemcpy3DAsync_v2_in(const CUDA_MEMCPY3D *p, CUstream stream, b
 }
 FLAVOURS(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *p, CUstream stream), p, stream)
 
+static CUresult capture_alloc(struct graph *graph, CUdeviceptr *out, size_t bytes)
+{
+    const CUDA_MEM_ALLOC_NODE_PARAMS p = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = current()->device}},
+        .bytesize = bytes};
+    struct allocation *memory;
+    CUresult result = reserve_graph_memory(bytes, &memory);
+    struct node *node;
+
+    if (result)
+        return result;
+    node = captured(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    node->memory = memory;
+    node->memory_params = p;
+    node->memory_params.dptr = *out = (CUdeviceptr)memory->info.base;
+    return CUDA_SUCCESS;
+}
+
+static CUresult capture_free(struct graph *graph, CUdeviceptr pointer)
+{
+    struct allocation *memory = allocation_of(pointer);
+
+    if (!memory || !memory->of_graph || (CUdeviceptr)memory->info.base != pointer)
+        return CUDA_ERROR_INVALID_VALUE;
+    captured(graph, CU_GRAPH_NODE_TYPE_MEM_FREE)->memory = memory;
+    return CUDA_SUCCESS;
+}
+
 static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
     CUresult result = resolve_stream(handle, per_thread, &ref, caller);
 
     if (!result && capturing(&ref))
-        result = CUDA_ERROR_NOT_SUPPORTED;
+        return capture_alloc(capturing(&ref), out, bytes);
     return result ? result : allocate((void **)out, bytes, false);
 }
 FLAVOURS(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream stream), out, bytes, stream)
@@ -384,7 +413,7 @@ static CUresult cuMemFreeAsync_in(CUdeviceptr pointer, CUstream handle, bool per
     CUresult result = resolve_stream(handle, per_thread, &ref, caller);
 
     if (!result && capturing(&ref))
-        result = CUDA_ERROR_NOT_SUPPORTED;
+        return capture_free(capturing(&ref), pointer);
     return result ? result : free_memory(pointer, false, caller);
 }
 FLAVOURS(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
