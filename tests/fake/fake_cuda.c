@@ -6,6 +6,7 @@
  *   FAKE_CC=9.0        compute capability of every device (see the table in cuda/device.c)
  *   FAKE_DEVICES=1     how many devices there are
  *   FAKE_MEMORY=bytes  device memory, if not the chip's
+ *   FAKE_FREES_TWICE=1 memory that is freed twice is refused, as a driver does, and is no misuse
  *   FAKE_CUBIN=path    the cubin of every module, in place of one made for it (see cuda/cubin.c)
  *
  * Stricter than a driver: use of what was destroyed, kernels without their arguments and pointers into freed memory end

@@ -218,6 +218,36 @@ static void run_add_constant(const struct call *call)
     fake_log("constant pid=%d value=%d\n", (int)getpid(), constant);
 }
 
+/* (int *queue, int *cursor, int capacity): each thread takes the next place, in an order that no execution has again;
+ * breaks its context where there is none left */
+static void run_enqueue(const struct call *call)
+{
+    static int runs;
+    int *queue = ARG(call, int *, 0), *cursor = ARG(call, int *, 8), capacity = ARG(call, int, 16);
+    int n = (int)n_threads(call), first = runs++;
+
+    if (*cursor + n > capacity)
+        run_fail(call);
+    for (int i = 0; i < n && *cursor < capacity; i++)
+        queue[(*cursor)++] = (first + i) % n;
+}
+
+/* (const int *queue, const int *cursor, int *data, int n): adds one for each of the last n places that were taken;
+ * breaks its context with what is no place */
+static void run_serve(const struct call *call)
+{
+    int taken = *ARG(call, int *, 8), n = ARG(call, int, 24);
+    const int *last = ARG(call, int *, 0) + taken - n;
+
+    for (int i = 0; i < n; i++) {
+        if (taken < n || last[i] < 0 || last[i] >= n) {
+            run_fail(call);
+            return;
+        }
+        ARG(call, int *, 16)[last[i]]++;
+    }
+}
+
 #define POINTER 8, 8
 #define NUMBER  4, 4
 #define CODE(name, run, regs, shared, n, ...)                                                                          \
@@ -258,6 +288,8 @@ static const struct kernel_code kernel_codes[] = {
     CODE("set_flag", run_set_flag, 8, 0, 2, POINTER, NUMBER),
     CODE("print_line", run_print_line, 8, 0, 1, NUMBER),
     CODE("tiny_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
+    CODE("enqueue", run_enqueue, 16, 0, 3, POINTER, POINTER, NUMBER),
+    CODE("serve", run_serve, 16, 0, 4, POINTER, POINTER, POINTER, NUMBER),
     CODE("gather", run_gather, 16, 0, 3, POINTER, POINTER, NUMBER),
     CODE("wide_only", run_wide_only, 16, 0, 2, POINTER, NUMBER),
     CODE("varies", run_varies, 16, 0, 3, POINTER, NUMBER, NUMBER),

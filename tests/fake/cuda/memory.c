@@ -118,6 +118,8 @@ static CUresult free_memory(uintptr_t pointer, bool pinned_host, const char *fun
         return CUDA_SUCCESS;
     if (!a || (uintptr_t)a->info.base != pointer || a->info.pinned_host != pinned_host || a->physical || a->registered)
         return CUDA_ERROR_INVALID_VALUE;
+    if (a->head.dead && getenv("FAKE_FREES_TWICE"))
+        return CUDA_ERROR_INVALID_VALUE;
     if (a->head.dead || (a->of_graph && !a->held))
         fake_misuse("%s: freed twice", function);
     if (a->of_graph)
