@@ -376,6 +376,29 @@ static int write_files(char *const *paths, size_t n, const struct flags *f, cons
     return status ? status : one;
 }
 
+/* Says of several sessions that they may be shown as one. */
+static void hint_at_ranks(char *const *paths, size_t n)
+{
+    struct kp_rank_file *files = calloc(n, sizeof *files);
+    bool opened = files;
+    char *err = NULL;
+    for (size_t i = 0; opened && i < n; i++) {
+        files[i].path = paths[i];
+        opened = !kp_store_open(paths[i], &files[i].store, &err);
+        free(err);
+        err = NULL;
+    }
+    if (opened && kp_are_rotated_ranks(files, n))
+        fprintf(
+            stderr,
+            "==KPROF== These are %zu ranks of a rotation: --ranks puts them together, with one entry for each kernel "
+            "and shape, and compares the ranks\n",
+            n);
+    for (size_t i = 0; files && i < n; i++)
+        kp_store_close(files[i].store);
+    free(files);
+}
+
 /* Prints the chosen launches of each session. */
 static int print_chosen(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
                         struct kp_display *d)
@@ -394,6 +417,8 @@ static int print_chosen(char *const *paths, size_t n, const struct flags *f, con
                                                   : print_files(paths, o, d, &printed);
     if (!status && printed.n && printed.unmatched == printed.n)
         status = KP_EXIT_USAGE; /* some of several sessions may lack the kernel */
+    if (!status && n > 1 && d->format == KP_FORMAT_TEXT && !f->is_folded && !f->trace)
+        hint_at_ranks(paths, n);
     kp_chooser_free(chooser);
     free(err);
     return status;

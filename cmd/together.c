@@ -454,3 +454,33 @@ int kp_put_together(const struct kp_rank_file *files, size_t n, const char *to, 
     free_together(&t);
     return rc;
 }
+
+/* Ends the reading at an entry of a rotation. */
+static int find_rotated(struct kp_result *r, void *arg)
+{
+    (void)arg;
+    return r->launch.groups > 0;
+}
+
+static bool is_rotated(struct kp_store *s, char **err)
+{
+    static const char *const none[] = {NULL};
+    return kp_store_each_result_with(s, none, find_rotated, NULL, err) > 0;
+}
+
+bool kp_are_rotated_ranks(const struct kp_rank_file *files, size_t n)
+{
+    char *err = NULL;
+    struct together t = {.sessions = calloc(n, sizeof *t.sessions), .n = n, .err = &err};
+    bool are = t.sessions;
+    for (size_t i = 0; are && i < n; i++) {
+        struct session *s = &t.sessions[i];
+        s->file = &files[i];
+        are = !kp_store_get_session(files[i].store, &s->facts, &err) && !check_session(&t, i) &&
+              (s->rank = rank_name(&s->facts)) && is_rotated(files[i].store, &err);
+    }
+    are = are && have_names(&t);
+    free_together(&t);
+    free(err);
+    return are;
+}

@@ -7,6 +7,7 @@
 #ifndef KP_CMD_TOGETHER_H
 #define KP_CMD_TOGETHER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct kp_store;
@@ -20,5 +21,9 @@ struct kp_rank_file {
 /* Writes what `n` > 0 sessions give together to the new file `to`. Returns -EINVAL for sessions that cannot be put
  * together, or another negative errno. *err: a malloc'ed line or NULL. */
 int kp_put_together(const struct kp_rank_file *files, size_t n, const char *to, char **err);
+
+/* Whether sessions are those of different ranks, as their environments say, which a rotation recorded with the same
+ * options. */
+bool kp_are_rotated_ranks(const struct kp_rank_file *files, size_t n);
 
 #endif

@@ -272,8 +272,11 @@ for name, row in rows.items():
     assert abs(float(row["Avg (ns)"]) * float(row["Instances"]) / float(row["Total Time (ns)"]) - 1) < 1e-9, row
     assert abs(float(stacks[name]) / float(row["Total Time (ns)"]) - 1) < 1e-6, (row, stacks)
 END
-# Without the flag each session is printed by itself, as ever.
-expect "ranks: apart" "$("$build/kprof" report "$tmp"/run.[01].kprof | grep -c '^    Rotation: ')" 4
+# Without the flag each session is printed by itself, as ever, and a line on stderr tells of it.
+expect "ranks: apart" "$("$build/kprof" report "$tmp"/run.[01].kprof 2>"$tmp/hint" | grep -c '^    Rotation: ')" 4
+expect "ranks: hint" "$(cat "$tmp/hint")" "==KPROF== These are 2 ranks of a rotation: --ranks puts them together, with one entry for each kernel and shape, and compares the ranks"
+"$build/kprof" report --csv "$tmp"/run.[01].kprof 2>"$tmp/hint" >"$tmp/apart.csv"
+expect "ranks: no hint beside CSV" "$(cat "$tmp/hint")" ""
 # What cannot be put together is refused, with nothing on stdout.
 refused() { # WHAT STATUS TEXT FILES...
     what=$1 status=$2 text=$3
@@ -284,6 +287,8 @@ refused() { # WHAT STATUS TEXT FILES...
     [ ! -s "$tmp/refused.out" ] || fail "refused, $what: printed"
 }
 KPROF_REPLAY_MODE=kernel KPROF_EXPORT=$tmp/replayed.kprof both "replayed" "$p" 1
+"$build/kprof" report "$tmp/run.0.kprof" "$tmp/replayed.kprof" 2>"$tmp/hint" >"$tmp/apart"
+expect "replayed: no hint" "$(cat "$tmp/hint")" ""
 refused "replayed" 2 'replayed.kprof cannot be put together with others: rotation' "$tmp/run.0.kprof" "$tmp/replayed.kprof"
 refused "twice" 2 'both are the same session' "$tmp/run.0.kprof" "$tmp/run.0.kprof"
 refused "missing" 2 'one of them is missing' "$tmp/run.0.kprof" "$tmp/none.kprof"
