@@ -139,6 +139,34 @@ CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool 
     return rc;
 }
 
+/* Whether the current device has so much memory left, and some for what needs it unasked. */
+static bool has_left(uint64_t bytes)
+{
+    enum { UNASKED = 512 << 20 };
+    size_t left = 0, total;
+    return process->driver.cuMemGetInfo(&left, &total) == CUDA_SUCCESS && left >= bytes && left - bytes >= UNASKED;
+}
+
+void kp_process_gives_room(uint64_t bytes)
+{
+    int before;
+    kp_guard++;
+    bool enough = has_left(bytes) || kp_gate_captures() > 0;
+    kp_guard--;
+    if (enough)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+        kp_guard++;
+        kp_window_close("want of device memory");
+        if (!has_left(bytes))
+            kp_context_give(&process->driver);
+        kp_guard--;
+        kp_gate_leave_exclusive();
+    }
+    pthread_setcancelstate(before, &before);
+}
+
 /* Enters the gate exclusively while a window watches. False: it is to be closed, or spoiled by now. */
 static bool enter_beside_window(int *before)
 {

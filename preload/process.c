@@ -26,6 +26,7 @@
 #include "preload/program/context.h"
 #include "preload/program/filter.h"
 #include "preload/program/hostmem.h"
+#include "preload/program/owned.h"
 #include "preload/program/kernel.h"
 #include "preload/program/launch_ids.h"
 #include "preload/program/loaded_modules.h"
@@ -93,6 +94,7 @@ static void in_forked_child(void)
     kp_worker_forked();
     kp_context_forked();
     kp_hostmem_forked();
+    kp_owned_forked();
     kp_mute_forked();
     kp_session_forked();
     kp_progress_forked();

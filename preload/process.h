@@ -72,6 +72,10 @@ void kp_process_join_failed(void);
 bool kp_process_allocates(const uint64_t *args);
 CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later);
 
+/* Gives memory of the device back that kprof keeps between windows, where an allocation of `bytes` would lack it.
+ * Closes an open window first. */
+void kp_process_gives_room(uint64_t bytes);
+
 /* Whether asking for the function of `kernel` may load its library, and with it variables that an open window's
  * saved memory lacks. True once for each library and context. */
 bool kp_process_loads(CUkernel kernel);

@@ -11,7 +11,7 @@
 static const uint64_t least_margin = 256ull << 20, most_margin = 4ull << 30;
 enum { DEVICE_SHARE = 64, HOST_PERCENT = 80 };
 
-static uint64_t margin_of(uint64_t total)
+uint64_t kp_footprint_margin(uint64_t total)
 {
     uint64_t share = total / DEVICE_SHARE;
     return share < least_margin ? least_margin : share > most_margin ? most_margin : share;
@@ -90,7 +90,7 @@ bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, char **why)
     if (d->cuMemGetInfo(&available_here, &total) != CUDA_SUCCESS)
         return true; /* let the save itself report it */
     uint64_t used = total - available_here;
-    uint64_t margin = margin_of(total);
+    uint64_t margin = kp_footprint_margin(total);
     uint64_t room = available_here > margin ? available_here - margin : 0;
     if (used <= room)
         return true;
@@ -113,7 +113,7 @@ bool kp_footprint_reserve(const struct kp_driver *d, CUdevice device, CUmemGener
     if (!d->cuMemCreate || !d->cuMemRelease || !d->cuMemGetAllocationGranularity ||
         d->cuMemGetInfo(&available_here, &total) != CUDA_SUCCESS)
         return false;
-    size_t margin = margin_of(total);
+    size_t margin = kp_footprint_margin(total);
     if (total - available_here + margin <= available_here || margin > available_here)
         return false;
     if (d->cuMemGetAllocationGranularity(&unit, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS || !unit)

@@ -7,6 +7,9 @@
 
 #include "collectors/facts/driver.h"
 
+/* Returns how much of a device with `total` byte stays free while a window is open, byte. */
+uint64_t kp_footprint_margin(uint64_t total);
+
 /* Whether a copy of the device memory in use fits into its free part and, beyond that, into the free memory of the
  * host, and is made there in `most_ns` at most (0: no limit). If not, *why is a malloc'ed line. The checkpoint library
  * would use files where memory lacks, and fill the disk. */

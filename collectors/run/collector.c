@@ -21,6 +21,8 @@ struct kp_collector {
     struct kp_flush *flush;
     struct kp_checkpoint *saved, *kept; /* memory before the window, and after the program's own execution */
     size_t copied;                      /* byte of the device's memory that `saved` took */
+    struct kp_shadow *shadow;           /* instead of both; made when first needed */
+    bool by_change, kept_change;        /* it has the memory before the window, and after the program's execution */
     struct {
         bool known;
         size_t left; /* of the device's memory */
@@ -39,6 +41,7 @@ struct flight {
     enum kp_range_mode mode;
     CUresult refused;      /* the driver's code for a refused re-issue */
     CUresult flush, fault; /* likewise of the flush, and of the context, which is broken then */
+    CUresult restore;      /* likewise of a restore by change */
     bool watched;          /* a pass continues what watched the program */
     unsigned rehearsed;
     size_t pass, all_passes;              /* begun so far, and of the whole window */
@@ -161,10 +164,27 @@ static void tell_pass(struct flight *f)
         f->c->setup.progress(text, false);
 }
 
+/* Says what a save or a restore by change has done. */
+static void tell_change(const struct kp_collector *c, const char *what)
+{
+    struct kp_shadow_work work = kp_shadow_last(c->shadow);
+    kp_debug(KP_DEBUG_REPLAY, "%s: %zu of %zu blocks of memory differ, %.1f MB copied", what, work.changed, work.blocks,
+             (double)work.copied / 1e6);
+}
+
+/* Restores by change, with one of the two states. */
+static int restore_change(struct flight *f, CUresult (*restore)(struct kp_shadow *))
+{
+    f->restore = restore(f->c->shadow);
+    tell_change(f->c, "restore");
+    return f->restore == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->restore */
+}
+
 static int op_restore(void *arg)
 {
-    tell_pass(arg);
-    return kp_saved_restore(((struct flight *)arg)->c->saved);
+    struct flight *f = arg;
+    tell_pass(f);
+    return f->c->by_change ? restore_change(f, kp_shadow_restore) : kp_saved_restore(f->c->saved);
 }
 
 /* Rehearses. The first time is for the probe, if any, which uses another part of CUPTI than watching. The second, if
@@ -269,7 +289,8 @@ static int op_plain(void *arg)
 
 static int op_put_back(void *arg)
 {
-    return kp_saved_restore(((struct flight *)arg)->c->kept);
+    struct flight *f = arg;
+    return f->c->by_change ? restore_change(f, kp_shadow_put_back) : kp_saved_restore(f->c->kept);
 }
 
 static int op_decode(void *arg, size_t group)
@@ -374,6 +395,7 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
         kp_collector_drop(c);
     kp_providers_close(c->providers, context_alive);
     kp_flush_close(c->flush, context_alive);
+    kp_shadow_close(c->shadow, context_alive);
     free(c->counting);
     free(c);
 }
@@ -416,19 +438,112 @@ bool kp_collector_can_save(struct kp_collector *c)
     return can;
 }
 
-int kp_collector_save(struct kp_collector *c, char **why)
+/* ---- saving by change ---- */
+
+/* The device's memory that stays free beside a shadow, besides that of every window: for what the program allocates
+ * without a question (modules, local memory), byte. */
+static const uint64_t shadow_spare = UINT64_C(1) << 30;
+
+/* More of the device's memory in use than the program is known to have, byte: there is some that kprof does not know.
+ * A context with the libraries of PyTorch and CUPTI's buffers took 1.9 GB (H100). */
+static const uint64_t most_unknown = UINT64_C(3) << 30;
+
+/* Measured with copies of blocks that went to the host, H100: 0.05 s to pin a gigabyte, 0.02 s to copy it. */
+static const double seconds_a_host_byte = 0.08e-9;
+
+static struct kp_slot_room shadow_room(const struct kp_collector *c)
+{
+    enum { HOST_PERCENT = 80 };
+    size_t total;
+    free_memory(c, &total);
+    uint64_t host = kp_footprint_host("") / 100 * HOST_PERCENT;
+    double in_time = (double)c->setup.save_time / 1e9 / seconds_a_host_byte;
+    if (c->setup.save_time && in_time < (double)host)
+        host = (uint64_t)in_time;
+    return (struct kp_slot_room){.device_left = kp_footprint_margin(total) + shadow_spare, .host = host};
+}
+
+/* Whether a save by change is worth it: a second copy of all memory would not fit beside the first. */
+static bool wants_change(const struct kp_collector *c)
+{
+    enum { STATES = 3 };
+    size_t total, left = free_memory(c, &total);
+    if (c->setup.save != KP_SAVE_AUTO || !total)
+        return c->setup.save == KP_SAVE_CHANGES;
+    return c->shadow || (total - left) > total / STATES;
+}
+
+/* Lists the memory to save. False: it cannot be saved by change, and *why (static text, NULL: not wanted) says why. */
+static bool list_owned(const struct kp_collector *c, struct kp_part **parts, size_t *n, const char **why)
+{
+    uint64_t known = 0, held = kp_shadow_held(c->shadow);
+    size_t total, left = free_memory(c, &total);
+    *why = NULL;
+    if (!wants_change(c) || !c->setup.owned || !kp_shadow_available(c->setup.driver) ||
+        !c->setup.owned(c->setup.owned_arg, parts, n, why))
+        return false;
+    for (size_t i = 0; i < *n; i++)
+        known += (*parts)[i].bytes;
+    kp_debug(KP_DEBUG_REPLAY, "%.3f GB in use, %.3f known in %zu parts, %.3f of ours", (double)(total - left) / 1e9,
+             (double)known / 1e9, *n, (double)held / 1e9);
+    if (total - left <= known + held + most_unknown)
+        return true;
+    *why = "memory that the program was not seen to allocate";
+    free(*parts);
+    return false;
+}
+
+/* Saves by change. Returns whether that is done. If not, the shadow is gone, and the checkpoint is asked. */
+static bool save_change(struct kp_collector *c)
+{
+    struct kp_part *parts = NULL;
+    const char *why = NULL;
+    size_t n = 0;
+    CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
+    if (list_owned(c, &parts, &n, &why)) {
+        struct kp_slot_room room = shadow_room(c);
+        struct kp_threads threads = {c->setup.start, c->setup.join};
+        rc = c->shadow ? CUDA_SUCCESS : kp_shadow_open(c->setup.driver, c->setup.device, &threads, &c->shadow);
+        if (rc == CUDA_SUCCESS)
+            rc = kp_shadow_save(c->shadow, parts, n, &room);
+        free(parts);
+        if (rc != CUDA_SUCCESS)
+            why = kp_driver_error(c->setup.driver, rc);
+    }
+    c->by_change = rc == CUDA_SUCCESS;
+    if (c->by_change) {
+        tell_change(c, "save");
+        return true;
+    }
+    if (why)
+        kp_debug(KP_DEBUG_REPLAY, "memory cannot be saved by change: %s", why);
+    kp_shadow_close(c->shadow, true);
+    c->shadow = NULL;
+    return false;
+}
+
+uint64_t kp_collector_held(const struct kp_collector *c)
+{
+    return c ? kp_shadow_held(c->shadow) : 0;
+}
+
+void kp_collector_give(struct kp_collector *c)
+{
+    if (c && c->shadow && !c->by_change)
+        kp_shadow_give(c->shadow);
+}
+
+/* ---- saving all ---- */
+
+static int save_all(struct kp_collector *c, char **why)
 {
     size_t total;
-    *why = NULL;
-    if (c->saved)
-        return 0;
     if (!kp_saved_available(c->setup.cupti)) {
         *why = kp_strdup("libcheckpoint.so is missing beside libcupti: memory could not be restored between passes");
         return -1;
     }
     if (!kp_footprint_fits(c->setup.driver, c->setup.save_time, why))
         return -1;
-    tell_save(c);
     size_t before = free_memory(c, &total);
     CUmemGenericAllocationHandle kept_free;
     bool reserved = kp_footprint_reserve(c->setup.driver, c->setup.device->device, &kept_free);
@@ -439,16 +554,30 @@ int kp_collector_save(struct kp_collector *c, char **why)
     c->copied = before > after ? before - after : 0;
     if (rc)
         *why = kp_library_explain(c->setup.cupti, cannot_save, rc);
-    else if (!c->setup.unwatched)
-        kp_providers_watch(c->providers);
     return rc ? -1 : 0;
 }
 
-/* Whether a second copy fits beside the first, and leaves `spare` byte. */
+int kp_collector_save(struct kp_collector *c, char **why)
+{
+    *why = NULL;
+    if (c->saved || c->by_change)
+        return 0;
+    tell_save(c);
+    if (!save_change(c) && save_all(c, why))
+        return -1;
+    if (!c->setup.unwatched)
+        kp_providers_watch(c->providers);
+    return 0;
+}
+
+/* Whether a second copy fits beside the first, and leaves `spare` byte. What a save by change keeps besides cannot be
+ * foretold: it is what the launches of the window write. */
 static bool fits_again(const struct kp_collector *c, size_t spare)
 {
     size_t total, left = free_memory(c, &total), used = total - left;
     size_t owned = used > c->copied ? used - c->copied : 0;
+    if (c->by_change)
+        return left >= spare;
     return left >= owned && left - owned >= spare;
 }
 
@@ -458,14 +587,31 @@ bool kp_collector_has_room(const struct kp_collector *c, size_t more)
     return fits_again(c, more + ((size_t)1 << 30));
 }
 
+static const char no_room[] =
+    "the program has read from memory of which the device has no room for a second copy: not replayed";
+
+static int keep_change(struct kp_collector *c, char **why)
+{
+    struct kp_slot_room room = shadow_room(c);
+    CUresult rc = c->kept_change ? CUDA_SUCCESS : kp_shadow_keep(c->shadow, &room);
+    c->kept_change = rc == CUDA_SUCCESS;
+    if (rc == CUDA_ERROR_OUT_OF_MEMORY)
+        *why = kp_strdup(no_room);
+    else if (rc != CUDA_SUCCESS && asprintf(why, "%s: %s", cannot_save, kp_driver_error(c->setup.driver, rc)) < 0)
+        *why = NULL;
+    tell_change(c, "save of what the program's own execution left");
+    return rc == CUDA_SUCCESS ? 0 : -1;
+}
+
 int kp_collector_keep(struct kp_collector *c, char **why)
 {
     *why = NULL;
+    if (c->by_change)
+        return keep_change(c, why);
     if (c->kept)
         return 0;
     if (!fits_again(c, 0)) { /* in the host's memory it would take seconds, up to half a second a gigabyte */
-        *why = kp_strdup(
-            "the program has read from memory of which the device has no room for a second copy: not replayed");
+        *why = kp_strdup(no_room);
         return -1;
     }
     int rc = kp_saved_make(c->setup.cupti, c->setup.ctx, &c->kept);
@@ -480,6 +626,9 @@ void kp_collector_drop(struct kp_collector *c)
     kp_saved_free(c->kept);
     kp_saved_free(c->saved);
     c->saved = c->kept = NULL;
+    if (c->kept_change)
+        kp_shadow_forget_kept(c->shadow);
+    c->by_change = c->kept_change = false;
     if (c->flush)
         kp_flush_give(c->flush);
 }
@@ -489,6 +638,7 @@ void kp_collector_leave(struct kp_collector *c)
     kp_saved_leave(c->kept);
     kp_saved_leave(c->saved);
     c->saved = c->kept = NULL;
+    c->by_change = c->kept_change = false;
 }
 
 /* ---- running ---- */
@@ -506,6 +656,8 @@ static char *explain(const struct flight *f)
             "a value that the program read was another one when its launches were run again; not replayed");
     if (f->flush != CUDA_SUCCESS && !r->dead)
         return explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush);
+    if (f->restore != CUDA_SUCCESS)
+        return explain_driver(f, stage_words[KP_STAGE_RESTORE], f->restore);
     char *told = kp_providers_explain(f->c->providers, r->code);
     if (told)
         return told;
@@ -579,7 +731,7 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
     size_t *passes = passes_of(&f, &request.groups);
     request.passes = passes;
     request.rehearsals = rehearsals(&f);
-    request.own = c->kept;
+    request.own = c->kept || c->kept_change;
     if (!f.watched)
         kp_providers_unwatch(c->providers);
     memset(out, 0, sizeof(*out));

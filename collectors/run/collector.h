@@ -16,7 +16,9 @@
 #include "collectors/providers/providers.h"
 #include "collectors/replay/flush.h"
 #include "collectors/replay/replay.h"
+#include "collectors/replay/shadow.h"
 #include "report/model/model.h"
+#include "report/options/options.h"
 
 struct kp_collector;
 
@@ -36,7 +38,12 @@ struct kp_collector_setup {
     size_t window;                  /* the most launches a window may hold */
     uint64_t memory;                /* byte that counter data may take */
     uint64_t save_time;             /* ns: how long saving memory may take by estimate; 0 = no limit */
-    void (*settle)(void);           /* waits until all kp_counters in use have been freed */
+    enum kp_save save;              /* all: by the checkpoint; by change: with a shadow (shadow.h) */
+    /* Lists the program's memory on the device, sorted (*parts malloc'ed). False: some cannot be listed, *why (static
+     * text) says which. NULL = none can. */
+    bool (*owned)(void *arg, struct kp_part **parts, size_t *n, const char **why);
+    void *owned_arg;
+    void (*settle)(void); /* waits until all kp_counters in use have been freed */
     /* Starts a thread that runs fn(arg) with all signals blocked; false if that fails. NULL = never */
     bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
     void (*join)(pthread_t thread);
@@ -105,8 +112,11 @@ bool kp_collector_has_room(const struct kp_collector *c, size_t more);
  * of the program may run. 0, or -1 with *why (malloc'ed). */
 int kp_collector_keep(struct kp_collector *c, char **why);
 
-/* Frees the saved states. */
+/* Frees the saved states. What a save by change may use again stays. */
 void kp_collector_drop(struct kp_collector *c);
+/* Returns how much of the device's memory stays in use between windows, byte; gives it back. No window may be open. */
+uint64_t kp_collector_held(const struct kp_collector *c);
+void kp_collector_give(struct kp_collector *c);
 /* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context's end
  * frees it. */
 void kp_collector_leave(struct kp_collector *c);

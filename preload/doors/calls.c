@@ -9,7 +9,9 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
+#include "collectors/replay/shadow.h"
 #include "preload/process.h"
+#include "preload/program/owned.h"
 #include "preload/program/ptx.h"
 #include "preload/program/variables.h"
 #include "preload/window/flags.h"
@@ -30,17 +32,19 @@ static struct slot {
     const char *symbol;
     enum kp_api_class class;
     const struct kp_ptx_load *load; /* NULL: it loads no code that it is given */
+    const struct kp_owning *owns;   /* NULL: it gives or takes no memory of a device */
 } slots[SLOTS] = {
-#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL},
+#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL, NULL},
 #define KP_API_LOADS(symbol, base, class, receives, takes, count, options, values)                                     \
-    {NULL, #symbol, KP_CLASS_##class, &KP_PTX_LOAD(receives, takes, count, options, values)},
+    {NULL, #symbol, KP_CLASS_##class, &KP_PTX_LOAD(receives, takes, count, options, values), NULL},
 #include "preload/doors/cuda_api.def"
 #undef KP_API
 };
 
 static atomic_int pool_used;
 
-int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load, void *real)
+int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load,
+                      const struct kp_owning *owns, void *real)
 {
     struct kp_lock *const lock = &kp_locks[KP_LOCK_TRAMPOLINES];
     kp_lock_take(lock, KP_FOREVER);
@@ -51,6 +55,7 @@ int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct 
         slots[ROWS + i].symbol = symbol;
         slots[ROWS + i].class = class;
         slots[ROWS + i].load = load;
+        slots[ROWS + i].owns = owns;
         atomic_store(&slots[ROWS + i].real, real);
         atomic_store(&pool_used, n + 1);
     }
@@ -70,6 +75,7 @@ static void *resolve(size_t i)
     if (real)
         return real;
     real = kp_symbols_behind_door(slots[i].symbol);
+    slots[i].owns = kp_owned_row(slots[i].symbol);
     atomic_store(&slots[i].real, real);
     return real ? real : (void *)(uintptr_t)no_driver;
 }
@@ -343,9 +349,37 @@ static enum entered enter_gate(const struct slot *s, void *real, const uint64_t 
     return SHARED;
 }
 
+/* The first arguments of a call that gives or takes memory. Its own functions make no such call. */
+static __thread uint64_t owning[KP_OWNED_ARGS] __attribute__((tls_model("initial-exec")));
+
+static void begin_owning(const struct kp_owning *row, const uint64_t *args)
+{
+    uint64_t bytes = kp_owned_takes(row, args);
+    memcpy(owning, args, sizeof(owning));
+    if (bytes && kp_shadow_held_on(-1))
+        kp_process_gives_room(bytes);
+}
+
+/* Notes what the call has done, before others may enter the gate. */
+static void end_owning(const struct kp_owning *row)
+{
+    const struct kp_driver *d = kp_process_driver();
+    CUdevice device = 0;
+    if (!d)
+        return;
+    kp_guard++;
+    uint64_t held = kp_shadow_held_on(-1);
+    if (held && d->cuCtxGetDevice(&device) == CUDA_SUCCESS)
+        held = kp_shadow_held_on(device);
+    kp_owned_note(d, row, owning, held);
+    kp_guard--;
+}
+
 static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
 {
     const struct rule *r = &rules[s->class];
+    if (s->owns)
+        begin_owning(s->owns, args);
     uint64_t asked = kp_window_count();
     enum entered entered = r->instead ? r->instead(s, real, args) : NOTHING;
     if (entered != NOTHING)
@@ -398,6 +432,8 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         rules[class].succeeded();
     if (result == CUDA_SUCCESS && s->load)
         kp_ptx_loaded();
+    if (result == CUDA_SUCCESS && s->owns)
+        end_owning(s->owns);
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "preload/doors/api.h"
+#include "preload/program/owned.h"
 
 /* The target of a trampoline, and the state entered. Two words, returned in registers. */
 struct kp_call_entry {
@@ -24,6 +25,7 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args);
 CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered);
 
 /* Returns the pool's trampoline that leads to `real`, made on first use. Negative: none is left. */
-int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load, void *real);
+int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load,
+                      const struct kp_owning *owns, void *real);
 
 #endif

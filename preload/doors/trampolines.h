@@ -3,10 +3,12 @@
 #define KP_PRELOAD_DOORS_TRAMPOLINES_H
 
 #include "preload/doors/api.h"
+#include "preload/program/owned.h"
 
 /* Returns a trampoline for the driver's function `real`, or `real` itself where the class needs none or none is
- * left. The program asked for it by exported symbol, or by the base name of cuGetProcAddress. `load` is its row's.
- * Threads: any. */
-void *kp_trampoline_for(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load, void *real);
+ * left. The program asked for it by exported symbol, or by the base name of cuGetProcAddress. `load` and `owns`
+ * are its rows'. Threads: any. */
+void *kp_trampoline_for(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load,
+                        const struct kp_owning *owns, void *real);
 
 #endif

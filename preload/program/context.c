@@ -26,6 +26,7 @@
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/owned.h"
 #include "preload/program/ptx.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
@@ -467,6 +468,82 @@ static void join_series(const struct kp_context_setup *setup, struct kp_context 
         c->beside = 0;
 }
 
+/* ---- what a save by change looks through ---- */
+
+/* A module whose variables are looked up. */
+struct variables {
+    const struct kp_driver *d;
+    CUmodule module;
+};
+
+static bool own_variable(void *arg, const char *name)
+{
+    const struct variables *v = arg;
+    CUdeviceptr at;
+    size_t bytes;
+    if (v->d->cuModuleGetGlobal(&at, &bytes, v->module, name) != CUDA_SUCCESS)
+        return false;
+    kp_owned_variable(at, bytes);
+    return true;
+}
+
+/* Returns the function that the program launched, which may be the handle of a kernel; its module. */
+static CUfunction as_function(const struct kp_driver *d, CUfunction f, CUmodule *module)
+{
+    if (!d->cuFuncGetModule)
+        return NULL;
+    if (d->cuFuncGetModule(module, f) == CUDA_SUCCESS)
+        return f;
+    bool kernel = d->cuKernelGetFunction && d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS;
+    return kernel && d->cuFuncGetModule(module, f) == CUDA_SUCCESS ? f : NULL;
+}
+
+/* Notes the variables of the module of a function, which is loaded. */
+static bool own_variables(struct kp_context *c, CUfunction f)
+{
+    const struct kp_driver *d = c->driver;
+    struct variables v = {.d = d};
+    const char *mangled = NULL;
+    f = as_function(d, f, &v.module);
+    if (!f || !d->cuModuleGetGlobal)
+        return false;
+    if (!d->cuFuncGetName || d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS)
+        mangled = NULL;
+    if (mangled && !kp_variables_come_with(mangled))
+        return true;
+    if (kp_seen_has(&c->listed, c->ctx, v.module))
+        return true;
+    return kp_variables_list(mangled, own_variable, &v) && kp_seen_add(&c->listed, c->ctx, v.module) != -ENOMEM;
+}
+
+static bool own_launched(void *arg, CUfunction f)
+{
+    return own_variables(arg, f);
+}
+
+/* Modules of which no kernel was launched yet are left out. At the first launch of one the window copies its variables,
+ * or closes. */
+static bool list_owned(void *arg, struct kp_part **parts, size_t *n, const char **why)
+{
+    struct kp_context *c = arg;
+    if (!kp_context_sees_loads(c->driver) || c->unlisted || !kp_launched_each(c->ctx, own_launched, c)) {
+        *why = "variables of a module";
+        return false;
+    }
+    return kp_owned_list(c->driver, c->device_ordinal, parts, n, why);
+}
+
+void kp_context_give(const struct kp_driver *d)
+{
+    for (struct kp_context *c = contexts; c; c = c->next) {
+        CUcontext before;
+        if (c->dead || !kp_collector_held(c->collector) || d->cuCtxPushCurrent(c->ctx) != CUDA_SUCCESS)
+            continue;
+        kp_collector_give(c->collector);
+        d->cuCtxPopCurrent(&before);
+    }
+}
+
 static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
@@ -505,6 +582,9 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .window = setup->options->window,
         .memory = setup->options->window_memory,
         .save_time = setup->options->save_time,
+        .save = setup->options->save,
+        .owned = list_owned,
+        .owned_arg = c,
         .settle = settle,
         .start = start_guarded,
         .join = kp_thread_join,
@@ -684,6 +764,7 @@ static void free_context(struct kp_context *c, bool alive)
     kp_plan_free(c->turns);
     kp_result_free(&c->machine);
     free(c->modules);
+    free(c->listed.list);
     free_functions(c);
     free(c->availability);
     free(c->no_counters);
@@ -731,6 +812,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     start_cupti(setup);
     c->ctx = ctx;
     c->chip = "";
+    c->driver = setup->driver;
     c->generation = atomic_load(&generation);
     c->gone_seen = atomic_load(&gone.n);
     if (!read_context(setup, c)) {
@@ -776,6 +858,7 @@ static void drop_gone_modules(struct kp_context *c)
         for (size_t i = c->gone_seen; i < n; i++)
             drop_module(c, gone.list[i % MOST_GONE]);
     c->gone_seen = n;
+    kp_seen_empty(&c->listed);
     kp_lock_give(gone_lock);
 }
 
@@ -877,6 +960,7 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
     if (setup->driver->cuFuncLoad)
         setup->driver->cuFuncLoad(k->facts.handle);
     add_module(c, kp_launched_module(setup->driver, f));
+    c->unlisted |= !own_variables(c, k->facts.handle);
     k->facts.code_known = loaded.kernels && kp_kernels_find(loaded.kernels, k->facts.mangled, &k->facts.code);
     k->once = kp_context_once(k->facts.mangled);
     k->demangled = kp_demangle(k->facts.mangled);

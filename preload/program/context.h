@@ -12,6 +12,7 @@
 #include "collectors/facts/device.h"
 #include "collectors/plan/plan.h"
 #include "collectors/run/collector.h"
+#include "preload/gate/handle_set.h"
 #include "report/define/sections.h"
 #include "report/model/vary.h"
 #include "report/options/options.h"
@@ -65,7 +66,10 @@ struct kp_context {
     bool stalled;      /* other work did not end in time at the last wait */
     unsigned cuts;     /* repetitions that ended early, as a value came out differently (reads.h) */
     unsigned generation;
-    const void **modules; /* modules that had a function loaded */
+    const struct kp_driver *driver;
+    struct kp_seen listed; /* modules whose variables are noted as the program's memory */
+    bool unlisted;         /* those of one could not be */
+    const void **modules;  /* modules that had a function loaded */
     size_t n_modules;
     size_t gone_seen; /* unloads processed so far */
     struct kp_known_function *functions[KP_FUNCTION_BUCKETS];
@@ -96,6 +100,9 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
 
 /* Whether a function of the module of `f`, and so the module's variables, have been loaded already. */
 bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
+
+/* Gives back what contexts keep of the device's memory between windows. No window may be open. */
+void kp_context_give(const struct kp_driver *d);
 
 /* Whether a function of the kernel's library is looked up for the first time in the current context. Any thread. */
 bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);

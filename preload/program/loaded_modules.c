@@ -12,7 +12,7 @@ enum { SETS = 2048, WAYS = 4 };
 static _Atomic(CUfunction) noted[SETS][WAYS];
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCHED];
-static struct kp_seen modules;
+static struct kp_seen modules, functions; /* one function of each module */
 
 const void *kp_launched_module(const struct kp_driver *d, CUfunction f)
 {
@@ -60,7 +60,10 @@ bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
     CUcontext ctx = module ? kp_launch_context(d, l, &current) : NULL;
     kp_guard--;
     kp_lock_take(lock, KP_FOREVER);
-    if (!module || (ctx && kp_seen_add(&modules, ctx, module) != -ENOMEM))
+    int added = module && ctx ? kp_seen_add(&modules, ctx, module) : module ? -ENOMEM : -EEXIST;
+    if (!added)
+        kp_seen_add(&functions, ctx, l->f);
+    if (added != -ENOMEM)
         remember(l->f);
     kp_lock_give(lock);
     return true;
@@ -74,10 +77,27 @@ bool kp_launched_has(CUcontext ctx, const void *module)
     return yes;
 }
 
+/* Calls without the lock: a function asks the driver. */
+bool kp_launched_each(CUcontext ctx, bool (*fn)(void *arg, CUfunction f), void *arg)
+{
+    bool goes_on = true;
+    for (size_t i = 0; goes_on; i++) {
+        kp_lock_take(lock, KP_FOREVER);
+        bool there = i < functions.n;
+        struct kp_seen_handle h = there ? functions.list[i] : (struct kp_seen_handle){.ctx = NULL};
+        kp_lock_give(lock);
+        if (!there)
+            break;
+        goes_on = h.ctx != ctx || fn(arg, (CUfunction)(uintptr_t)h.handle);
+    }
+    return goes_on;
+}
+
 void kp_launched_forget(void)
 {
     kp_lock_take(lock, KP_FOREVER);
     kp_seen_empty(&modules);
+    kp_seen_empty(&functions);
     for (int set = 0; set < SETS; set++)
         for (int way = 0; way < WAYS; way++)
             atomic_store_explicit(&noted[set][way], NULL, memory_order_relaxed);

@@ -190,13 +190,27 @@ static struct image *next_of(const struct image *last, const char *mangled)
     return next;
 }
 
-bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg)
+/* Returns the image whose variables `fn` was called for, or NULL. *any: there is one that may have the kernel. */
+static struct image *each_of(const char *mangled, bool (*fn)(void *arg, const char *name), void *arg, bool *any)
 {
     struct image *i = next_of(NULL, mangled);
-    bool any = i;
-    while (i && !hold_all(i, hold, arg))
+    *any = i;
+    while (i && !hold_all(i, fn, arg))
         i = next_of(i, mangled);
+    return i;
+}
+
+bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg)
+{
+    bool any;
+    struct image *i = each_of(mangled, hold, arg, &any);
     if (i)
         i->holder = holder;
     return (i || !any) && !atomic_load(&lost);
+}
+
+bool kp_variables_list(const char *mangled, bool (*fn)(void *arg, const char *name), void *arg)
+{
+    bool any;
+    return (each_of(mangled, fn, arg, &any) || !any) && !atomic_load(&lost);
 }

@@ -248,25 +248,70 @@ static void run_serve(const struct call *call)
     }
 }
 
+/* (blocks, count, keys, digests, units, before, found, n_found): the fake's digests are simpler than the kernel's */
+static void run_kprof_scan(const struct call *call)
+{
+    const struct {
+        const unsigned char *at;
+        uint32_t bytes, constant;
+    } *blocks = ARG(call, void *, 0);
+    uint64_t *digests = ARG(call, uint64_t *, 24);
+    unsigned char *units = ARG(call, unsigned char *, 32);
+    const uint64_t *before = ARG(call, uint64_t *, 40);
+    uint32_t *list = ARG(call, uint32_t *, 48), *n_found = ARG(call, uint32_t *, 56);
+
+    for (uint32_t b = 0; b < ARG(call, uint32_t, 8); b++) {
+        const unsigned char *p = blocks[b].at;
+        bool uniform = true;
+        uint64_t h = 0xcbf29ce484222325u;
+
+        for (uint32_t i = 0; i < blocks[b].bytes; i++) {
+            h = (h ^ p[i]) * 0x100000001b3u;
+            uniform &= p[i] == p[i % 16];
+        }
+        for (int lane = 0; lane < 4; lane++)
+            digests[4 * b + lane] = h + lane;
+        memcpy(units + 16 * (size_t)b, p, 16);
+        if (memcmp(digests + 4 * b, before + 4 * b, 32))
+            list[(*n_found)++] = b | (uniform ? 1u << 31 : 0);
+    }
+}
+
+/* (moves): each block of threads makes one */
+static void run_kprof_move(const struct call *call)
+{
+    const struct {
+        unsigned char *to;
+        const unsigned char *from;
+        uint32_t bytes, repeats;
+    } *moves = ARG(call, void *, 0);
+
+    for (int64_t m = 0; m < n_blocks(call); m++)
+        for (uint32_t i = 0; i < moves[m].bytes; i++)
+            moves[m].to[i] = moves[m].from[moves[m].repeats ? i % 16 : i];
+}
+
 #define POINTER 8, 8
 #define NUMBER  4, 4
 #define CODE(name, run, regs, shared, n, ...)                                                                          \
     {                                                                                                                  \
-        name, run, regs, shared, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), NULL, 0                   \
+        name, run, regs, shared, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),   \
+            NULL, 0                                                                                                    \
     }
 #define LATE_CODE(name, run, ready, n, ...)                                                                            \
     {                                                                                                                  \
-        name, run, 16, 0, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), ready, 0                         \
+        name, run, 16, 0, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), ready, 0 \
     }
 /* Has __launch_bounds__, for which the JIT forgets a limit of registers. */
 #define BOUNDED_CODE(name, run, regs, threads, n, ...)                                                                 \
     {                                                                                                                  \
-        name, run, regs, 0, 0, 0, threads, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0), NULL, 0                     \
+        name, run, regs, 0, 0, 0, threads, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),     \
+            NULL, 0                                                                                                    \
     }
-#define PARAMS(s0, a0, s1, a1, s2, a2, s3, a3, ...)                                                                    \
-    {s0, s1, s2, s3},                                                                                                  \
+#define PARAMS(s0, a0, s1, a1, s2, a2, s3, a3, s4, a4, s5, a5, s6, a6, s7, a7, ...)                                    \
+    {s0, s1, s2, s3, s4, s5, s6, s7},                                                                                  \
     {                                                                                                                  \
-        a0, a1, a2, a3                                                                                                 \
+        a0, a1, a2, a3, a4, a5, a6, a7                                                                                 \
     }
 
 /* Mangled twins stand for C++ kernels: the names that a compiler gives to those signatures. */
@@ -302,7 +347,12 @@ static const struct kernel_code kernel_codes[] = {
     CODE("by_pointer", run_increment, 40, 0, 2, POINTER, NUMBER),
     CODE("wide_increment", run_increment, 72, 0, 2, POINTER, NUMBER),
     CODE("add_constant", run_add_constant, 40, 0, 2, POINTER, NUMBER),
+    CODE("kprof_scan", run_kprof_scan, 64, 2048, 8, POINTER, NUMBER, POINTER, POINTER, POINTER, POINTER, POINTER,
+         POINTER),
+    CODE("kprof_move", run_kprof_move, 16, 0, 1, POINTER),
 };
+
+#define N_KERNEL_CODES (sizeof(kernel_codes) / sizeof(kernel_codes[0]))
 
 #undef CODE
 #undef LATE_CODE

@@ -319,6 +319,9 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         *(CUdeviceptr *)data = pointer;
         return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)data = a->head.ctx ? a->head.ctx->device : 0;
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)data = (CUcontext)a->head.ctx;
         return CUDA_SUCCESS;

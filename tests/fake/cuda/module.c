@@ -50,7 +50,7 @@ static CUresult parse_fakemod(struct module_image *image, const char *text)
     int used;
 
     for (text += strlen("FAKEMOD"); sscanf(text, "%255s%n", word, &used) == 1; text += used) {
-        const struct kernel_code *code = code_named(kernel_codes, sizeof(kernel_codes) / sizeof(kernel_codes[0]), word);
+        const struct kernel_code *code = code_named(kernel_codes, N_KERNEL_CODES, word);
 
         if (code)
             add_code(image, code);
@@ -90,6 +90,7 @@ static CUresult parse_ptx(struct module_image *image, const char *text)
 {
     for (text = strstr(text, ".entry"); text; text = strstr(text, ".entry")) {
         const char *name, *end, *comma;
+        const struct kernel_code *ours;
         struct kernel_code code;
 
         for (text += strlen(".entry"); isspace((unsigned char)*text); text++)
@@ -97,6 +98,10 @@ static CUresult parse_ptx(struct module_image *image, const char *text)
         for (name = text; *text && !isspace((unsigned char)*text) && *text != '('; text++)
             ;
         code = idle_code(name, text - name);
+        ours =
+            strncmp(code.name, "kprof_", strlen("kprof_")) ? NULL : code_named(kernel_codes, N_KERNEL_CODES, code.name);
+        if (ours)
+            code.run = ours->run;
         end = strchr(text, ')');
         text = strchr(text, '(');
         code.n_params = 0;

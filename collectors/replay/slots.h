@@ -1,0 +1,54 @@
+/*
+ * Room for copies of blocks of device memory: on the device first, then in pinned memory of the host. It grows, and is
+ * given back as a whole.
+ *
+ * Threads: the caller serialises calls. The context must be current.
+ */
+#ifndef KP_COLLECTORS_REPLAY_SLOTS_H
+#define KP_COLLECTORS_REPLAY_SLOTS_H
+
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectors/facts/driver.h"
+
+enum { KP_SLOT_BYTES = 64 << 10 };
+
+/* How to start a thread that runs fn(arg) with all signals blocked, and how to wait for its end. start may be NULL. */
+struct kp_threads {
+    bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
+    void (*join)(pthread_t thread);
+};
+
+/* How much memory the slots may take. */
+struct kp_slot_room {
+    uint64_t device_left; /* byte of the device's memory that stay free */
+    uint64_t host;        /* byte of the host's memory that may be taken, besides what is */
+};
+
+struct kp_slots;
+
+/* Makes an empty set; NULL without memory. */
+struct kp_slots *kp_slots_open(const struct kp_driver *d, CUdevice device, const struct kp_threads *threads);
+
+/* Makes sure that `n` slots are free. False: there is not so much memory within `room`. */
+bool kp_slots_reserve(struct kp_slots *s, size_t n, const struct kp_slot_room *room);
+
+/* Takes one of the slots that were reserved; gives one back. */
+uint32_t kp_slots_take(struct kp_slots *s);
+void kp_slots_give(struct kp_slots *s, uint32_t slot);
+
+/* Returns where the device finds a slot. */
+CUdeviceptr kp_slots_at(const struct kp_slots *s, uint32_t slot);
+
+/* Return how much memory all slots take, byte. */
+uint64_t kp_slots_on_device(const struct kp_slots *s);
+uint64_t kp_slots_on_host(const struct kp_slots *s);
+
+/* Frees the set. `context_alive` false: the context is gone, so only memory of the host is freed. NULL: nothing. */
+void kp_slots_close(struct kp_slots *s, bool context_alive);
+
+#endif

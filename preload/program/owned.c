@@ -1,0 +1,312 @@
+#include "preload/program/owned.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+
+enum does {
+    ALLOCATES,
+    ALLOCATES_LATER,
+    FREES,
+    MAPS,
+    UNMAPS,
+    VARIABLE,
+    MAKES_ARRAY,
+    ENDS_ARRAY,
+    CREATES,
+    TELLS_FREE,
+    MANAGED,
+    FOREIGN,
+    GRAPH,
+    SPARSE,
+    OLD
+};
+
+static const struct kp_owning rows[] = {
+#define KP_OWNS(symbol, does, bytes) {#symbol, does, bytes},
+#include "preload/program/owned.def"
+#undef KP_OWNS
+};
+
+/* Memory with an address. */
+struct range {
+    CUdeviceptr at;
+    size_t bytes; /* of a mapping or a variable; what is allocated has the size that the driver tells */
+    enum kind { ALLOCATION, OF_GRAPH, MAPPING, OF_MODULE } kind;
+};
+
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_OWNED];
+
+/* Under the lock: sorted by address, one of each address. */
+static struct range *ranges;
+static size_t n_ranges, room;
+
+/* What cannot be listed, once there is any: a bit for each of `does`; and the arrays that there are. */
+static atomic_uint unlisted;
+static atomic_long arrays;
+static atomic_bool lost; /* a range, for want of memory */
+
+const struct kp_owning *kp_owned_row(const char *symbol)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (!strcmp(rows[i].symbol, symbol))
+            return &rows[i];
+    return NULL;
+}
+
+uint64_t kp_owned_takes(const struct kp_owning *row, const uint64_t *args)
+{
+    return row->bytes ? args[row->bytes - 1] : 0;
+}
+
+/* ---- ranges; under the lock ---- */
+
+/* Returns the index of the first range at `at` or beyond. */
+static size_t place_of(CUdeviceptr at)
+{
+    size_t from = 0, to = n_ranges;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (ranges[middle].at < at)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static bool make_room(void)
+{
+    enum { FIRST = 256 };
+    size_t wanted = room ? 2 * room : FIRST;
+    if (n_ranges < room)
+        return true;
+    struct range *grown = realloc(ranges, wanted * sizeof(*grown));
+    if (!grown)
+        return false;
+    ranges = grown;
+    room = wanted;
+    return true;
+}
+
+static void insert(const struct range *r)
+{
+    size_t i = place_of(r->at);
+    if (i < n_ranges && ranges[i].at == r->at) {
+        ranges[i] = *r; /* the one before ended unseen, with its context */
+        return;
+    }
+    if (!make_room()) {
+        atomic_store(&lost, true);
+        return;
+    }
+    memmove(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof(*ranges));
+    ranges[i] = *r;
+    n_ranges++;
+}
+
+/* Removes the ranges that begin in so many byte. */
+static void take_out(CUdeviceptr at, size_t bytes)
+{
+    size_t from = place_of(at), to = place_of(at + bytes);
+    memmove(&ranges[from], &ranges[to], (n_ranges - to) * sizeof(*ranges));
+    n_ranges -= to - from;
+}
+
+/* ---- notes ---- */
+
+static void note(CUdeviceptr at, size_t bytes, enum kind kind)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    insert(&(struct range){at, bytes, kind});
+    kp_lock_give(lock);
+}
+
+static void forget(CUdeviceptr at, size_t bytes)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    take_out(at, bytes);
+    kp_lock_give(lock);
+}
+
+static bool captures(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    bool of_pool = strstr(row->symbol, "FromPool");
+    CUstream stream = (CUstream)(uintptr_t)args[of_pool ? 3 : 2];
+    return d->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void kp_owned_variable(CUdeviceptr at, size_t bytes)
+{
+    if (at && bytes)
+        note(at, bytes, OF_MODULE);
+}
+
+/* The first arguments receive what the call gives: NULL where the program does not want it. */
+static uint64_t received(const uint64_t *args, unsigned i)
+{
+    const uint64_t *to = (const uint64_t *)(uintptr_t)args[i];
+    return to ? *to : 0;
+}
+
+void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args, uint64_t held)
+{
+    size_t *left = (size_t *)(uintptr_t)args[0];
+    switch ((enum does)row->does) {
+    case ALLOCATES:
+        note(received(args, 0), 0, ALLOCATION);
+        return;
+    case ALLOCATES_LATER:
+        note(received(args, 0), 0, captures(d, row, args) ? OF_GRAPH : ALLOCATION);
+        return;
+    case FREES:
+        forget(args[0], 1);
+        return;
+    case MAPS:
+        note(args[0], args[1], MAPPING);
+        return;
+    case UNMAPS:
+        forget(args[0], args[1]);
+        return;
+    case VARIABLE:
+        kp_owned_variable(received(args, 0), received(args, 1));
+        return;
+    case MAKES_ARRAY:
+        atomic_fetch_add(&arrays, 1);
+        return;
+    case ENDS_ARRAY:
+        atomic_fetch_sub(&arrays, 1);
+        return;
+    case TELLS_FREE:
+        if (left)
+            *left += held;
+        return;
+    case CREATES:
+        return;
+    default:
+        atomic_fetch_or(&unlisted, 1u << row->does);
+    }
+}
+
+void kp_owned_forked(void)
+{
+    n_ranges = 0;
+    atomic_store(&arrays, 0);
+    atomic_store(&unlisted, 0);
+    atomic_store(&lost, false);
+}
+
+/* ---- the list ---- */
+
+static const char *hindrance(void)
+{
+    static const struct {
+        enum does what;
+        const char *why;
+    } reasons[] = {
+        {MANAGED, "managed memory"}, {FOREIGN, "memory of other processes or of graphics"}, {GRAPH, "memory of graphs"},
+        {SPARSE, "sparse arrays"},   {OLD, "memory of functions from before CUDA 3.2"},
+    };
+    const unsigned bits = atomic_load(&unlisted);
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
+        if (bits >> reasons[i].what & 1)
+            return reasons[i].why;
+    if (atomic_load(&arrays) > 0)
+        return "arrays";
+    return atomic_load(&lost) ? "memory that kprof has lost sight of" : NULL;
+}
+
+static bool is_of(const struct kp_driver *d, CUdeviceptr at, CUdevice device)
+{
+    int ordinal = -1;
+    unsigned type = 0;
+    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) == CUDA_SUCCESS &&
+           type == CU_MEMORYTYPE_DEVICE &&
+           d->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS &&
+           ordinal == device;
+}
+
+/* Whether kernels may write a mapping. One that they may only read stays what it is. */
+static bool is_written(const struct kp_driver *d, CUdeviceptr at, CUdevice device)
+{
+    const CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+    unsigned long long flags = 0;
+    return d->cuMemGetAccess && d->cuMemGetAccess(&flags, &where, at) == CUDA_SUCCESS &&
+           flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+/* Whether it is a variable that the host may touch, too. */
+static bool is_managed(const struct kp_driver *d, const struct range *r)
+{
+    unsigned managed = 0;
+    return r->kind == OF_MODULE &&
+           d->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, r->at) == CUDA_SUCCESS && managed;
+}
+
+/* Makes a part of a range that the driver confirms: memory may have ended with its context or its module. */
+static bool confirm(const struct kp_driver *d, const struct range *r, CUdevice device, struct kp_part *p)
+{
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    if (!is_of(d, r->at, device))
+        return false;
+    *p = (struct kp_part){.at = r->at, .bytes = r->bytes, .constant = r->kind == OF_MODULE};
+    if (r->kind == MAPPING)
+        return is_written(d, r->at, device);
+    if (d->cuMemGetAddressRange(&base, &bytes, r->at) != CUDA_SUCCESS)
+        return false;
+    if (r->kind == OF_MODULE)
+        return r->at - base + r->bytes <= bytes;
+    p->bytes = bytes;
+    return base == r->at;
+}
+
+/* Adds a part behind those before it. A variable that lies in one of them is there already, or its module has gone. */
+static size_t append(struct kp_part *parts, size_t n, const struct kp_part *p)
+{
+    enum { UNIT = 16 };
+    struct kp_part *last = n ? &parts[n - 1] : NULL;
+    CUdeviceptr from = p->at / UNIT * UNIT, to = (p->at + p->bytes + UNIT - 1) / UNIT * UNIT;
+    CUdeviceptr end = last ? last->at + last->bytes : 0;
+    if (last && from < end && last->constant) {
+        last->bytes = to > end ? to - last->at : last->bytes;
+        return n;
+    }
+    if (last && from < end)
+        return n;
+    parts[n] = *p;
+    if (p->constant)
+        parts[n] = (struct kp_part){.at = from, .bytes = to - from, .constant = true};
+    return n + 1;
+}
+
+bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, const char **why)
+{
+    struct kp_part p;
+    *why =
+        d->cuPointerGetAttribute && d->cuMemGetAddressRange ? hindrance() : "memory that this driver does not describe";
+    *n = 0;
+    *parts = NULL;
+    if (*why)
+        return false;
+    kp_lock_take(lock, KP_FOREVER);
+    *parts = malloc((n_ranges + 1) * sizeof(**parts));
+    for (size_t i = 0; *parts && i < n_ranges && !*why; i++)
+        if (ranges[i].kind == OF_GRAPH)
+            *why = "memory of graphs";
+        else if (is_managed(d, &ranges[i]))
+            *why = "managed memory";
+        else if (confirm(d, &ranges[i], device, &p))
+            *n = append(*parts, *n, &p);
+    kp_lock_give(lock);
+    if (!*parts)
+        *why = "memory, for want of memory";
+    if (*why) {
+        free(*parts);
+        *parts = NULL;
+    }
+    return !*why;
+}
