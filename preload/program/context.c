@@ -544,14 +544,11 @@ void kp_context_give(const struct kp_driver *d)
     }
 }
 
-static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
+/* What the collector is asked for besides the plan. */
+static struct kp_providers_setup extras_of(const struct kp_context_setup *setup, const struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
-    if (c->extras && !loaded.codes) {
-        loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_choices_has(&o->page, KP_PAGE_SOURCE));
-        kp_session_codes(loaded.codes);
-    }
-    const struct kp_providers_setup extras = {
+    return (struct kp_providers_setup){
         .ordinal = c->device.device,
         .cc_major = c->device.cc_major,
         .cc_minor = c->device.cc_minor,
@@ -566,6 +563,16 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .pm_buffer = o->pm_sampling_buffer_size,
         .pm_most_passes = o->pm_sampling_max_passes,
     };
+}
+
+static void open_collector(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    const struct kp_options *o = setup->options;
+    if (c->extras && !loaded.codes) {
+        loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_choices_has(&o->page, KP_PAGE_SOURCE));
+        kp_session_codes(loaded.codes);
+    }
+    const struct kp_providers_setup extras = extras_of(setup, c);
     struct kp_collector_setup s = {
         .driver = setup->driver,
         .cupti = loaded.cupti,
@@ -576,13 +583,13 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .plan = c->plan,
         .one_pass = setup->one_pass ? c->plan : c->one_pass,
         .unwatched = kp_timeline_is_on() || setup->vary, /* a variant must not take what was watched for it */
-        .flush = setup->options->cache_control == KP_CACHES_FLUSHED,
+        .flush = o->cache_control == KP_CACHES_FLUSHED,
         .runs = setup->run,
         .beside = c->beside,
-        .window = setup->options->window,
-        .memory = setup->options->window_memory,
-        .save_time = setup->options->save_time,
-        .save = setup->options->save,
+        .window = o->window,
+        .memory = o->window_memory,
+        .save_time = o->save_time,
+        .save = o->save,
         .owned = list_owned,
         .owned_arg = c,
         .settle = settle,
