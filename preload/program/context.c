@@ -545,7 +545,7 @@ void kp_context_give(const struct kp_driver *d)
 }
 
 /* What the collector is asked for besides the plan. */
-static struct kp_providers_setup extras_of(const struct kp_context_setup *setup, const struct kp_context *c)
+static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup, const struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
     return (struct kp_providers_setup){
@@ -572,7 +572,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_choices_has(&o->page, KP_PAGE_SOURCE));
         kp_session_codes(loaded.codes);
     }
-    const struct kp_providers_setup extras = extras_of(setup, c);
+    const struct kp_providers_setup extras = wishes_of(setup, c);
     struct kp_collector_setup s = {
         .driver = setup->driver,
         .cupti = loaded.cupti,
