@@ -147,6 +147,7 @@ static const struct unused {
     {OF(kernel_id), KP_INSTEAD_TRACE},
     {OF(launch_skip), KP_INSTEAD_TRACE},
     {OF(launch_count), KP_INSTEAD_TRACE},
+    {OF(filter_mode), KP_INSTEAD_TRACE},
     {OF(devices), KP_INSTEAD_TRACE},
     {OF(nvtx_include), KP_INSTEAD_TRACE},
     {OF(nvtx_exclude), KP_INSTEAD_TRACE},

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/demangle.h"
 #include "base/nearest.h"
@@ -237,9 +238,9 @@ struct chosen {
 };
 
 /* Returns 1, 0 or -ENOMEM. */
-static int is_shown(const struct kp_display *d, const struct kp_launch_info *l)
+static int is_shown(const struct kp_display *d, const struct kp_result *r)
 {
-    return d->chooser ? kp_chooser_takes(d->chooser, l) : 1;
+    return d->chooser ? kp_chooser_takes(d->chooser, r) : 1;
 }
 
 static void begin_again(const struct kp_display *d)
@@ -251,10 +252,27 @@ static void begin_again(const struct kp_display *d)
 static int one_stored(struct kp_result *r, void *arg)
 {
     struct chosen *c = arg;
-    int shown = is_shown(c->display, &r->launch);
+    int shown = is_shown(c->display, r);
     c->choice.stored++;
     c->choice.shown += shown > 0;
     return shown > 0 ? c->fn(r, c->arg) : shown;
+}
+
+/* Makes the list of metrics of what is read and what the choice needs, where that is more than `only`. 0 or -ENOMEM. */
+static int add_needed(const struct kp_display *d, const char *const *only, const char ***with)
+{
+    const char *more = d->chooser ? kp_chooser_needs(d->chooser) : NULL;
+    size_t n = 0;
+    if (!more || !only)
+        return 0;
+    while (only[n])
+        n++;
+    *with = calloc(n + 2, sizeof **with);
+    if (!*with)
+        return -ENOMEM;
+    memcpy(*with, only, n * sizeof **with);
+    (*with)[n] = more;
+    return 0;
 }
 
 static int each_stored_with(void *from, const char *const *only, int (*fn)(struct kp_result *r, void *arg), void *arg,
@@ -262,8 +280,12 @@ static int each_stored_with(void *from, const char *const *only, int (*fn)(struc
 {
     struct stored *s = from;
     struct chosen c = {.display = s->display, .fn = fn, .arg = arg};
+    const char **with = NULL;
+    int rc = add_needed(s->display, only, &with);
     begin_again(s->display);
-    int rc = kp_store_each_result_with(s->store, only, one_stored, &c, err);
+    if (!rc)
+        rc = kp_store_each_result_with(s->store, with ? (const char *const *)with : only, one_stored, &c, err);
+    free(with);
     if (s->display->chooser)
         c.choice.graphs = kp_chooser_graphs(s->display->chooser);
     if (!rc)
@@ -314,7 +336,7 @@ static int see_near(struct unmatched *u, const struct kp_launch_info *l)
 static int one_unmatched(struct kp_result *r, void *arg)
 {
     struct unmatched *u = arg;
-    int rc = is_shown(u->display, &r->launch);
+    int rc = is_shown(u->display, r);
     if (rc)
         return rc < 0 ? rc : ENOUGH;
     u->launches++;

@@ -19,12 +19,23 @@ struct counted {
     struct counted *next;
 };
 
+/* Launches that launch-skip and launch-count count together, beside others. */
+struct together {
+    char *name; /* of the kernel or graph; NULL where devices are counted */
+    uint32_t grid[3], block[3];
+    double shared; /* byte; 0 where the session does not have it */
+    int device;
+    uint64_t n;
+    struct together *next;
+};
+
 struct kp_chooser {
     const struct kp_options *options;
     struct kp_pattern *name; /* NULL = any */
     struct kp_kernel_id *id; /* NULL = any */
     struct kp_nvtx_filter *include, *exclude;
     struct counted *counted;
+    struct together *together;
     uint64_t matched, graphs;
 };
 
@@ -65,7 +76,13 @@ void kp_chooser_begin(struct kp_chooser *c)
         free(n->name);
         free(n);
     }
+    for (struct together *t = c->together, *next; t; t = next) {
+        next = t->next;
+        free(t->name);
+        free(t);
+    }
     c->counted = NULL;
+    c->together = NULL;
     c->matched = c->graphs = 0;
 }
 
@@ -144,9 +161,67 @@ static bool is_inside(const struct kp_chooser *c, const struct kp_launch_info *l
            (!c->exclude || !kp_nvtx_filter_match(c->exclude, l->nvtx.ranges, l->nvtx.n_ranges));
 }
 
-int kp_chooser_takes(struct kp_chooser *c, const struct kp_launch_info *l)
+static const char shared_metric[] = "launch__shared_mem_per_block_dynamic";
+
+const char *kp_chooser_needs(const struct kp_chooser *c)
+{
+    bool numbers = c->options->launch_skip || c->options->launch_count;
+    return numbers && c->options->filter_mode == KP_FILTER_PER_CONFIG ? shared_metric : NULL;
+}
+
+/* Fills in what launches have in common with this one that are counted with it. */
+static void describe(const struct kp_chooser *c, const struct kp_result *r, struct together *t)
+{
+    const struct kp_launch_info *l = &r->launch;
+    *t = (struct together){.device = l->device};
+    if (c->options->filter_mode == KP_FILTER_PER_GPU)
+        return;
+    const struct kp_metric *m = kp_result_find(r, shared_metric);
+    *t = (struct together){.name = l->mangled && *l->mangled ? l->mangled : l->demangled};
+    memcpy(t->grid, l->grid, sizeof t->grid);
+    memcpy(t->block, l->block, sizeof t->block);
+    if (!m || !kp_metric_number(m, &t->shared))
+        t->shared = 0;
+}
+
+static bool is_one_of(const struct together *t, const struct together *of)
+{
+    return t->device == of->device && t->shared == of->shared && !memcmp(t->grid, of->grid, sizeof t->grid) &&
+           !memcmp(t->block, of->block, sizeof t->block) && !t->name == !of->name &&
+           (!t->name || !strcmp(t->name, of->name));
+}
+
+/* Counts a launch that all but the numbers let pass. Returns how many came before it; UINT64_MAX without memory. */
+static uint64_t number_of(struct kp_chooser *c, const struct kp_result *r)
+{
+    struct together what;
+    uint64_t index = c->matched++;
+    if (c->options->filter_mode == KP_FILTER_GLOBAL)
+        return index;
+    describe(c, r, &what);
+    struct together *t = c->together;
+    while (t && !is_one_of(&what, t))
+        t = t->next;
+    if (t)
+        return t->n++;
+    t = malloc(sizeof(*t));
+    char *name = t && what.name ? strdup(what.name) : NULL;
+    if (!t || (what.name && !name)) {
+        free(t);
+        return UINT64_MAX;
+    }
+    *t = what;
+    t->name = name;
+    t->n = 1;
+    t->next = c->together;
+    c->together = t;
+    return 0;
+}
+
+int kp_chooser_takes(struct kp_chooser *c, const struct kp_result *r)
 {
     const struct kp_options *o = c->options;
+    const struct kp_launch_info *l = &r->launch;
     if (!is_on_device(c, l))
         return 0;
     if (l->kind == KP_WORKLOAD_GRAPH && (c->name || c->id)) {
@@ -160,7 +235,9 @@ int kp_chooser_takes(struct kp_chooser *c, const struct kp_launch_info *l)
     free(name);
     if (taken <= 0 || !is_inside(c, l))
         return taken < 0 ? taken : 0;
-    uint64_t index = c->matched++;
+    uint64_t index = number_of(c, r);
+    if (index == UINT64_MAX)
+        return -ENOMEM;
     return index >= o->launch_skip && (!o->launch_count || index - o->launch_skip < o->launch_count);
 }
 

@@ -20,8 +20,11 @@ void kp_chooser_free(struct kp_chooser *c);
 /* Begins with the first launch of a session again. */
 void kp_chooser_begin(struct kp_chooser *c);
 
+/* Returns the metric that results need for it beside their header; NULL = none. */
+const char *kp_chooser_needs(const struct kp_chooser *c);
+
 /* Whether the next launch is chosen: 1, 0 or -ENOMEM. */
-int kp_chooser_takes(struct kp_chooser *c, const struct kp_launch_info *l);
+int kp_chooser_takes(struct kp_chooser *c, const struct kp_result *r);
 
 /* What it has seen since kp_chooser_begin: launches that all but the numbers let pass, and graphs that were left out as
  * they have no name of a kernel. */

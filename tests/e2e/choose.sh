@@ -210,6 +210,20 @@ ranges KPROF_NVTX_INCLUDE forward/ $programs/p_nvtx
 ranges KPROF_NVTX_EXCLUDE forward/ $programs/p_nvtx
 devices KPROF_DEVICES 1 $threads
 EOF
+    # By device, and by kernel, grid and block: as the run counts them.
+    for mode in per-gpu per-launch-config; do
+        KPROF_FILTER_MODE=$mode KPROF_LAUNCH_SKIP=1 KPROF_LAUNCH_COUNT=2 both "$mode" $threads
+        for page in details summary; do
+            "$build/kprof" report --filter-mode $mode -s 1 -c 2 --page $page "$tmp/devices.kprof" >"$tmp/chosen"
+            grep -q "Shown above: $(account profiled) of the 48 stored launches" "$tmp/chosen" || fail "$mode, $page: $(tail -n 1 "$tmp/chosen")"
+        done
+    done
+    # Dynamic shared memory tells launches apart, too.
+    KPROF_EXPORT=$tmp/between.kprof both "other shared memory" "$programs/p_between" limit-up-and-down
+    "$build/kprof" report --filter-mode per-launch-config -c 1 --page summary "$tmp/between.kprof" >"$tmp/chosen"
+    KPROF_FILTER_MODE=per-launch-config KPROF_LAUNCH_COUNT=1 both "other shared memory, one of each" "$programs/p_between" limit-up-and-down
+    expect "other shared memory: profiled" "$(account profiled)" 3
+    grep -q 'Shown above: 3 of ' "$tmp/chosen" || fail "other shared memory: $(tail -n 1 "$tmp/chosen")"
     unset FAKE_DEVICES
     "$build/kprof" report -k increment "$tmp/graphs.kprof" >"$tmp/chosen"
     grep -q 'Left out as they have no name of a kernel: [0-9]* launches of graphs as wholes$' "$tmp/chosen" ||
