@@ -7,14 +7,23 @@
 #include "preload/program/graph_memory.h"
 #include "preload/program/hostmem.h"
 
+/* Reads the word of the launch's arguments at byte *at, which moves to the next one. False behind the last. */
+static bool next_word(const struct kp_launch *l, size_t *at, uint64_t *word)
+{
+    if (*at + sizeof(*word) > l->copied)
+        return false;
+    memcpy(word, (const char *)l->copy + *at, sizeof(*word));
+    *at += sizeof(*word);
+    return true;
+}
+
 bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
 {
     const uint64_t page = 4096, lowest = 1 << 16, end = 1ull << 47;
-    for (size_t at = 0; at + sizeof(uint64_t) <= l->copied; at += sizeof(uint64_t)) {
-        uint64_t word;
+    uint64_t word;
+    for (size_t at = 0; next_word(l, &at, &word);) {
         unsigned char resident;
         unsigned type = 0;
-        memcpy(&word, (const char *)l->copy + at, sizeof(word));
         bool ours = word >= (uint64_t)(uintptr_t)l->copy && word < (uint64_t)(uintptr_t)l->copy + l->copied;
         if (word < lowest || word >= end || ours || mincore((void *)(uintptr_t)(word / page * page), page, &resident) ||
             kp_graph_memory_holds(word))
@@ -27,11 +36,9 @@ bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
 }
 
 /* The allocation that a word of the arguments points into, if it is host memory that the device can reach. */
-static bool points_to_host(const struct kp_driver *d, const void *at, void **base, size_t *bytes)
+static bool points_to_host(const struct kp_driver *d, uint64_t word, void **base, size_t *bytes)
 {
     unsigned type = 0;
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
     if (!kp_hostmem_find(word, base, bytes))
         return false;
     /* The table may list memory that ended with its context. */
@@ -44,10 +51,11 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
                    bool *kept)
 {
     bool found = false;
-    for (size_t at = 0; at + sizeof(uint64_t) <= l->copied; at += sizeof(uint64_t)) {
+    uint64_t word;
+    for (size_t at = 0; next_word(l, &at, &word);) {
         void *base;
         size_t bytes;
-        if (!points_to_host(d, (const char *)l->copy + at, &base, &bytes))
+        if (!points_to_host(d, word, &base, &bytes))
             continue;
         found = true;
         if (into && (kp_snapshot_bytes(into) + bytes > most || !kp_snapshot_add(into, base, bytes)))
@@ -94,13 +102,13 @@ size_t kp_reach_pages(const struct kp_driver *d, CUcontext ctx, const struct kp_
                       size_t most)
 {
     const uint64_t lowest = 1 << 16;
+    uint64_t word;
     size_t n = 0;
     if (!d->cuMemGetAddressRange || !d->cuPointerGetAttribute)
         return 0;
-    for (size_t at = 0; n < most && at + sizeof(CUdeviceptr) <= l->copied; at += sizeof(CUdeviceptr)) {
-        CUdeviceptr word, base;
+    for (size_t at = 0; n < most && next_word(l, &at, &word);) {
+        CUdeviceptr base;
         size_t bytes;
-        memcpy(&word, (const char *)l->copy + at, sizeof(word));
         if (word < lowest || d->cuMemGetAddressRange(&base, &bytes, word) != CUDA_SUCCESS)
             continue;
         out[n] = pages_of(base, bytes, word);
@@ -119,12 +127,12 @@ enum { MOST_COMPARED = 256 << 10 };
 static bool is_as_before(struct kp_window *w, const struct kp_launch *l, size_t most)
 {
     bool same = true;
-    for (size_t at = 0; at + sizeof(uint64_t) <= l->copied && same; at += sizeof(uint64_t)) {
+    uint64_t word;
+    for (size_t at = 0; same && next_word(l, &at, &word);) {
         bool known;
         void *base;
         size_t bytes;
-        if (!points_to_host(w->setup->driver, (const char *)l->copy + at, &base, &bytes) ||
-            kp_snapshot_same(&w->host, base, &known))
+        if (!points_to_host(w->setup->driver, word, &base, &bytes) || kp_snapshot_same(&w->host, base, &known))
             continue;
         same = !known && kp_snapshot_bytes(&w->host) + bytes <= most && kp_snapshot_add(&w->host, base, bytes);
     }
