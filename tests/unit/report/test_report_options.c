@@ -68,6 +68,7 @@ static void defaults(void **state)
     assert_int_equal(o.rotate_launches, 3);
     assert_int_equal(o.rotate_time, 0);
     assert_int_equal(o.save_time, 10000000000);
+    assert_int_equal(o.save, KP_SAVE_AUTO);
     assert_int_equal(o.window, 512);
     assert_int_equal(o.window_memory, 1 << 30);
     assert_true(o.window_reads);
@@ -122,7 +123,7 @@ static void every_field_has_its_variable(void **state)
         "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
         "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph",
         "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick", "KPROF_ROTATE_LAUNCHES=4", "KPROF_ROTATE_TIME=250ms",
-        "KPROF_SAVE_TIME=3s", "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed",
+        "KPROF_SAVE_TIME=3s", "KPROF_SAVE=changes", "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed",
         "KPROF_REPLAY_RUN=3", "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
         "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_STRICT=on",
         "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off",
@@ -167,6 +168,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.rotate_launches, 4);
     assert_int_equal(o.rotate_time, 250000000);
     assert_int_equal(o.save_time, 3000000000);
+    assert_int_equal(o.save, KP_SAVE_CHANGES);
     assert_int_equal(o.window, 1);
     assert_int_equal(o.window_memory, 64 << 20);
     assert_false(o.window_reads);
