@@ -139,19 +139,22 @@ CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool 
     return rc;
 }
 
-/* Whether the current device has so much memory left, and some for what needs it unasked. */
-static bool has_left(uint64_t bytes)
+/* Returns how much memory the current device lacks for an allocation, and for what needs some unasked, byte. */
+static uint64_t lacks(uint64_t bytes)
 {
-    enum { UNASKED = 512 << 20 };
+    static const uint64_t unasked = 512 << 20;
     size_t left = 0, total;
-    return process->driver.cuMemGetInfo(&left, &total) == CUDA_SUCCESS && left >= bytes && left - bytes >= UNASKED;
+    if (process->driver.cuMemGetInfo(&left, &total) != CUDA_SUCCESS)
+        return bytes;
+    return left >= bytes && left - bytes >= unasked ? 0 : bytes + unasked - left;
 }
 
 void kp_process_gives_room(uint64_t bytes)
 {
+    static const uint64_t at_least = UINT64_C(1) << 30; /* what asks once asks again */
     int before;
     kp_guard++;
-    bool enough = has_left(bytes) || kp_gate_captures() > 0;
+    bool enough = !lacks(bytes) || kp_gate_captures() > 0;
     kp_guard--;
     if (enough)
         return;
@@ -159,8 +162,9 @@ void kp_process_gives_room(uint64_t bytes)
     if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
         kp_guard++;
         kp_window_close("want of device memory");
-        if (!has_left(bytes))
-            kp_context_give(&process->driver);
+        uint64_t more = lacks(bytes);
+        if (more)
+            kp_context_give(&process->driver, more + at_least);
         kp_guard--;
         kp_gate_leave_exclusive();
     }

@@ -336,12 +336,25 @@ static void count(struct kp_shadow *s)
     s->counted = now;
 }
 
+/* Frees all but the kernels. */
+static void give(struct kp_shadow *s, bool context_alive)
+{
+    free_tables(s, &s->t, context_alive);
+    kp_slots_close(s->slots, context_alive);
+    s->slots = NULL;
+    free(s->parts);
+    s->parts = NULL;
+    s->n_parts = 0;
+    s->keeps = false;
+    count(s);
+}
+
 CUresult kp_shadow_save(struct kp_shadow *s, const struct kp_part *parts, size_t n, const struct kp_slot_room *room)
 {
     kp_shadow_forget_kept(s);
     CUresult rc = save(s, parts, n, room);
     if (rc != CUDA_SUCCESS)
-        kp_shadow_give(s);
+        give(s, true);
     count(s);
     return rc;
 }
@@ -428,21 +441,11 @@ uint64_t kp_shadow_held(const struct kp_shadow *s)
     return (s->slots ? kp_slots_on_device(s->slots) : 0) + kp_scan_held(s->scan) + s->t.memory.bytes;
 }
 
-static void give(struct kp_shadow *s, bool context_alive)
+void kp_shadow_give(struct kp_shadow *s, uint64_t bytes, uint64_t host)
 {
-    free_tables(s, &s->t, context_alive);
-    kp_slots_close(s->slots, context_alive);
-    s->slots = NULL;
-    free(s->parts);
-    s->parts = NULL;
-    s->n_parts = 0;
-    s->keeps = false;
+    if (!s->slots || !kp_slots_leave_device(s->slots, bytes, host))
+        give(s, true);
     count(s);
-}
-
-void kp_shadow_give(struct kp_shadow *s)
-{
-    give(s, true);
 }
 
 void kp_shadow_close(struct kp_shadow *s, bool context_alive)

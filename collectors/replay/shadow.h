@@ -60,8 +60,9 @@ uint64_t kp_shadow_held(const struct kp_shadow *s);
 /* Returns what all shadows take on a device, or on any (negative). Any thread. */
 uint64_t kp_shadow_held_on(CUdevice device);
 
-/* Gives all memory back: the next save copies everything. */
-void kp_shadow_give(struct kp_shadow *s);
+/* Gives `bytes` of the device's memory back, or a little more: by moving copies to the host, where that may take `host`
+ * byte; else all, and the next save copies everything. Other work may run meanwhile. */
+void kp_shadow_give(struct kp_shadow *s, uint64_t bytes, uint64_t host);
 
 /* Frees it. `context_alive` false: the context is gone, so only memory of the host is freed. NULL: nothing. */
 void kp_shadow_close(struct kp_shadow *s, bool context_alive);

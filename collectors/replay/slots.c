@@ -30,6 +30,7 @@ struct kp_slots {
         struct kp_vmem memory; /* empty: of a region */
     } * chunks;
     size_t n_chunks, n_on_device;
+    CUstream stream; /* for copies to the host; made when first needed */
     struct region *regions;
     uint32_t *unused; /* slots, the last one is taken first; room for all */
     size_t n_unused;
@@ -167,6 +168,53 @@ static bool add_on_host(struct kp_slots *s, size_t n, uint64_t most)
     return true;
 }
 
+/* ---- from the device to the host ---- */
+
+/* Copies the last `n` chunks of the device. */
+static CUresult copy_chunks(struct kp_slots *s, size_t n, const struct region *r)
+{
+    const struct kp_driver *d = s->d;
+    char *to = r->memory;
+    CUresult rc = s->stream ? CUDA_SUCCESS : d->cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING);
+    for (size_t i = s->n_chunks; rc == CUDA_SUCCESS && n && i--;)
+        if (s->chunks[i].memory.at) {
+            rc = d->cuMemcpyDtoHAsync(to, s->chunks[i].at, CHUNK_BYTES, s->stream);
+            to += CHUNK_BYTES;
+            n--;
+        }
+    return rc == CUDA_SUCCESS ? d->cuStreamSynchronize(s->stream) : rc;
+}
+
+/* Has the chunks that were copied be where their copies are. */
+static void swap_chunks(struct kp_slots *s, size_t n, CUdeviceptr at)
+{
+    for (size_t i = s->n_chunks; n && i--;)
+        if (s->chunks[i].memory.at) {
+            kp_vmem_free(s->d, &s->chunks[i].memory);
+            s->chunks[i].at = at;
+            at += CHUNK_BYTES;
+            s->n_on_device--;
+            n--;
+        }
+}
+
+bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most)
+{
+    size_t n = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+    CUdeviceptr at = 0;
+    if (n > s->n_on_device || n * (uint64_t)CHUNK_BYTES > most || !s->d->cuMemcpyDtoHAsync)
+        return false;
+    struct region *r = make_region(s, n * CHUNK_BYTES, &at);
+    if (!r)
+        return false;
+    r->next = s->regions; /* freed with the others, used or not */
+    s->regions = r;
+    if (copy_chunks(s, n, r) != CUDA_SUCCESS)
+        return false;
+    swap_chunks(s, n, at);
+    return true;
+}
+
 /* ---- slots ---- */
 
 bool kp_slots_reserve(struct kp_slots *s, size_t n, const struct kp_slot_room *room)
@@ -211,6 +259,8 @@ void kp_slots_close(struct kp_slots *s, bool context_alive)
         return;
     for (size_t i = 0; context_alive && i < s->n_chunks; i++)
         kp_vmem_free(s->d, &s->chunks[i].memory);
+    if (context_alive && s->stream)
+        s->d->cuStreamDestroy(s->stream);
     while (s->regions) {
         struct region *r = s->regions;
         s->regions = r->next;

@@ -41,6 +41,10 @@ bool kp_slots_reserve(struct kp_slots *s, size_t n, const struct kp_slot_room *r
 uint32_t kp_slots_take(struct kp_slots *s);
 void kp_slots_give(struct kp_slots *s, uint32_t slot);
 
+/* Moves the last `bytes` on the device, or a little more, to the host: slots keep their numbers and contents. Copies
+ * beside whatever work runs. False: the host lacks the memory (`most`, byte), or not so much is on the device. */
+bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most);
+
 /* Returns where the device finds a slot. */
 CUdeviceptr kp_slots_at(const struct kp_slots *s, uint32_t slot);
 

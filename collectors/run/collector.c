@@ -463,14 +463,17 @@ static struct kp_slot_room shadow_room(const struct kp_collector *c)
     return (struct kp_slot_room){.device_left = kp_footprint_margin(total) + shadow_spare, .host = host};
 }
 
-/* Whether a save by change is worth it: a second copy of all memory would not fit beside the first. */
+/* Whether a save by change is worth it: a second copy of all memory would not fit beside the first, or so much is in
+ * use that copying it takes longer than looking through it. Restores of 43 GB took 60 to 80 ms by the checkpoint, 17 by
+ * change (H100). */
 static bool wants_change(const struct kp_collector *c)
 {
     enum { STATES = 3 };
-    size_t total, left = free_memory(c, &total);
+    static const uint64_t much = UINT64_C(24) << 30;
+    size_t total, left = free_memory(c, &total), used = total - left;
     if (c->setup.save != KP_SAVE_AUTO || !total)
         return c->setup.save == KP_SAVE_CHANGES;
-    return c->shadow || (total - left) > total / STATES;
+    return c->shadow || used > total / STATES || used > much;
 }
 
 /* Lists the memory to save. False: it cannot be saved by change, and *why (static text, NULL: not wanted) says why. */
@@ -527,10 +530,12 @@ uint64_t kp_collector_held(const struct kp_collector *c)
     return c ? kp_shadow_held(c->shadow) : 0;
 }
 
-void kp_collector_give(struct kp_collector *c)
+void kp_collector_give(struct kp_collector *c, uint64_t bytes)
 {
-    if (c && c->shadow && !c->by_change)
-        kp_shadow_give(c->shadow);
+    if (!c || !c->shadow || c->by_change)
+        return;
+    struct kp_slot_room room = shadow_room(c);
+    kp_shadow_give(c->shadow, bytes, room.host);
 }
 
 /* ---- saving all ---- */

@@ -114,9 +114,10 @@ int kp_collector_keep(struct kp_collector *c, char **why);
 
 /* Frees the saved states. What a save by change may use again stays. */
 void kp_collector_drop(struct kp_collector *c);
-/* Returns how much of the device's memory stays in use between windows, byte; gives it back. No window may be open. */
+/* Returns how much of the device's memory stays in use between windows, byte; gives back `bytes` of it or a little
+ * more. No window may be open. */
 uint64_t kp_collector_held(const struct kp_collector *c);
-void kp_collector_give(struct kp_collector *c);
+void kp_collector_give(struct kp_collector *c, uint64_t bytes);
 /* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context's end
  * frees it. */
 void kp_collector_leave(struct kp_collector *c);

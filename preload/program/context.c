@@ -533,13 +533,13 @@ static bool list_owned(void *arg, struct kp_part **parts, size_t *n, const char 
     return kp_owned_list(c->driver, c->device_ordinal, parts, n, why);
 }
 
-void kp_context_give(const struct kp_driver *d)
+void kp_context_give(const struct kp_driver *d, uint64_t bytes)
 {
     for (struct kp_context *c = contexts; c; c = c->next) {
         CUcontext before;
         if (c->dead || !kp_collector_held(c->collector) || d->cuCtxPushCurrent(c->ctx) != CUDA_SUCCESS)
             continue;
-        kp_collector_give(c->collector);
+        kp_collector_give(c->collector, bytes);
         d->cuCtxPopCurrent(&before);
     }
 }
