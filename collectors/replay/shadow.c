@@ -282,6 +282,38 @@ static uint32_t add_unsaved(struct tables *t, uint32_t n_found)
     return n;
 }
 
+/* Returns the room for copies of what a scan has found. Most of all blocks: what comes after these changes more often,
+ * and is put back more often, so that a part of the device is left to it. */
+static struct kp_slot_room room_for(const struct kp_shadow *s, uint32_t n_found, const struct kp_slot_room *room)
+{
+    enum { PART = 3 };
+    size_t left = 0, total = 0;
+    struct kp_slot_room r = *room;
+    if (n_found > s->t.n / 2 && s->d->cuMemGetInfo(&left, &total) == CUDA_SUCCESS && left > r.device_left)
+        r.device_left += (left - r.device_left) / PART;
+    return r;
+}
+
+/* Has blocks that change again leave the host, as far as the device has room. */
+static void draw_near(struct kp_shadow *s, uint32_t *places, uint32_t n_found, const struct kp_slot_room *room)
+{
+    const struct tables *t = &s->t;
+    size_t far = 0;
+    for (uint32_t i = 0; i < n_found; i++) {
+        uint32_t place = places[number_of(t->found[i])];
+        far += place < FEWEST_SLOTS && !kp_slots_is_on_device(s->slots, place);
+    }
+    size_t near = far ? kp_slots_reserve_device(s->slots, far, room) : 0;
+    for (uint32_t i = 0; i < n_found && near; i++) {
+        uint32_t *place = &places[number_of(t->found[i])];
+        if (*place >= FEWEST_SLOTS || kp_slots_is_on_device(s->slots, *place))
+            continue;
+        kp_slots_give(s->slots, *place);
+        *place = kp_slots_take(s->slots);
+        near--;
+    }
+}
+
 /* Copies the blocks that a scan has found into slots: their own of `places`, or new ones. */
 static CUresult copy_found(struct kp_shadow *s, uint32_t *places, uint32_t n_found, const struct kp_slot_room *room)
 {
@@ -296,8 +328,10 @@ static CUresult copy_found(struct kp_shadow *s, uint32_t *places, uint32_t n_fou
         if (uniform)
             *place = ONE_VALUE;
     }
-    if (!kp_slots_reserve(s->slots, wanted, room))
+    struct kp_slot_room here = room_for(s, n_found, room);
+    if (!kp_slots_reserve(s->slots, wanted, &here) && !kp_slots_reserve(s->slots, wanted, room))
         return CUDA_ERROR_OUT_OF_MEMORY;
+    draw_near(s, places, n_found, room);
     for (uint32_t i = 0; i < n_found; i++) {
         uint32_t b = number_of(t->found[i]);
         if (is_uniform(t, t->found[i]))

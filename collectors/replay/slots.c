@@ -32,8 +32,10 @@ struct kp_slots {
     size_t n_chunks, n_on_device;
     CUstream stream; /* for copies to the host; made when first needed */
     struct region *regions;
-    uint32_t *unused; /* slots, the last one is taken first; room for all */
-    size_t n_unused;
+    struct stack {
+        uint32_t *slots; /* the last one is taken first; room for all */
+        size_t n;
+    } unused[2]; /* on the host, on the device */
 };
 
 struct kp_slots *kp_slots_open(const struct kp_driver *d, CUdevice device, const struct kp_threads *threads)
@@ -54,11 +56,24 @@ static bool grow(struct kp_slots *s, size_t more)
     if (!chunks)
         return false;
     s->chunks = chunks;
-    uint32_t *unused = realloc(s->unused, (s->n_chunks + more) * CHUNK_SLOTS * sizeof(*unused));
-    if (!unused)
-        return false;
-    s->unused = unused;
+    for (int on_device = 0; on_device < 2; on_device++) {
+        uint32_t *slots = realloc(s->unused[on_device].slots, (s->n_chunks + more) * CHUNK_SLOTS * sizeof(*slots));
+        if (!slots)
+            return false;
+        s->unused[on_device].slots = slots;
+    }
     return true;
+}
+
+bool kp_slots_is_on_device(const struct kp_slots *s, uint32_t slot)
+{
+    return s->chunks[slot / CHUNK_SLOTS].memory.at;
+}
+
+static void push(struct kp_slots *s, uint32_t slot)
+{
+    struct stack *u = &s->unused[kp_slots_is_on_device(s, slot)];
+    u->slots[u->n++] = slot;
 }
 
 static void add(struct kp_slots *s, const struct chunk *c)
@@ -66,7 +81,7 @@ static void add(struct kp_slots *s, const struct chunk *c)
     uint32_t first = (uint32_t)(s->n_chunks * CHUNK_SLOTS);
     s->chunks[s->n_chunks++] = *c;
     for (uint32_t i = CHUNK_SLOTS; i--;)
-        s->unused[s->n_unused++] = first + i;
+        push(s, first + i);
 }
 
 /* ---- on the device ---- */
@@ -198,6 +213,16 @@ static void swap_chunks(struct kp_slots *s, size_t n, CUdeviceptr at)
         }
 }
 
+/* Brings slots that were on the device to the others. */
+static void sort_unused(struct kp_slots *s)
+{
+    struct stack *device = &s->unused[true];
+    size_t n = device->n;
+    device->n = 0;
+    for (size_t i = 0; i < n; i++)
+        push(s, device->slots[i]);
+}
+
 bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most)
 {
     size_t n = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
@@ -212,6 +237,7 @@ bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most)
     if (copy_chunks(s, n, r) != CUDA_SUCCESS)
         return false;
     swap_chunks(s, n, at);
+    sort_unused(s);
     return true;
 }
 
@@ -219,23 +245,34 @@ bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most)
 
 bool kp_slots_reserve(struct kp_slots *s, size_t n, const struct kp_slot_room *room)
 {
-    if (n <= s->n_unused)
+    size_t there = s->unused[false].n + s->unused[true].n;
+    if (n <= there)
         return true;
-    size_t more = (n - s->n_unused + CHUNK_SLOTS - 1) / CHUNK_SLOTS;
+    size_t more = (n - there + CHUNK_SLOTS - 1) / CHUNK_SLOTS;
     if (!grow(s, more))
         return false;
     size_t made = add_on_device(s, more, room->device_left);
     return made == more || add_on_host(s, more - made, room->host);
 }
 
+size_t kp_slots_reserve_device(struct kp_slots *s, size_t n, const struct kp_slot_room *room)
+{
+    const struct stack *there = &s->unused[true];
+    size_t more = n > there->n ? (n - there->n + CHUNK_SLOTS - 1) / CHUNK_SLOTS : 0;
+    if (more && grow(s, more))
+        add_on_device(s, more, room->device_left);
+    return there->n;
+}
+
 uint32_t kp_slots_take(struct kp_slots *s)
 {
-    return s->unused[--s->n_unused];
+    struct stack *u = &s->unused[s->unused[true].n > 0];
+    return u->slots[--u->n];
 }
 
 void kp_slots_give(struct kp_slots *s, uint32_t slot)
 {
-    s->unused[s->n_unused++] = slot;
+    push(s, slot);
 }
 
 CUdeviceptr kp_slots_at(const struct kp_slots *s, uint32_t slot)
@@ -270,6 +307,7 @@ void kp_slots_close(struct kp_slots *s, bool context_alive)
         free(r);
     }
     free(s->chunks);
-    free(s->unused);
+    free(s->unused[false].slots);
+    free(s->unused[true].slots);
     free(s);
 }

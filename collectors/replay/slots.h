@@ -37,9 +37,14 @@ struct kp_slots *kp_slots_open(const struct kp_driver *d, CUdevice device, const
 /* Makes sure that `n` slots are free. False: there is not so much memory within `room`. */
 bool kp_slots_reserve(struct kp_slots *s, size_t n, const struct kp_slot_room *room);
 
-/* Takes one of the slots that were reserved; gives one back. */
+/* Makes up to `n` slots free on the device. Returns how many are. */
+size_t kp_slots_reserve_device(struct kp_slots *s, size_t n, const struct kp_slot_room *room);
+
+/* Takes one of the slots that were reserved, on the device if there is one; gives one back. */
 uint32_t kp_slots_take(struct kp_slots *s);
 void kp_slots_give(struct kp_slots *s, uint32_t slot);
+
+bool kp_slots_is_on_device(const struct kp_slots *s, uint32_t slot);
 
 /* Moves the last `bytes` on the device, or a little more, to the host: slots keep their numbers and contents. Copies
  * beside whatever work runs. False: the host lacks the memory (`most`, byte), or not so much is on the device. */
