@@ -164,19 +164,20 @@ static void tell_pass(struct flight *f)
         f->c->setup.progress(text, false);
 }
 
-/* Says what a save or a restore by change has done. */
-static void tell_change(const struct kp_collector *c, const char *what)
+/* Says what a save or a restore by change has done, which began at `start`, ns. */
+static void tell_change(const struct kp_collector *c, const char *what, uint64_t start)
 {
     struct kp_shadow_work work = kp_shadow_last(c->shadow);
-    kp_debug(KP_DEBUG_REPLAY, "%s: %zu of %zu blocks of memory differ, %.1f MB copied", what, work.changed, work.blocks,
-             (double)work.copied / 1e6);
+    kp_debug(KP_DEBUG_REPLAY, "%s: %zu of %zu blocks of memory differ, %.1f MB copied, %.1f ms", what, work.changed,
+             work.blocks, (double)work.copied / 1e6, (double)(kp_clock_ns() - start) / 1e6);
 }
 
 /* Restores by change, with one of the two states. */
 static int restore_change(struct flight *f, CUresult (*restore)(struct kp_shadow *))
 {
+    uint64_t start = kp_clock_ns();
     f->restore = restore(f->c->shadow);
-    tell_change(f->c, "restore");
+    tell_change(f->c, "restore", start);
     return f->restore == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->restore */
 }
 
@@ -502,6 +503,7 @@ static bool save_change(struct kp_collector *c)
     struct kp_part *parts = NULL;
     const char *why = NULL;
     size_t n = 0;
+    uint64_t start = kp_clock_ns();
     CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
     if (list_owned(c, &parts, &n, &why)) {
         struct kp_slot_room room = shadow_room(c);
@@ -515,7 +517,7 @@ static bool save_change(struct kp_collector *c)
     }
     c->by_change = rc == CUDA_SUCCESS;
     if (c->by_change) {
-        tell_change(c, "save");
+        tell_change(c, "save", start);
         return true;
     }
     if (why)
@@ -597,6 +599,7 @@ static const char no_room[] =
 
 static int keep_change(struct kp_collector *c, char **why)
 {
+    uint64_t start = kp_clock_ns();
     struct kp_slot_room room = shadow_room(c);
     CUresult rc = c->kept_change ? CUDA_SUCCESS : kp_shadow_keep(c->shadow, &room);
     c->kept_change = rc == CUDA_SUCCESS;
@@ -604,7 +607,7 @@ static int keep_change(struct kp_collector *c, char **why)
         *why = kp_strdup(no_room);
     else if (rc != CUDA_SUCCESS && asprintf(why, "%s: %s", cannot_save, kp_driver_error(c->setup.driver, rc)) < 0)
         *why = NULL;
-    tell_change(c, "save of what the program's own execution left");
+    tell_change(c, "save of what the program's own execution left", start);
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
