@@ -18,7 +18,8 @@
 /* Byte of a block, as the kernel takes them; the last of a part may have less. */
 enum { KP_BLOCK_BYTES = 64 << 10 };
 
-/* A block in the table on the device. `bytes` is a multiple of 16; `constant` is not for the kernel: see shadow.c. */
+/* A block in the table on the device. `bytes` is a multiple of 16; `constant` is not for the kernel: how much of it the
+ * driver copies back, byte, or 0. */
 struct kp_block {
     uint64_t at;
     uint32_t bytes, constant;

@@ -105,7 +105,8 @@ static void fill_blocks(struct tables *t, const struct kp_part *parts, size_t n)
             size_t left = parts[i].bytes - at;
             uint32_t bytes = left < KP_BLOCK_BYTES ? rounded(left) : KP_BLOCK_BYTES;
             t->saved[next] = t->kept[next] = NO_COPY;
-            t->blocks[next++] = (struct kp_block){parts[i].at + at, bytes, parts[i].constant};
+            uint32_t exact = left < KP_BLOCK_BYTES ? (uint32_t)left : KP_BLOCK_BYTES;
+            t->blocks[next++] = (struct kp_block){parts[i].at + at, bytes, parts[i].constant ? exact : 0};
         }
 }
 
@@ -420,7 +421,7 @@ static CUresult bring_back(struct kp_shadow *s, const struct kp_digests *state, 
         if (!t->blocks[b].constant)
             t->moves[n++] = m;
         else
-            rc = s->d->cuMemcpyDtoDAsync(m.to, m.from, m.bytes, CU_STREAM_LEGACY);
+            rc = s->d->cuMemcpyDtoDAsync(m.to, m.from, t->blocks[b].constant, CU_STREAM_LEGACY);
     }
     if (rc == CUDA_SUCCESS)
         rc = move(s, n);

@@ -269,7 +269,7 @@ static size_t append(struct kp_part *parts, size_t n, const struct kp_part *p)
 {
     enum { UNIT = 16 };
     struct kp_part *last = n ? &parts[n - 1] : NULL;
-    CUdeviceptr from = p->at / UNIT * UNIT, to = (p->at + p->bytes + UNIT - 1) / UNIT * UNIT;
+    CUdeviceptr from = p->at / UNIT * UNIT, to = p->at + p->bytes;
     CUdeviceptr end = last ? last->at + last->bytes : 0;
     if (last && from < end && last->constant) {
         last->bytes = to > end ? to - last->at : last->bytes;

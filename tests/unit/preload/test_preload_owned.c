@@ -368,15 +368,15 @@ static void variables(void **state)
     (void)state;
     there_is(0x10000, 0x1000); /* a module's */
     variable(0x10108, 8);
-    assert_list({0x10100, 16, true}); /* in whole units */
+    assert_list({0x10100, 16, true}); /* from a unit on */
     variable(0x10100, 4);             /* in the same unit */
     variable(0x10110, 0x14);          /* in the next two */
     variable(0x10400, 16);
-    assert_list({0x10100, 16, true}, {0x10110, 0x20, true}, {0x10400, 16, true});
+    assert_list({0x10100, 16, true}, {0x10110, 0x14, true}, {0x10400, 16, true});
     variable(0x1011c, 0x40); /* reaches beyond the one before */
-    assert_list({0x10100, 16, true}, {0x10110, 0x50, true}, {0x10400, 16, true});
+    assert_list({0x10100, 16, true}, {0x10110, 0x4c, true}, {0x10400, 16, true});
     variable(0x10ff8, 16); /* reaches beyond the module's: another one has its address by now */
-    assert_list({0x10100, 16, true}, {0x10110, 0x50, true}, {0x10400, 16, true});
+    assert_list({0x10100, 16, true}, {0x10110, 0x4c, true}, {0x10400, 16, true});
     there_is_not(0x10000);
     assert_empty();
     /* The address of what ended with its module, in an allocation. */
