@@ -176,9 +176,11 @@ static void tell_change(const struct kp_collector *c, const char *what, uint64_t
 static int restore_change(struct flight *f, CUresult (*restore)(struct kp_shadow *))
 {
     uint64_t start = kp_clock_ns();
-    f->restore = restore(f->c->shadow);
+    CUresult rc = restore(f->c->shadow);
     tell_change(f->c, "restore", start);
-    return f->restore == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->restore */
+    if (f->restore == CUDA_SUCCESS)
+        f->restore = rc;
+    return rc == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->restore */
 }
 
 static int op_restore(void *arg)

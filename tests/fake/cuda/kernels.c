@@ -262,15 +262,17 @@ static void run_kprof_scan(const struct call *call)
 
     for (uint32_t b = 0; b < ARG(call, uint32_t, 8); b++) {
         const unsigned char *p = blocks[b].at;
-        bool uniform = true;
-        uint64_t h = 0xcbf29ce484222325u;
+        bool uniform = !memcmp(p, p + 16, blocks[b].bytes - 16);
+        uint64_t h[4] = {0xcbf29ce484222325u, 1, 2, 3};
 
-        for (uint32_t i = 0; i < blocks[b].bytes; i++) {
-            h = (h ^ p[i]) * 0x100000001b3u;
-            uniform &= p[i] == p[i % 16];
+        for (uint32_t i = 0; i < blocks[b].bytes; i += 8) {
+            uint64_t word, *lane = &h[i / 8 % 4];
+
+            memcpy(&word, p + i, sizeof(word));
+            *lane = (*lane ^ word) * 0x9e3779b97f4a7c15u;
+            *lane ^= *lane >> 29;
         }
-        for (int lane = 0; lane < 4; lane++)
-            digests[4 * b + lane] = h + lane;
+        memcpy(digests + 4 * (size_t)b, h, sizeof(h));
         memcpy(units + 16 * (size_t)b, p, 16);
         if (memcmp(digests + 4 * b, before + 4 * b, 32))
             list[(*n_found)++] = b | (uniform ? 1u << 31 : 0);
