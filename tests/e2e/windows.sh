@@ -104,7 +104,7 @@ closes_it() {
     windows "a variable of a module that kernels of others reach" 2 "$p" variable-elsewhere
     windows "memory freed between launches" 1 "$p" frees
     # Each further allocation needs what the window keeps.
-    FAKE_MEMORY=1073741824 windows "most of the memory freed" 4 "$p" frees-most
+    FAKE_MEMORY=1073741824 KPROF_SAVE=all windows "most of the memory freed" 4 "$p" frees-most
     KPROF_GRAPH_PROFILING=graph windows "whole graphs between kernels" 8 "$p" graphs
     windows "too much shared memory" 1 "$p" shared-limit
 
