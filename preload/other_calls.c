@@ -46,7 +46,7 @@ static enum kp_joined join(const char *symbol, void *real, const uint64_t *args)
     kp_guard--;
     if (joined == KP_JOINED_NOT)
         kp_gate_leave_exclusive();
-    else if (joined != KP_JOINED_READ_LATER)
+    else if (joined != KP_JOINED_LATER)
         kp_gate_exclusive_to_shared();
     return joined;
 }
@@ -56,7 +56,7 @@ enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *a
 {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
     enum kp_joined joined = join(symbol, real, args);
-    if (joined != KP_JOINED_READ_LATER)
+    if (joined != KP_JOINED_LATER)
         pthread_setcancelstate(cancel_before, &cancel_before);
     return joined;
 }

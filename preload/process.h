@@ -60,7 +60,7 @@ enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *a
  * kp_process_read behind the gate, which closes it. */
 bool kp_process_log(void);
 void kp_process_read(const char *symbol);
-/* Does both for a result that comes later, if the driver took the call; leaves the gate. */
+/* Does both for a result that comes later, if the driver took the call; leaves the gate. So for a host function. */
 void kp_process_read_later(const char *symbol, CUresult rc);
 /* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);

@@ -83,7 +83,8 @@ static void *resolve(size_t i)
 /* The state that a call enters, and must leave. NOTHING: on the way in, enter the gate after all; behind it, the call
  * passes unseen. GUARD_ONLY: the first cuInit. IN_DRIVER: outside of the gate. SHARED, JOINED, READING: in it, shared.
  * SHARED_HOST: as SHARED, and the call makes virtual memory on the host. READING: the call returns with a result.
- * READING_LATER, ALLOCATING: in it, exclusively; the result comes later. ANSWERED: the driver is not called. */
+ * READING_LATER, ALLOCATING: in it, exclusively; the result comes later, or a host function is called later. ANSWERED:
+ * the driver is not called. */
 enum entered {
     NOTHING,
     GUARD_ONLY,
@@ -155,10 +156,8 @@ static enum entered enter_stream_end(const struct slot *s, void *real, const uin
 
 static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
 {
-    static const enum entered states[] = {[KP_JOINED_NOT] = NOTHING,
-                                          [KP_JOINED] = JOINED,
-                                          [KP_JOINED_READ] = READING,
-                                          [KP_JOINED_READ_LATER] = READING_LATER};
+    static const enum entered states[] = {
+        [KP_JOINED_NOT] = NOTHING, [KP_JOINED] = JOINED, [KP_JOINED_READ] = READING, [KP_JOINED_LATER] = READING_LATER};
     return kp_window_watches() ? states[kp_process_join(s->symbol, real, args)] : NOTHING;
 }
 
@@ -316,6 +315,7 @@ static const struct rule {
     [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .in_order = true, .stale = KP_STALE_SETTINGS},
     [KP_CLASS_UNLOAD] = {.alone = true, .in_order = true, .stale = KP_STALE_MODULE},
     [KP_CLASS_HOLD] = {.alone = true},
+    [KP_CLASS_CALL_HOST] = {.instead = enter_join, .alone = true},
     [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
     [KP_CLASS_INIT] = {.instead = enter_again},

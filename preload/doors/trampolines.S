@@ -57,6 +57,7 @@ symbol:                                                                         
 #define KP_ROW_SET_KERNEL(symbol)    KP_TRAMPOLINE(symbol)
 #define KP_ROW_UNLOAD(symbol)        KP_TRAMPOLINE(symbol)
 #define KP_ROW_HOLD(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_CALL_HOST(symbol)     KP_TRAMPOLINE(symbol)
 #define KP_ROW_CAPTURE_BEGIN(symbol) KP_TRAMPOLINE(symbol)
 #define KP_ROW_CAPTURE_END(symbol)   KP_TRAMPOLINE(symbol)
 #define KP_ROW_INIT(symbol)          KP_TRAMPOLINE(symbol)

@@ -64,6 +64,7 @@ struct kp_context {
     bool unsaved;      /* its memory could not be saved when a window was to be opened */
     bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
     bool stalled;      /* other work did not end in time at the last wait */
+    bool calls_wait;   /* a host function did not end in time: later ones close windows (host_calls.h) */
     unsigned cuts;     /* repetitions that ended early, as a value came out differently (reads.h) */
     unsigned generation;
     const struct kp_driver *driver;

@@ -14,6 +14,7 @@
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
+#include "preload/window/host_calls.h"
 #include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/repeat.h"
@@ -46,6 +47,7 @@ static void give_back(void)
 {
     if (w->context->dead)
         return;
+    kp_host_calls_drop(w);
     if (w->hangs) {
         keep_memory();
         return;

@@ -7,7 +7,7 @@
 
 static const struct row {
     const char *base;
-    unsigned to, from, host, any, bytes, result, copy2d, event, flags, stream;
+    unsigned to, from, host, any, bytes, result, copy2d, event, flags, stream, function;
 } rows[] = {
 #define KP_JOIN(function, ...) {.base = #function, __VA_ARGS__},
 #include "preload/window/join.def"
@@ -183,6 +183,7 @@ static bool record_addresses(const struct call *c)
     unsigned source = r->host ? r->host : r->any;
     enum place place = place_of(c, arg(c, source));
     c->op->from_pinned = place == PINNED;
+    c->op->from_host = place != DEVICE;
     if (place == PAGEABLE || place == PINNED)
         return keep_source(c, source, place, arg(c, r->bytes));
     return place == DEVICE && r->any && may_read(c, arg(c, source));
@@ -268,6 +269,7 @@ static bool record_2d(const struct call *c)
     if (!host)
         return true;
     c->op->from_pinned = place == PINNED;
+    c->op->from_host = true;
     m->srcMemoryType = CU_MEMORYTYPE_HOST;
     m->srcHost = m + 1;
     m->srcXInBytes = m->srcY = 0;
@@ -295,6 +297,7 @@ enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void 
     op->stream = stream_of(&c, symbol);
     op->event = c.row->event;
     op->waits = !c.row->stream;
+    op->calls_host = c.row->function;
     if (c.row->copy2d ? record_2d(&c) : record_addresses(&c))
         return KP_JOIN_YES;
     kp_op_free(op);

@@ -1,7 +1,8 @@
 /*
- * Operations that join a window: memsets, copies, event records and waits. Each is kept with all that issuing it again
- * needs: its arguments, and a copy of the host memory it reads, as of the call. All arguments are integers or pointers,
- * at most six, so one record fits all functions. join.def describes the arguments of each function.
+ * Operations that join a window: memsets, copies, event records and waits, host functions. Each is kept with all that
+ * issuing it again needs: its arguments, and a copy of the host memory it reads, as of the call. All arguments are
+ * integers or pointers, at most six, so one record fits all functions. join.def describes the arguments of each
+ * function.
  */
 #ifndef KP_PRELOAD_WINDOW_JOIN_H
 #define KP_PRELOAD_WINDOW_JOIN_H
@@ -27,7 +28,9 @@ struct kp_op {
     bool rows;                 /* it is the CUDA_MEMCPY2D of one */
     size_t result_bytes;
     bool later;       /* the result may come only after the call has returned */
-    bool from_pinned; /* what it copied was in pinned memory, where a result may come */
+    bool from_host;   /* what it copied was in memory of the host, where a host function may write */
+    bool from_pinned; /* in pinned memory, where a result may come */
+    bool calls_host;  /* it calls a function of the host's: repetitions leave it out */
 };
 
 /* The effect of a call on an open window. */

@@ -7,6 +7,7 @@
 #include "preload/program/variables.h"
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
+#include "preload/window/host_calls.h"
 #include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
@@ -69,12 +70,19 @@ static bool record(const struct call *c, struct kp_op *op)
     return kp_join_record(c->d, c->symbol, c->real, c->args, is_host, KP_MOST_COPIED - w->copied, op) == KP_JOIN_YES;
 }
 
-/* Records the call; what it copies from pinned memory only once all results are there that may come there. */
+/* Whether the window's own work may yet write what the call copies: pinned memory where a result comes, or any memory
+ * of the host that a host function writes. */
+static bool is_source_late(const struct kp_op *op)
+{
+    return op->from_host && (w->calls_host || (op->from_pinned && w->pending));
+}
+
+/* Records the call; what it copies from the host only once that is as the program's own copy finds it. */
 static bool record_arrived(const struct call *c, struct kp_op *op)
 {
     if (!record(c, op))
         return false;
-    if (!op->from_pinned || !w->pending)
+    if (!is_source_late(op))
         return true;
     kp_op_free(op);
     return kp_reads_arrive(w) && record(c, op);
@@ -89,15 +97,18 @@ static bool is_reached(const struct call *c, const struct kp_op *op)
     return !blocks || kp_wait_stream(c->d, stream, BEFORE_MS) == CUDA_SUCCESS;
 }
 
-/* Whether the window takes the operation: a read under conditions. */
+/* Whether the window takes the operation: reads and host functions under conditions. */
 static bool takes(const struct call *c, const struct kp_op *op)
 {
-    return (!op->result || kp_reads_admit(w, op, c->symbol)) && is_reached(c, op);
+    return (!op->result || kp_reads_admit(w, op, c->symbol)) && (!op->calls_host || kp_host_calls_admit(w)) &&
+           is_reached(c, op);
 }
 
 static enum kp_joined kind_of(const struct kp_op *op)
 {
-    return !op->result ? KP_JOINED : op->later ? KP_JOINED_READ_LATER : KP_JOINED_READ;
+    if (op->calls_host)
+        return KP_JOINED_LATER;
+    return !op->result ? KP_JOINED : op->later ? KP_JOINED_LATER : KP_JOINED_READ;
 }
 
 enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real,
@@ -107,7 +118,7 @@ enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *
     const struct call c = {setup->driver, symbol, real, args};
     if (!w->open)
         return KP_JOINED_NOT;
-    bool joins = takes_operations(c.d) && record_arrived(&c, &op);
+    bool joins = takes_operations(c.d) && !kp_host_calls_hinder(w) && record_arrived(&c, &op);
     struct kp_item *i = joins && takes(&c, &op) ? kp_record_new(w) : NULL;
     if (!i) {
         if (joins)
@@ -118,12 +129,18 @@ enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *
     *ticket = kp_record_op(w, i, &op);
     if (op.result)
         kp_reads_begin(w, i, symbol);
+    if (op.calls_host)
+        kp_host_calls_begin(w, i);
     return kind_of(&op);
 }
 
 bool kp_window_log(uint64_t ticket)
 {
     struct kp_item *i = w->open ? kp_record_find(w, ticket) : NULL;
+    if (i && i->op.calls_host) {
+        kp_host_calls_end(w, i);
+        return true;
+    }
     return !i || (kp_reads_log(w, i) && (w->strategy->whole || kp_reads_trusted(i)));
 }
 

@@ -12,6 +12,7 @@
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
+#include "preload/window/host_calls.h"
 #include "preload/window/open.h"
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
@@ -134,6 +135,8 @@ static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, st
 static void make_way(const struct kp_question *q, struct kp_launch *l)
 {
     const char *closer = w->open ? kp_admit_misfit(q) : NULL;
+    if (!closer && w->open && kp_host_calls_hinder(w))
+        closer = "a host function that does not end";
     if (!closer && w->open && q->fit.host && !kp_reads_arrive(w))
         closer = kp_reaches_host;
     if (!closer && w->open && w->strategy->rewinds && q->fit.quiet && !kp_reach_joins(w, l))

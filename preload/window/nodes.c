@@ -12,6 +12,7 @@
 #include "preload/who/timeline.h"
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
+#include "preload/window/host_calls.h"
 #include "preload/window/launches.h"
 #include "preload/window/mapped.h"
 #include "preload/window/open.h"
@@ -139,10 +140,12 @@ static bool record_read(struct passage *p, const struct kp_graph_node *node)
 }
 
 /* Records a node that is no kernel. Events need no record: each repeated operation waits for the one before it. Nor do
- * host functions, on which nothing depends. */
+ * host functions, on which no node depends; but they may write what a later copy brings. */
 static bool record_operation(struct passage *p, const struct kp_graph_node *node)
 {
     const struct kp_graph_row row = node->kind == KP_NODE_COPY ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
+    if (node->kind == KP_NODE_HOST)
+        kp_host_calls_note(w);
     if (node->kind == KP_NODE_COPY && node->to_host)
         return !w->strategy->rewinds || record_read(p, node);
     if (node->kind == KP_NODE_COPY && node->from_host && is_written(p, &row))

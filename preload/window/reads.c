@@ -218,7 +218,7 @@ bool kp_reads_log(struct kp_window *w, struct kp_item *i)
 bool kp_reads_arrive(struct kp_window *w)
 {
     if (w->pending && kp_wait_context(w->setup->driver, w->context->ctx, ARRIVE_MS, KP_SHORT_MS) == CUDA_SUCCESS)
-        w->pending = false;
+        w->pending = w->calls_host = false;
     return !w->pending;
 }
 

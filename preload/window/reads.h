@@ -25,7 +25,8 @@ bool kp_reads_log(struct kp_window *w, struct kp_item *i);
 /* Whether reads of the item's site came out equal before, often enough for those of the open window. */
 bool kp_reads_trusted(const struct kp_item *i);
 
-/* Waits, in limited time, for values that may still be on their way to pinned memory. False: they are not there. */
+/* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. False:
+ * they are not there. */
 bool kp_reads_arrive(struct kp_window *w);
 
 /* Collects the log once the window's work is done. What follows a read that was not logged is not repeated. */

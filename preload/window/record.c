@@ -140,8 +140,10 @@ bool kp_record_launch(struct kp_window *w, struct kp_launch *l, bool wanted, con
 uint64_t kp_record_op(struct kp_window *w, struct kp_item *i, const struct kp_op *op)
 {
     i->op = *op;
-    i->epoch = op->waits ? kp_flags_next_epoch() : kp_flags_epoch();
-    note_stream(w, op->stream);
+    /* A host function may let other threads know that what was before it is done. */
+    i->epoch = op->waits || op->calls_host ? kp_flags_next_epoch() : kp_flags_epoch();
+    if (!op->calls_host)
+        note_stream(w, op->stream);
     w->copied += op->copied;
     return i->ticket = ++tickets;
 }

@@ -75,6 +75,8 @@ static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
  * have done between streams. One stream keeps the order anyway. */
 static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks, bool serial)
 {
+    if (i->op.calls_host)
+        return CUDA_SUCCESS;
     serial = serial && w->several;
     CUresult rc = serial ? kp_issue_settle(w) : CUDA_SUCCESS;
     if (rc != CUDA_SUCCESS)

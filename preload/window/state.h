@@ -36,6 +36,11 @@ struct kp_read_log {
     size_t room;
 };
 
+/* Events of ours around a host function in its stream; NULL: there are none. */
+struct kp_host_call {
+    CUevent reached, done;
+};
+
 /* An operation of the window: a launch or another one. */
 struct kp_item {
     bool is_launch;
@@ -46,6 +51,7 @@ struct kp_item {
     uint64_t before[KP_OP_ARGS]; /* the arguments that set what it was before */
     CUdeviceptr backup;          /* of new memory, from which the operation restores it */
     struct kp_read read;
+    struct kp_host_call call; /* of a host function (host_calls.h) */
     struct kp_launch launch;
     struct kp_graph graph;
     struct kp_known_function *function; /* NULL for a graph */
@@ -101,6 +107,8 @@ struct kp_window {
     cuuint64_t mapped;     /* byte that the device had for memory of graphs behind its launch */
     bool goes_on;          /* a launch had not ended when the program had read: the window does not close for a read */
     bool pending;          /* a value may still be on its way to pinned memory */
+    bool calls_host;       /* a host function may still run, or have yet to: it may write any memory of the host */
+    size_t called_at;      /* operations before the first such function */
     struct kp_read_log *logs;
     size_t n_logs;
     size_t end; /* operations that are issued again: up to the first read that cannot be compared */

@@ -11,6 +11,7 @@
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/window/flags.h"
+#include "preload/window/host_calls.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
 #include "preload/window/mapped.h"
@@ -22,9 +23,6 @@
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
 #include "preload/window/waits.h"
-
-/* The longest wait for the end of a window after waits that timed out, ms. */
-enum { SHORT_END_MS = 500 };
 
 static bool suits(const struct kp_question *q)
 {
@@ -163,15 +161,17 @@ static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
     out->note = kp_strdup("a call of another thread did not end while the window was open: not replayed");
 }
 
-static void give_up_waiting(struct kp_window *w, long waited_ms, struct kp_window_outcome *out)
+/* Of a host function that does not end, no launch is to blame. */
+static void give_up_waiting(struct kp_window *w, long waited_ms, bool called, struct kp_window_outcome *out)
 {
-    kp_stuck_note_unended(w);
+    if (!called)
+        kp_stuck_note_unended(w);
     kp_collector_leave(w->context->collector);
     w->hangs = true;
     if (asprintf(&out->note,
-                 "the window's launches did not end within %ld s (one of them waits for something that comes later): "
-                 "not replayed",
-                 waited_ms / 1000) < 0)
+                 "the window's launches did not end within %ld s (%s waits for something that comes later): not "
+                 "replayed",
+                 waited_ms / 1000, called ? "a host function" : "one of them") < 0)
         out->note = NULL;
 }
 
@@ -192,9 +192,10 @@ void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struc
         (w->unending ? close_unending : close_spoiled)(w, out);
         return;
     }
-    CUresult rc = kp_wait_context(w->setup->driver, w->context->ctx, end_ms, SHORT_END_MS);
+    bool called;
+    CUresult rc = kp_host_calls_wait(w, &end_ms, &called);
     if (rc == CUDA_ERROR_NOT_READY) {
-        give_up_waiting(w, end_ms, out);
+        give_up_waiting(w, end_ms, called, out);
         return;
     }
     if (rc != CUDA_SUCCESS) {

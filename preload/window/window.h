@@ -59,13 +59,13 @@ CUresult kp_window_launch_graph(const struct kp_context_setup *setup, struct kp_
                                 char **bad_input);
 
 /* The effect of an operation on the open window. KP_JOINED_READ: also recorded, and the call returns with a result, for
- * kp_window_log. KP_JOINED_READ_LATER: the same, but the result comes later; no other thread may issue anything before
- * kp_window_log. */
+ * kp_window_log. KP_JOINED_LATER: the same, but the result comes later, or a host function is called later; no other
+ * thread may issue anything before kp_window_log. */
 enum kp_joined {
     KP_JOINED_NOT, /* the window has been closed */
     KP_JOINED,     /* it is recorded */
     KP_JOINED_READ,
-    KP_JOINED_READ_LATER
+    KP_JOINED_LATER
 };
 
 /* Records an operation of class JOIN, about to be made with these arguments. *ticket identifies the record for
@@ -73,8 +73,9 @@ enum kp_joined {
 enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real,
                               const uint64_t *args, uint64_t *ticket);
 
-/* Logs what a read has given, or what it will give later. Call it inside the gate, shared or exclusive, before anything
- * can change the value. Returns whether the window may stay open; if not, call kp_window_read. */
+/* Logs what a read has given, or what it will give later; notes that a host function is in its stream. Call it inside
+ * the gate, shared or exclusive, before anything can change the value. Returns whether the window may stay open; if
+ * not, call kp_window_read. */
 bool kp_window_log(uint64_t ticket);
 /* Closes the window behind the read that `symbol` has made, if it is still open, and its launches have ended. */
 void kp_window_read(uint64_t ticket, const char *symbol);

@@ -19,7 +19,7 @@ states() { # CASE WINDOWS
 without_reads() {
     export KPROF_WINDOW_READS=off
     states queue 1
-    states host-rewrites 7
+    states host-rewrites 1
     states remaps 12
     states constants 1
     both prints-and-reads "$p" prints-and-reads
@@ -30,7 +30,7 @@ without_reads() {
 with_reads() {
     export KPROF_WINDOW_READS=on
     states queue 1
-    states host-rewrites 7
+    states host-rewrites 1
     states constants 1
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6

@@ -76,6 +76,7 @@ leaves_it_open() {
     windows "an allocation in a stream" 1 "$p" closed-by alloc-async
     windows "memory of pools" 1 "$p" pools
     windows "an event destroyed" 1 "$p" closed-by event
+    windows "a host function" 1 "$p" closed-by host-function
     windows "a stream destroyed" 1 "$p" closed-by stream
     windows "attributes of functions" 1 "$p" attributes
     windows "attributes that change" 1 "$p" attributes-change
@@ -98,7 +99,7 @@ leaves_it_open() {
 
 # What closes it.
 closes_it() {
-    for what in dtoh dtoh-async capture host-function; do
+    for what in dtoh dtoh-async capture; do
         windows "closed by $what" 2 "$p" closed-by $what
     done
     windows "a variable of a module that kernels of others reach" 2 "$p" variable-elsewhere

@@ -183,6 +183,7 @@ static const struct proc procs[] = {
     TWO(cuLaunchKernelEx, 11060, 11060, cuLaunchKernelEx, _ptsz),
     TWO(cuLaunchCooperativeKernel, 9000, 9000, cuLaunchCooperativeKernel, _ptsz),
     TWO(cuLaunchHostFunc, 10000, 10000, cuLaunchHostFunc, _ptsz),
+    TWO(cuStreamAddCallback, 5000, 7000, cuStreamAddCallback, _ptsz),
     ROW(cuLaunchCooperativeKernelMultiDevice, 9000, cuLaunchCooperativeKernelMultiDevice),
     ROW(cuLaunch, 2000, cuLaunch),
     ROW(cuLaunchGrid, 2000, cuLaunchGrid),

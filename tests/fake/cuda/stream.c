@@ -185,6 +185,54 @@ static void run_host_function(struct work *w)
     w->host_fn(w->host_data);
 }
 
+/* A host function that runs in a thread of its own, as the real driver has one: FAKE_HOST_THREADS. */
+struct host_call {
+    CUhostFn fn;
+    void *data;
+    bool begun;
+    atomic_bool done;
+};
+
+static void *call_host(void *arg)
+{
+    struct host_call *call = arg;
+
+    call->fn(call->data);
+    atomic_store(&call->done, true);
+    return NULL;
+}
+
+/* Begins it when its turn has come. */
+static bool has_returned(struct work *w)
+{
+    struct host_call *call = w->host_call;
+    pthread_t thread;
+
+    if (!call->begun && !pthread_create(&thread, NULL, call_host, call)) {
+        pthread_detach(thread);
+        call->begun = true;
+    }
+    return atomic_load(&call->done);
+}
+
+static void forget_host_call(struct work *w)
+{
+    free(w->host_call);
+}
+
+static void submit_host_function(const struct stream_ref *ref, CUhostFn fn, void *data)
+{
+    struct host_call *call = getenv("FAKE_HOST_THREADS") ? calloc(1, sizeof(*call)) : NULL;
+
+    if (!call) {
+        submit(&(struct work){.ref = *ref, .run = run_host_function, .host_fn = fn, .host_data = data});
+        return;
+    }
+    call->fn = fn;
+    call->data = data;
+    submit(&(struct work){.ref = *ref, .ready = has_returned, .run = forget_host_call, .host_call = call});
+}
+
 static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn fn, void *data, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
@@ -198,11 +246,47 @@ static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn fn, void *data, bo
         node->host_fn = fn;
         node->host_data = data;
     } else {
-        submit(&(struct work){.ref = ref, .run = run_host_function, .host_fn = fn, .host_data = data});
+        submit_host_function(&ref, fn, data);
     }
     return CUDA_SUCCESS;
 }
 FLAVOURS(cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *data), stream, fn, data)
+
+/* What cuStreamAddCallback calls, and with what. */
+struct callback {
+    CUstreamCallback fn;
+    CUstream stream;
+    void *data;
+};
+
+static void CUDA_CB call_back(void *arg)
+{
+    struct callback c = *(struct callback *)arg;
+
+    free(arg);
+    c.fn(c.stream, CUDA_SUCCESS, c.data);
+}
+
+static CUresult cuStreamAddCallback_in(CUstream handle, CUstreamCallback fn, void *data, unsigned int flags,
+                                       bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+    struct callback *c;
+
+    if (result || flags)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    if (capturing(&ref))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    c = malloc(sizeof(*c));
+    if (!c)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *c = (struct callback){fn, handle, data};
+    submit_host_function(&ref, call_back, c);
+    return CUDA_SUCCESS;
+}
+FLAVOURS(cuStreamAddCallback, (CUstream stream, CUstreamCallback fn, void *data, unsigned int flags), stream, fn, data,
+         flags)
 
 static void run_copy(struct work *w)
 {

@@ -22,6 +22,7 @@ struct work {
     struct graph *graph;
     CUhostFn host_fn;
     void *host_data;
+    struct host_call *host_call;
     const char *api;
     double since; /* when nothing was left before it in its stream; ms */
     struct work *next;

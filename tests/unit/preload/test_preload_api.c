@@ -34,6 +34,7 @@ enum class {
     GLOBAL,
     LOAD,
     HOLD,
+    CALL_HOST,
     SHARE,
     MANAGED,
     VIRTUAL,
@@ -75,7 +76,7 @@ static const struct door {
 
 static const struct join {
     const char *base;
-    unsigned to, from, host, any, bytes, result, copy2d, event, flags, stream;
+    unsigned to, from, host, any, bytes, result, copy2d, event, flags, stream, function;
 } joins[] = {
 #define KP_JOIN(function, ...) {.base = #function, __VA_ARGS__},
 #include "preload/window/join.def"
@@ -258,6 +259,7 @@ static const struct column {
     {"dstHost", offsetof(struct join, result)}, {"pCopy", offsetof(struct join, copy2d)},
     {"hEvent", offsetof(struct join, event)},   {"flags", offsetof(struct join, flags)},
     {"Flags", offsetof(struct join, flags)},    {"hStream", offsetof(struct join, stream)},
+    {"fn", offsetof(struct join, function)},    {"callback", offsetof(struct join, function)},
 };
 
 /* Sets the columns of `out` from the declaration of its function. */
@@ -509,9 +511,10 @@ static void test_joins(void **state)
     for (size_t i = 0; i < ROWS; i++) {
         char later[128];
         snprintf(later, sizeof(later), "%s_v2", rows[i].symbol);
-        if (rows[i].class == JOIN && !kp_join_known(rows[i].symbol))
+        bool joins_window = rows[i].class == JOIN || rows[i].class == CALL_HOST;
+        if (joins_window && !kp_join_known(rows[i].symbol))
             fail_msg("%s has no row in join.def", rows[i].symbol);
-        if (rows[i].class == JOIN && row_of(later))
+        if (joins_window && row_of(later))
             fail_msg("%s has 32-bit parameters", rows[i].symbol);
         if (rows[i].class == ALLOC && strcmp(rows[i].symbol, "cuMemAlloc_v2")) /* which is called again as that */
             fail_msg("%s is called with other parameters", rows[i].symbol);
@@ -519,7 +522,7 @@ static void test_joins(void **state)
     for (size_t j = 0; j < JOINS; j++) {
         size_t found = 0;
         for (size_t i = 0; i < ROWS; i++)
-            found += rows[i].class == JOIN && !strcmp(rows[i].base, joins[j].base);
+            found += (rows[i].class == JOIN || rows[i].class == CALL_HOST) && !strcmp(rows[i].base, joins[j].base);
         if (!found)
             fail_msg("%s joins no window in cuda_api.def", joins[j].base);
     }

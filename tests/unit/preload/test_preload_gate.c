@@ -178,8 +178,8 @@ enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *a
     process.joined = symbol;
     process.joined_real = real;
     memcpy(process.joined_args, args, sizeof(process.joined_args));
-    if (process.takes && process.reads == KP_JOINED_READ_LATER)
-        return KP_JOINED_READ_LATER;
+    if (process.takes && process.reads == KP_JOINED_LATER)
+        return KP_JOINED_LATER;
     if (process.takes) {
         kp_gate_exclusive_to_shared();
         return process.reads ? process.reads : KP_JOINED;
@@ -232,7 +232,7 @@ void kp_process_read_later(const char *symbol, CUresult rc)
 void kp_process_join_failed(void)
 {
     /* The record cannot have been issued again by now. */
-    assert_true(process.reads == KP_JOINED_READ_LATER || !kp_gate_enter_exclusive(60000, 0));
+    assert_true(process.reads == KP_JOINED_LATER || !kp_gate_enter_exclusive(60000, 0));
     process.join_failures++;
 }
 
@@ -659,7 +659,8 @@ CALLED_AS(call_capture_begin, KP_CLASS_CAPTURE_BEGIN, "cuStreamBeginCapture")
 CALLED_AS(call_capture_end, KP_CLASS_CAPTURE_END, "cuStreamEndCapture")
 CALLED_AS(call_init, KP_CLASS_INIT, "cuInit")
 CALLED_AS(call_sync, KP_CLASS_SYNC, "cuStreamSynchronize")
-CALLED_AS(call_hold, KP_CLASS_HOLD, "cuLaunchHostFunc")
+CALLED_AS(call_hold, KP_CLASS_HOLD, "cuStreamWaitValue32")
+CALLED_AS(call_host_function, KP_CLASS_CALL_HOST, "cuLaunchHostFunc")
 CALLED_AS(call_load, KP_CLASS_LOAD, "cuKernelGetFunction")
 CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
@@ -1146,6 +1147,29 @@ static void test_join(void **state)
     kp_gate_leave_exclusive();
 }
 
+/* A host function joins a window that will be replayed, before any other thread issues anything; else it closes it. */
+static void test_host_function(void **state)
+{
+    (void)state;
+    atomic_store(&watches, true);
+    process.takes = true;
+    process.reads = KP_JOINED_LATER;
+    call_host_function(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(callee.joins_before, 1);
+    assert_int_equal(process.read_later, 1);
+    assert_int_equal(process.closed, 0);
+    call_host_function(CUDA_ERROR_INVALID_VALUE, 1, 2);
+    assert_int_equal(process.join_failures, 1);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+    atomic_store(&watches, false);
+    atomic_store(&counts, true);
+    call_host_function(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.joins, 2);
+    assert_int_equal(process.closed, 1);
+    assert_int_equal(callee.closed_before, 1);
+}
+
 /* A read takes part once its result is there; a result that comes later, before any other thread issues anything. */
 static void test_reads(void **state)
 {
@@ -1164,7 +1188,7 @@ static void test_reads(void **state)
     assert_int_equal(process.logged, 2);
     assert_int_equal(process.read, 1);
     assert_int_equal(process.join_failures, 1);
-    process.reads = KP_JOINED_READ_LATER;
+    process.reads = KP_JOINED_LATER;
     call_join(CUDA_SUCCESS, 1, 2);
     assert_int_equal(process.read_later, 1);
     assert_string_equal(process.joined, "cuMemsetD8Async");
@@ -1609,6 +1633,7 @@ int main(void)
         cmocka_unit_test_setup(test_limit_that_launches_need, reset),
         cmocka_unit_test_setup(test_load, reset),
         cmocka_unit_test_setup(test_hold, reset),
+        cmocka_unit_test_setup(test_host_function, reset),
         cmocka_unit_test_setup(test_modules, reset),
         cmocka_unit_test_setup(test_frees, reset),
         cmocka_unit_test_setup(test_attributes_of_before, reset),

@@ -600,6 +600,28 @@ static void test_events(void **state)
     assert_closes("cuStreamWaitEvent", P(foreign_stream), event, 0);
 }
 
+/* A host function is only noted; copies from the host's memory say so, as it may be written there. */
+static void test_host_functions(void **state)
+{
+    (void)state;
+    assert_joins("cuLaunchHostFunc", P(stream), 0x5000, 0x6000);
+    assert_true(op.calls_host && op.stream == stream && !op.waits && !op.from_host);
+    assert_joins("cuLaunchHostFunc_ptsz", 0, 0x5000, 0);
+    assert_true(op.calls_host && op.stream == CU_STREAM_PER_THREAD);
+    assert_joins("cuStreamAddCallback", P(stream), 0x5000, 0x6000, 0);
+    assert_true(op.calls_host);
+    assert_closes("cuStreamAddCallback", P(stream), 0x5000, 0x6000, 1);
+    assert_closes("cuLaunchHostFunc", P(foreign_stream), 0x5000, 0x6000);
+    assert_int_equal(judge("cuMemcpyHtoDAsync_v2", NULL, MOST, ARGS(P(device), P(pinned), 8, P(stream))), KP_JOIN_YES);
+    assert_true(op.from_host && !op.calls_host);
+    kp_op_free(&op);
+    assert_int_equal(judge("cuMemcpyHtoD_v2", NULL, MOST, ARGS(P(device), P(picture), 8)), KP_JOIN_YES);
+    assert_true(op.from_host && !op.from_pinned);
+    kp_op_free(&op);
+    assert_joins("cuMemcpy", P(device), P(device) + 64, 8);
+    assert_false(op.from_host);
+}
+
 /* What a repetition has to know: the stream, which argument is an event, and whether the call waited. */
 static void test_facts(void **state)
 {
@@ -657,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_rectangle_that_closes),
         cmocka_unit_test(test_unreadable_rows),
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_host_functions),
         cmocka_unit_test(test_facts),
         cmocka_unit_test(test_names),
     };
