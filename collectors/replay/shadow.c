@@ -478,8 +478,11 @@ uint64_t kp_shadow_held(const struct kp_shadow *s)
 
 void kp_shadow_give(struct kp_shadow *s, uint64_t bytes, uint64_t host)
 {
-    if (!s->slots || !kp_slots_leave_device(s->slots, bytes, host))
+    if (!s->slots || !kp_slots_leave_device(s->slots, bytes, host)) {
         give(s, true);
+        kp_scan_close(s->scan, true); /* the program may need the last byte */
+        s->scan = NULL;
+    }
     count(s);
 }
 

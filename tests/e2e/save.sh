@@ -1,0 +1,97 @@
+#!/bin/sh
+# Saving by change: programs whose memory is saved so print what they print without the profiler, and have the report that they
+# have where all memory is copied. The fake CUPTI ends a program whose memory in a pass is not what it was in the first.
+. "$(dirname "$0")/e2e.inc"
+case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TSan"; exit 77 ;; esac
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
+
+export KPROF_DEBUG=replay
+p=$programs/p_save
+
+# Saves by the checkpoint; saves by change, of the memory before a window or behind the program's own execution of it; how often these were tried and could not be, for that reason.
+saves_of_all() {
+    awk '$1 == "calls" && $3 == "cuptiCheckpointSave" { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+}
+saves_by_change() {
+    grep -c 'debug replay.*: save.*: [0-9]* of [0-9]* blocks of memory differ' "$tmp/kprof.err"
+}
+refused() { # REASON
+    grep -c "debug replay.*: memory cannot be saved by change: $1\$" "$tmp/kprof.err"
+}
+
+# The report without what differs from run to run: numbers of processes, times, and values that are the clock's.
+bare_report() {
+    grep -E ', Context [0-9]+, Stream|Note:|launch[es]* seen|==ERROR==|==WARNING==' "$tmp/report" |
+        sed 's/ [0-9.]* m\{0,1\}s\>//; s/[0-9]* pass[es]*;.*//'
+}
+
+# A program with either way of saving: as many saves, the same report. By change, the checkpoint still makes so many.
+either() { # NAME CHECKPOINTS COMMAND...
+    pair=$1
+    checkpoints=$2
+    shift 2
+    KPROF_SAVE=all both "$pair, all" "$@"
+    expect "$pair, all: saves by change" "$(saves_by_change)" 0
+    bare_report >"$tmp/report.all"
+    wanted=$(saves_of_all)
+    KPROF_SAVE=changes both "$pair, changes" "$@"
+    expect "$pair, changes: saves of all" "$(saves_of_all)" "$checkpoints"
+    expect "$pair, changes: profiled" "$(account profiled)" "$(launches)"
+    [ "$(saves_by_change)" -gt 0 ] || [ "$checkpoints" -gt 0 ] || fail "$pair: no saves by change"
+    [ -z "${unsteady:-}" ] || return
+    expect "$pair, changes: saves by change" "$(saves_by_change)" "$((wanted - checkpoints))"
+    bare_report >"$tmp/report.changes"
+    cmp -s "$tmp/report.all" "$tmp/report.changes" || {
+        fail "$pair: another report"
+        diff "$tmp/report.all" "$tmp/report.changes" | sed 's/^/    /'
+    }
+}
+
+programs_of_windows() {
+    export KPROF_WINDOW_READS=${1:-off}
+    for case in "many 100" memsets copies-in copies-within events allocates "closed-by free" pools attributes-change new-variable \
+        libraries modules refusals frees copies-out registered; do
+        # shellcheck disable=SC2086
+        either "p_window $case, reads $KPROF_WINDOW_READS" 0 "$programs/p_window" $case
+    done
+}
+with_reads() {
+    programs_of_windows on
+}
+
+other_programs() {
+    for case in p_pinned p_cudart p_many "p_harm none" "p_states constants" "p_states remaps" "p_states queue" "p_save kinds" \
+        "p_save variables"; do
+        # shellcheck disable=SC2086
+        either "$case" 0 "$programs/"$case
+    done
+    unsteady=1 either "p_threads" 0 "$programs/p_threads"
+}
+
+# What cannot be listed is saved as before, and the reason is told.
+fallbacks() {
+    either "managed memory" 2 "$p" managed
+    expect "managed memory: why" "$(refused "managed memory")" 2
+    KPROF_SAVE=changes both "memory of graphs" "$programs/p_graph_memory" paired
+    expect "memory of graphs: profiled" "$(account profiled)" "$(launches)"
+    FAKE_FAIL=cuMemAddressReserve:2 KPROF_SAVE=changes both "no memory for the tables" "$p" variables
+    # Small devices are never short of room for two copies.
+    KPROF_SAVE=auto both "auto" "$p" variables
+    expect "auto: saves by change" "$(saves_by_change)" 0
+}
+
+# A device that is nearly full: by itself it is saved by change, and each allocation gets what is left without the profiler.
+full_devices() {
+    for save in auto all changes; do
+        FAKE_MEMORY=4294967296 KPROF_SAVE=$save both "whole device, $save" "$p" whole-device
+        expect "whole device, $save: seen" "$(account seen)" "$(launches)"
+    done
+    [ "$(saves_by_change)" -gt 0 ] || { fail "whole device: no saves by change"; show; }
+}
+
+beside programs_of_windows
+beside with_reads
+beside other_programs
+beside fallbacks
+beside full_devices
+finish
