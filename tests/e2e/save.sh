@@ -48,7 +48,7 @@ either() { # NAME CHECKPOINTS COMMAND...
 }
 
 programs_of_windows() {
-    export KPROF_WINDOW_READS=${1:-off}
+    export KPROF_WINDOW_READS="${1:-off}"
     for case in "many 100" memsets copies-in copies-within events allocates "closed-by free" pools attributes-change new-variable \
         libraries modules refusals frees copies-out registered; do
         # shellcheck disable=SC2086
@@ -89,6 +89,17 @@ full_devices() {
     [ "$(saves_by_change)" -gt 0 ] || { fail "whole device: no saves by change"; show; }
 }
 
+# What shares state between launches, and what must not be run twice: the scripts' own checks hold, whatever saves the memory.
+other_scripts() {
+    unset KPROF_DEBUG
+    for script in states repeat; do
+        KPROF_SAVE=changes sh "$(dirname "$0")/$script.sh" >"$tmp/$script.log" 2>&1 && continue
+        fail "$script.sh with saves by change"
+        cat "$tmp/$script.log"
+    done
+}
+
+beside other_scripts
 beside programs_of_windows
 beside with_reads
 beside other_programs
