@@ -224,7 +224,8 @@ static CUresult set_parts(struct kp_shadow *s, const struct kp_part *parts, size
         return rc;
     }
     s->t = t;
-    memcpy(copy, parts, n * sizeof(*copy));
+    if (n)
+        memcpy(copy, parts, n * sizeof(*copy));
     free(s->parts);
     s->parts = copy;
     s->n_parts = n;
@@ -330,7 +331,8 @@ static CUresult copy_found(struct kp_shadow *s, uint32_t *places, uint32_t n_fou
             *place = ONE_VALUE;
     }
     struct kp_slot_room here = room_for(s, n_found, room);
-    if (!kp_slots_reserve(s->slots, wanted, &here) && !kp_slots_reserve(s->slots, wanted, room))
+    if (!kp_slots_reserve(s->slots, wanted, &here) &&
+        (here.device_left == room->device_left || !kp_slots_reserve(s->slots, wanted, room)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     draw_near(s, places, n_found, room);
     for (uint32_t i = 0; i < n_found; i++) {

@@ -4,7 +4,8 @@
  * the blocks whose digests have changed, and a restore puts these back.
  *
  * Kernels of ours read the memory: only while no other work of the context runs, and no pass counts.
- * Errors: the driver's code. After one the shadow holds nothing, but what is kept of the device's memory is unchanged.
+ * Errors: the driver's code. After one of a save the shadow holds nothing; after one of the others some memory may
+ * have come back, and some not.
  * Threads: the caller serialises calls for one shadow, with its context current.
  */
 #ifndef KP_COLLECTORS_REPLAY_SHADOW_H

@@ -197,7 +197,8 @@ static CUresult copy_chunks(struct kp_slots *s, size_t n, const struct region *r
             to += CHUNK_BYTES;
             n--;
         }
-    return rc == CUDA_SUCCESS ? d->cuStreamSynchronize(s->stream) : rc;
+    CUresult end = s->stream ? d->cuStreamSynchronize(s->stream) : rc; /* also of those before one that failed */
+    return rc == CUDA_SUCCESS ? end : rc;
 }
 
 /* Has the chunks that were copied be where their copies are. */
@@ -227,7 +228,8 @@ bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most)
 {
     size_t n = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
     CUdeviceptr at = 0;
-    if (n > s->n_on_device || n * (uint64_t)CHUNK_BYTES > most || !s->d->cuMemcpyDtoHAsync)
+    if (bytes > kp_slots_on_device(s) || n > s->n_on_device || n * (uint64_t)CHUNK_BYTES > most ||
+        !s->d->cuMemcpyDtoHAsync)
         return false;
     struct region *r = make_region(s, n * CHUNK_BYTES, &at);
     if (!r)

@@ -13,6 +13,7 @@ static _Atomic(CUfunction) noted[SETS][WAYS];
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCHED];
 static struct kp_seen modules, functions; /* one function of each module */
+static bool lost;                         /* one is not among them, for want of memory */
 
 const void *kp_launched_module(const struct kp_driver *d, CUfunction f)
 {
@@ -62,7 +63,7 @@ bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
     kp_lock_take(lock, KP_FOREVER);
     int added = module && ctx ? kp_seen_add(&modules, ctx, module) : module ? -ENOMEM : -EEXIST;
     if (!added)
-        kp_seen_add(&functions, ctx, l->f);
+        lost |= kp_seen_add(&functions, ctx, l->f) == -ENOMEM;
     if (added != -ENOMEM)
         remember(l->f);
     kp_lock_give(lock);
@@ -80,7 +81,9 @@ bool kp_launched_has(CUcontext ctx, const void *module)
 /* Calls without the lock: a function asks the driver. */
 bool kp_launched_each(CUcontext ctx, bool (*fn)(void *arg, CUfunction f), void *arg)
 {
-    bool goes_on = true;
+    kp_lock_take(lock, KP_FOREVER);
+    bool goes_on = !lost;
+    kp_lock_give(lock);
     for (size_t i = 0; goes_on; i++) {
         kp_lock_take(lock, KP_FOREVER);
         bool there = i < functions.n;

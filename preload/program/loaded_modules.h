@@ -19,7 +19,8 @@ bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l);
 
 bool kp_launched_has(CUcontext ctx, const void *module);
 
-/* Calls `fn` with a function of each such module of the context, as the program launched it. False once `fn` is. */
+/* Calls `fn` with a function of each such module of the context, as the program launched it. False once `fn` is, or
+ * if one is not known, for want of memory. */
 bool kp_launched_each(CUcontext ctx, bool (*fn)(void *arg, CUfunction f), void *arg);
 
 /* Notes that modules or contexts may end, so that their handles may be reused. */

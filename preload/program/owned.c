@@ -10,6 +10,7 @@ enum does {
     ALLOCATES,
     ALLOCATES_LATER,
     FREES,
+    FREES_LATER,
     MAPS,
     UNMAPS,
     VARIABLE,
@@ -17,6 +18,7 @@ enum does {
     ENDS_ARRAY,
     CREATES,
     TELLS_FREE,
+    ADDS_NODE,
     MANAGED,
     FOREIGN,
     GRAPH,
@@ -35,6 +37,7 @@ struct range {
     CUdeviceptr at;
     size_t bytes; /* of a mapping or a variable; what is allocated has the size that the driver tells */
     enum kind { ALLOCATION, OF_GRAPH, MAPPING, OF_MODULE } kind;
+    cuuint64_t capture; /* that made it, of a graph's */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_OWNED];
@@ -58,7 +61,7 @@ const struct kp_owning *kp_owned_row(const char *symbol)
 
 uint64_t kp_owned_takes(const struct kp_owning *row, const uint64_t *args)
 {
-    return row->bytes ? args[row->bytes - 1] : 0;
+    return row->tells && row->does != ADDS_NODE ? args[row->tells - 1] : 0;
 }
 
 /* ---- ranges; under the lock ---- */
@@ -120,7 +123,7 @@ static void take_out(CUdeviceptr at, size_t bytes)
 static void note(CUdeviceptr at, size_t bytes, enum kind kind)
 {
     kp_lock_take(lock, KP_FOREVER);
-    insert(&(struct range){at, bytes, kind});
+    insert(&(struct range){at, bytes, kind, 0});
     kp_lock_give(lock);
 }
 
@@ -131,12 +134,49 @@ static void forget(CUdeviceptr at, size_t bytes)
     kp_lock_give(lock);
 }
 
-static bool captures(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args)
+static const cuuint64_t no_capture = UINT64_MAX; /* one that is not known */
+
+/* Returns the number of the capture that a stream is in, or 0. *known: the driver tells. */
+static cuuint64_t capture_of(const struct kp_driver *d, CUstream stream, bool *known)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    bool of_pool = strstr(row->symbol, "FromPool");
-    CUstream stream = (CUstream)(uintptr_t)args[of_pool ? 3 : 2];
-    return d->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    *known =
+        d->cuStreamGetCaptureInfo && d->cuStreamGetCaptureInfo(stream, &status, &id, NULL, NULL, NULL) == CUDA_SUCCESS;
+    return status == CU_STREAM_CAPTURE_STATUS_NONE ? 0 : id;
+}
+
+/* Notes memory in the order of a stream; of a graph that captures it. */
+static void note_later(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args, CUdeviceptr at)
+{
+    bool known, of_pool = strstr(row->symbol, "FromPool");
+    cuuint64_t capture = capture_of(d, (CUstream)(uintptr_t)args[of_pool ? 3 : 2], &known);
+    if (!known)
+        capture = no_capture;
+    kp_lock_take(lock, KP_FOREVER);
+    insert(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture});
+    kp_lock_give(lock);
+}
+
+/* Forgets memory that is freed in the order of a stream. What a capture frees that has not made it lives until the
+ * graph is launched. */
+static void forget_later(const struct kp_driver *d, CUdeviceptr at, CUstream stream)
+{
+    bool known;
+    cuuint64_t capture = capture_of(d, stream, &known);
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = place_of(at);
+    bool found = i < n_ranges && ranges[i].at == at;
+    if (found && capture && ranges[i].capture != capture)
+        ranges[i] = (struct range){at, 0, OF_GRAPH, no_capture};
+    else
+        take_out(at, 1);
+    kp_lock_give(lock);
+}
+
+static bool makes_memory(const CUgraphNodeParams *p)
+{
+    return p && p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 }
 
 void kp_owned_variable(CUdeviceptr at, size_t bytes)
@@ -160,10 +200,13 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
         note(received(args, 0), 0, ALLOCATION);
         return;
     case ALLOCATES_LATER:
-        note(received(args, 0), 0, captures(d, row, args) ? OF_GRAPH : ALLOCATION);
+        note_later(d, row, args, received(args, 0));
         return;
     case FREES:
         forget(args[0], 1);
+        return;
+    case FREES_LATER:
+        forget_later(d, args[0], (CUstream)(uintptr_t)args[1]);
         return;
     case MAPS:
         note(args[0], args[1], MAPPING);
@@ -185,6 +228,10 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
             *left += held;
         return;
     case CREATES:
+        return;
+    case ADDS_NODE:
+        if (makes_memory((const CUgraphNodeParams *)(uintptr_t)args[row->tells - 1]))
+            atomic_fetch_or(&unlisted, 1u << GRAPH);
         return;
     default:
         atomic_fetch_or(&unlisted, 1u << row->does);

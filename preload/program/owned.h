@@ -15,13 +15,13 @@
 #include "collectors/facts/driver.h"
 #include "collectors/replay/shadow.h"
 
-enum { KP_OWNED_ARGS = 4 }; /* arguments that are looked at */
+enum { KP_OWNED_ARGS = 6 }; /* arguments that are looked at */
 
 /* A row of owned.def. */
 struct kp_owning {
     const char *symbol;
     int does;       /* static to owned.c */
-    unsigned bytes; /* which argument tells the size, from 1 on; 0 = none */
+    unsigned tells; /* which argument tells the size, or the kind of a node, from 1 on; 0 = none */
 };
 
 /* Returns the row of a driver function, or NULL. */

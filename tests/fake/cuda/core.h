@@ -56,6 +56,7 @@ struct stream {
     unsigned int flags;
     int priority;
     enum capture_state capture;
+    uint64_t capture_id; /* of the last one */
     CUstreamCaptureMode mode;
     pthread_t capturer;
     struct graph *graph;

@@ -135,6 +135,27 @@ static CUresult cuStreamIsCapturing_in(CUstream handle, CUstreamCaptureStatus *s
 }
 FLAVOURS(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), stream, status)
 
+static uint64_t captures;
+
+static CUresult cuStreamGetCaptureInfo_v2_in(CUstream handle, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                             CUgraph *graph, const CUgraphNode **dependencies, size_t *n,
+                                             bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = cuStreamIsCapturing_in(handle, status, per_thread, caller);
+
+    if (graph || dependencies || n)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    ask_stream(handle, per_thread, &ref, caller);
+    if (id && *status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        *id = ref.stream->capture_id;
+    return result;
+}
+FLAVOURS(cuStreamGetCaptureInfo_v2,
+         (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+          const CUgraphNode **dependencies, size_t *n),
+         stream, status, id, graph, dependencies, n)
+
 static CUresult cuStreamBeginCapture_v2_in(CUstream handle, CUstreamCaptureMode mode, bool per_thread,
                                            const char *caller)
 {
@@ -148,6 +169,7 @@ static CUresult cuStreamBeginCapture_v2_in(CUstream handle, CUstreamCaptureMode 
     if (ref.stream->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     ref.stream->capture = CAPTURE_ACTIVE;
+    ref.stream->capture_id = ++captures;
     ref.stream->mode = mode;
     ref.stream->capturer = pthread_self();
     ref.stream->graph = make(sizeof(struct graph), KIND_GRAPH, NULL);
