@@ -6,9 +6,10 @@
 
 #include "collectors/replay/scan_code.h"
 
-enum { MOVES = 1 << 16, KEY_BYTES = KP_SCAN_WORDS * KP_SCAN_THREADS * 4 };
+enum { MOVES = 1 << 16, KEY_BYTES = KP_SCAN_PARTS * KP_SCAN_WORDS * KP_SCAN_THREADS * 4 };
 
-_Static_assert(KP_BLOCK_BYTES == KP_SCAN_THREADS * KP_SCAN_UNITS * KP_UNIT_BYTES, "each thread reads its units");
+_Static_assert(KP_BLOCK_BYTES == KP_SCAN_THREADS * KP_SCAN_PARTS * KP_SCAN_UNITS * KP_UNIT_BYTES,
+               "each thread reads its units");
 _Static_assert(KP_DIGEST_BYTES == KP_SCAN_LANES * 8, "a digest is the sums of all lanes");
 _Static_assert(sizeof(struct kp_block) == 16 && sizeof(struct kp_move) == 24, "as the kernels read them");
 
@@ -87,13 +88,13 @@ CUresult kp_scan_run(struct kp_scan *s, CUdeviceptr blocks, uint32_t n, const st
 {
     CUdeviceptr digests = now->digests, units = now->units, old = before->digests;
     void *args[] = {&blocks, &n, &s->key, &digests, &units, &old, &list, &s->n_found};
+    unsigned most = KP_SCAN_BLOCKS_PER_SM * s->sms;
     *n_found = 0;
     if (!n)
         return CUDA_SUCCESS;
     CUresult rc = s->d->cuMemsetD32Async(s->n_found, 0, 1, s->stream);
     if (rc == CUDA_SUCCESS)
-        rc = s->d->cuLaunchKernel(s->scan, n < s->sms ? n : s->sms, 1, 1, KP_SCAN_THREADS, 1, 1, 0, s->stream, args,
-                                  NULL);
+        rc = s->d->cuLaunchKernel(s->scan, n < most ? n : most, 1, 1, KP_SCAN_THREADS, 1, 1, 0, s->stream, args, NULL);
     if (rc == CUDA_SUCCESS)
         rc = s->d->cuStreamSynchronize(s->stream);
     return rc == CUDA_SUCCESS ? read_found(s, list, found, n_found) : rc;

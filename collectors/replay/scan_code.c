@@ -5,17 +5,17 @@
 
 enum {
     WORDS_A_UNIT = 4,
-    WORDS = KP_SCAN_UNITS * WORDS_A_UNIT, /* that a thread reads */
+    WORDS = KP_SCAN_UNITS * WORDS_A_UNIT, /* of a part that a thread reads */
     WARPS = KP_SCAN_THREADS / 32,
     PAIR = 2, /* words that a product takes */
 };
 
 _Static_assert(KP_SCAN_WORDS == WORDS + PAIR * (KP_SCAN_LANES - 1), "each lane shifts the key by a pair of words");
-_Static_assert(KP_SCAN_LANES == 4 && WARPS == 32, "the sums are added up for four lanes and 32 warps");
+_Static_assert(KP_SCAN_LANES == 4 && WARPS == 16, "the sums are added up for four lanes and 16 warps");
 
 /* One block of threads takes one block of memory after the other:
  *   digest  sums of products, NH of UMAC (RFC 4418, section 5.2.2) with a Toeplitz key: two blocks that differ have
- *           the same digest once in 2^128 keys. A thread's part of the key stays in its registers.
+ *           the same digest once in 2^128 keys. Each thread reads the same part of the key for each block.
  *   uniform whether all units of 16 byte are like the first one
  * Each warp adds its sums up, and the first warp those of all. It works from one half of the shared memory while the
  * others fill the other half, so that one barrier a block is enough. */
@@ -25,9 +25,10 @@ static const char scan_head[] =
     ".address_size 64\n"
     ".visible .entry kprof_scan(.param .u64 blocks, .param .u32 count, .param .u64 keys, .param .u64 digests,\n"
     "                           .param .u64 values, .param .u64 before, .param .u64 found, .param .u64 n_found)\n"
-    ".maxntid 1024, 1, 1\n"
+    ".maxntid 512, 1, 1\n"
+    ".minnctapersm 2\n"
     "{\n"
-    ".shared .align 16 .b8 sums[2048];\n"
+    ".shared .align 16 .b8 sums[1024];\n"
     ".reg .pred %p<16>;\n"
     ".reg .b32 %r<32>;\n"
     ".reg .b32 %k<22>;\n"
@@ -36,6 +37,7 @@ static const char scan_head[] =
     ".reg .b32 %t<2>;\n"
     ".reg .b64 %d<40>;\n"
     ".reg .b64 %a<4>;\n"
+    ".reg .pred %u<4>;\n"
     "ld.param.u64 %d1, [blocks];\n"
     "ld.param.u32 %r1, [count];\n"
     "ld.param.u64 %d2, [keys];\n"
@@ -57,9 +59,10 @@ static const char scan_head[] =
     "and.b32 %r10, %r5, 8;\n"
     "setp.ne.u32 %p2, %r10, 0;\n" /* keeps the second of two sums */
     "and.b32 %r10, %r5, 7;\n"
-    "setp.eq.u32 %p3, %r10, 0;\n" /* holds a sum of the warp */
-    "shr.u32 %r11, %r5, 3;\n"     /* which one */
-    "setp.eq.u32 %p4, %r6, 0;\n"  /* first warp */
+    "setp.eq.u32 %p3, %r10, 0;\n"  /* holds a sum of the warp */
+    "shr.u32 %r11, %r5, 3;\n"      /* which one */
+    "setp.eq.u32 %p4, %r6, 0;\n"   /* first warp */
+    "setp.lt.u32 %p11, %r5, 16;\n" /* adds up what a warp has left */
     "mul.wide.u32 %d8, %r2, 4;\n"
     "add.u64 %d2, %d2, %d8;\n";
 
@@ -111,7 +114,7 @@ static void print_group_sum(FILE *out)
                 step, step);
 }
 
-static const char share_sums[] = "shl.b32 %r16, %r7, 10;\n"
+static const char share_sums[] = "shl.b32 %r16, %r7, 9;\n"
                                  "add.u32 %r16, %r8, %r16;\n"
                                  "shl.b32 %r17, %r6, 5;\n"
                                  "add.u32 %r17, %r16, %r17;\n"
@@ -124,8 +127,12 @@ static const char share_sums[] = "shl.b32 %r16, %r7, 10;\n"
                                  "@!%p4 bra SKIP;\n"
                                  "shl.b32 %r17, %r5, 5;\n"
                                  "add.u32 %r17, %r16, %r17;\n"
-                                 "ld.shared.v2.u64 {%a0, %a1}, [%r17];\n"
-                                 "ld.shared.v2.u64 {%a2, %a3}, [%r17+16];\n";
+                                 "mov.u64 %a0, 0;\n"
+                                 "mov.u64 %a1, 0;\n"
+                                 "mov.u64 %a2, 0;\n"
+                                 "mov.u64 %a3, 0;\n"
+                                 "@%p11 ld.shared.v2.u64 {%a0, %a1}, [%r17];\n"
+                                 "@%p11 ld.shared.v2.u64 {%a2, %a3}, [%r17+16];\n";
 
 /* The first warp's end of a block. A unit of 16 byte that is all there is makes it uniform, which its value tells. */
 static const char scan_end[] = "mul.wide.u32 %d16, %r3, 32;\n"
@@ -193,34 +200,32 @@ static const char move_code[] = ".visible .entry kprof_move(.param .u64 moves)\n
                                 "ret;\n"
                                 "}\n";
 
-/* The part of the key of a thread, which follows the others' word by word. */
-static void print_keys(FILE *out)
+/* The key of a thread for a part, whose words follow each other thread by thread. */
+static void print_keys(FILE *out, unsigned part)
 {
     for (unsigned i = 0; i < KP_SCAN_WORDS; i++)
-        fprintf(out, "ld.global.u32 %%k%u, [%%d2+%u];\n", i, i * KP_SCAN_THREADS * 4);
+        fprintf(out, "ld.global.ca.u32 %%k%u, [%%d2+%u];\n", i, (part * KP_SCAN_WORDS + i) * KP_SCAN_THREADS * 4);
 }
 
-/* Reads the units: beyond the block's end zeros, which are no part of what is uniform. */
-static void print_reads(FILE *out)
+/* Reads the units of a part: beyond the block's end zeros, which are no part of what is uniform. */
+static void print_reads(FILE *out, unsigned part)
 {
     for (unsigned u = 0; u < KP_SCAN_UNITS; u++) {
-        unsigned w = WORDS_A_UNIT * u, at = u * KP_SCAN_THREADS * 16;
-        fprintf(out, "add.u32 %%r21, %%r9, %u;\nsetp.lt.u32 %%p%u, %%r21, %%r12;\n", at, 11 + u);
+        unsigned w = WORDS_A_UNIT * u, at = (part * KP_SCAN_UNITS + u) * KP_SCAN_THREADS * 16;
+        fprintf(out, "add.u32 %%r21, %%r9, %u;\nsetp.lt.u32 %%u%u, %%r21, %%r12;\n", at, u);
         for (unsigned i = 0; i < WORDS_A_UNIT; i++)
             fprintf(out, "mov.u32 %%w%u, 0;\n", w + i);
-        fprintf(out, "@%%p%u ld.global.cs.v4.u32 {%%w%u, %%w%u, %%w%u, %%w%u}, [%%d11+%u];\n", 11 + u, w, w + 1, w + 2,
+        fprintf(out, "@%%u%u ld.global.cs.v4.u32 {%%w%u, %%w%u, %%w%u, %%w%u}, [%%d11+%u];\n", u, w, w + 1, w + 2,
                 w + 3, at);
     }
     for (unsigned u = 0; u < KP_SCAN_UNITS; u++)
         for (unsigned i = 0; i < WORDS_A_UNIT; i++)
-            fprintf(out, "xor.b32 %%t0, %%w%u, %%f%u;\n@%%p%u or.b32 %%r13, %%r13, %%t0;\n", WORDS_A_UNIT * u + i, i,
-                    11 + u);
+            fprintf(out, "xor.b32 %%t0, %%w%u, %%f%u;\n@%%u%u or.b32 %%r13, %%r13, %%t0;\n", WORDS_A_UNIT * u + i, i,
+                    u);
 }
 
 static void print_products(FILE *out)
 {
-    for (unsigned lane = 0; lane < KP_SCAN_LANES; lane++)
-        fprintf(out, "mov.u64 %%a%u, 0;\n", lane);
     for (unsigned w = 0; w < WORDS; w += PAIR)
         for (unsigned lane = 0; lane < KP_SCAN_LANES; lane++)
             fprintf(out,
@@ -228,6 +233,18 @@ static void print_products(FILE *out)
                     "add.u32 %%t1, %%w%u, %%k%u;\n"
                     "mad.wide.u32 %%a%u, %%t0, %%t1, %%a%u;\n",
                     w, w + PAIR * lane, w + 1, w + 1 + PAIR * lane, lane, lane);
+}
+
+/* Adds the products of a block to %a0 to %a3. */
+static void print_sums(FILE *out)
+{
+    for (unsigned lane = 0; lane < KP_SCAN_LANES; lane++)
+        fprintf(out, "mov.u64 %%a%u, 0;\n", lane);
+    for (unsigned part = 0; part < KP_SCAN_PARTS; part++) {
+        print_reads(out, part);
+        print_keys(out, part);
+        print_products(out);
+    }
 }
 
 char *kp_scan_code(void)
@@ -238,10 +255,8 @@ char *kp_scan_code(void)
     if (!out)
         return NULL;
     fputs(scan_head, out);
-    print_keys(out);
     fputs(scan_block, out);
-    print_reads(out);
-    print_products(out);
+    print_sums(out);
     fputs(add_up, out);
     print_group_sum(out);
     fputs(share_sums, out);

@@ -22,7 +22,7 @@ for step in range(steps):
     start = time.time()
     for i in range(written):
         big[(step + i) % owned].mul_(3)
-    for _ in range(2):
+    for _ in range(3):
         optimizer.zero_grad()
         loss = model(x).square().mean()
         loss.backward()

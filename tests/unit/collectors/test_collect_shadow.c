@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collectors/replay/scan.h"
+#include "collectors/replay/scan_code.h"
 #include "collectors/replay/shadow.h"
 #include "tests/support/fake_support.h"
 
@@ -155,7 +156,7 @@ static CUresult CUDAAPI launch(CUfunction f, unsigned gx, unsigned gy, unsigned 
                                unsigned bz, unsigned shared, CUstream s, void **params, void **extra)
 {
     CUresult rc = next.cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
-    if (rc == CUDA_SUCCESS && bx == 1024 && finds_nothing) {
+    if (rc == CUDA_SUCCESS && bx == KP_SCAN_THREADS && finds_nothing) {
         assert_int_equal(next.cuStreamSynchronize(s), CUDA_SUCCESS);
         **(uint32_t **)params[7] = 0;
     }
