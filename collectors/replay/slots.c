@@ -13,7 +13,7 @@ enum {
     CHUNK_BYTES = 64 << 20,
     CHUNK_SLOTS = CHUNK_BYTES / KP_SLOT_BYTES,
     PAGE = 4096,
-    MOST_THREADS = 16,
+    MOST_THREADS = 8,
     WAIT_US = 200,
 };
 
