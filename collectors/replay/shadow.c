@@ -20,6 +20,7 @@ struct tables {
     uint32_t *saved, *kept;   /* the slot of each block, ONE_VALUE, or NO_COPY: unknown; as it was saved */
     uint32_t *found;          /* what a scan found */
     struct kp_move *moves;    /* that follow from it */
+    uint32_t *nearer;         /* slots on the device for copies that are on the host */
     struct kp_vmem memory;    /* on the device: */
     CUdeviceptr device, list; /* the blocks, and what is found */
     struct kp_digests at_save, at_keep, now;
@@ -35,6 +36,7 @@ struct kp_shadow {
     struct kp_part *parts; /* of the last save */
     size_t n_parts;
     bool keeps;
+    struct kp_slot_room room; /* as of the last save */
     struct kp_shadow_work work;
     uint64_t counted; /* of `held`, byte */
 };
@@ -81,6 +83,7 @@ static void free_tables(struct kp_shadow *s, struct tables *t, bool context_aliv
     free(t->kept);
     free(t->found);
     free(t->moves);
+    free(t->nearer);
     if (context_alive)
         kp_vmem_free(s->d, &t->memory);
     memset(t, 0, sizeof(*t));
@@ -148,7 +151,8 @@ static CUresult make_tables(struct kp_shadow *s, const struct kp_part *parts, si
     t->kept = malloc((n + 1) * sizeof(*t->kept));
     t->found = malloc((n + 1) * sizeof(*t->found));
     t->moves = malloc((n + 1) * sizeof(*t->moves));
-    if (!t->blocks || !t->saved || !t->kept || !t->found || !t->moves)
+    t->nearer = malloc((n + 1) * sizeof(*t->nearer));
+    if (!t->blocks || !t->saved || !t->kept || !t->found || !t->moves || !t->nearer)
         return CUDA_ERROR_OUT_OF_MEMORY;
     fill_blocks(t, parts, n_parts);
     return make_on_device(s, t);
@@ -296,6 +300,12 @@ static struct kp_slot_room room_for(const struct kp_shadow *s, uint32_t n_found,
     return r;
 }
 
+/* Whether a copy is on the host. */
+static bool is_far(const struct kp_shadow *s, uint32_t place)
+{
+    return place < FEWEST_SLOTS && !kp_slots_is_on_device(s->slots, place);
+}
+
 /* Has blocks that change again leave the host, as far as the device has room. */
 static void draw_near(struct kp_shadow *s, uint32_t *places, uint32_t n_found, const struct kp_slot_room *room)
 {
@@ -303,12 +313,12 @@ static void draw_near(struct kp_shadow *s, uint32_t *places, uint32_t n_found, c
     size_t far = 0;
     for (uint32_t i = 0; i < n_found; i++) {
         uint32_t place = places[number_of(t->found[i])];
-        far += place < FEWEST_SLOTS && !kp_slots_is_on_device(s->slots, place);
+        far += is_far(s, place);
     }
     size_t near = far ? kp_slots_reserve_device(s->slots, far, room) : 0;
     for (uint32_t i = 0; i < n_found && near; i++) {
         uint32_t *place = &places[number_of(t->found[i])];
-        if (*place >= FEWEST_SLOTS || kp_slots_is_on_device(s->slots, *place))
+        if (!is_far(s, *place))
             continue;
         kp_slots_give(s->slots, *place);
         *place = kp_slots_take(s->slots);
@@ -389,6 +399,7 @@ static void give(struct kp_shadow *s, bool context_alive)
 CUresult kp_shadow_save(struct kp_shadow *s, const struct kp_part *parts, size_t n, const struct kp_slot_room *room)
 {
     kp_shadow_forget_kept(s);
+    s->room = *room;
     CUresult rc = save(s, parts, n, room);
     if (rc != CUDA_SUCCESS)
         give(s, true);
@@ -398,16 +409,51 @@ CUresult kp_shadow_save(struct kp_shadow *s, const struct kp_part *parts, size_t
 
 /* ---- restoring ---- */
 
-/* Returns how a block comes back to what it was saved as, or to what was kept where that was something else. */
-static struct kp_move way_back(const struct kp_shadow *s, uint32_t b, bool kept)
+/* Returns where the copy of a block is: as it was kept, where that differs from what was saved. */
+static uint32_t *place_of(struct kp_shadow *s, uint32_t b, bool kept)
+{
+    struct tables *t = &s->t;
+    return kept && t->kept[b] != NO_COPY ? &t->kept[b] : &t->saved[b];
+}
+
+/* Returns how a block comes back. */
+static struct kp_move way_back(struct kp_shadow *s, uint32_t b, bool kept)
 {
     const struct tables *t = &s->t;
-    kept &= t->kept[b] != NO_COPY;
-    uint32_t place = kept ? t->kept[b] : t->saved[b];
-    const struct kp_digests *state = kept ? &t->at_keep : &t->at_save;
-    bool repeats = place == ONE_VALUE;
-    uint64_t from = repeats ? state->units + (CUdeviceptr)b * KP_UNIT_BYTES : kp_slots_at(s->slots, place);
+    const uint32_t *place = place_of(s, b, kept);
+    const struct kp_digests *state = place == &t->saved[b] ? &t->at_save : &t->at_keep;
+    bool repeats = *place == ONE_VALUE;
+    uint64_t from = repeats ? state->units + (CUdeviceptr)b * KP_UNIT_BYTES : kp_slots_at(s->slots, *place);
     return (struct kp_move){t->blocks[b].at, from, t->blocks[b].bytes, repeats};
+}
+
+/* Brings copies that are on the host to the device, as far as it has room: each pass wants them again. */
+static CUresult bring_near(struct kp_shadow *s, uint32_t n_found, bool kept)
+{
+    struct tables *t = &s->t;
+    size_t far = 0, n = 0;
+    for (uint32_t i = 0; i < n_found; i++)
+        far += is_far(s, *place_of(s, number_of(t->found[i]), kept));
+    size_t near = far ? kp_slots_reserve_device(s->slots, far, &s->room) : 0;
+    for (uint32_t i = 0; i < n_found && n < near; i++) {
+        uint32_t old = *place_of(s, number_of(t->found[i]), kept);
+        if (!is_far(s, old))
+            continue;
+        t->nearer[n] = kp_slots_take(s->slots);
+        t->moves[n] =
+            (struct kp_move){kp_slots_at(s->slots, t->nearer[n]), kp_slots_at(s->slots, old), KP_SLOT_BYTES, 0};
+        n++;
+    }
+    CUresult rc = n ? kp_scan_move(s->scan, t->moves, n) : CUDA_SUCCESS;
+    for (size_t i = 0, k = 0; k < n; i++) {
+        uint32_t *place = place_of(s, number_of(t->found[i]), kept), old = *place;
+        if (!is_far(s, old))
+            continue;
+        *place = rc == CUDA_SUCCESS ? t->nearer[k] : old;
+        kp_slots_give(s->slots, rc == CUDA_SUCCESS ? old : t->nearer[k]);
+        k++;
+    }
+    return rc;
 }
 
 /* Brings what differs from a state back to it. */
@@ -417,6 +463,8 @@ static CUresult bring_back(struct kp_shadow *s, const struct kp_digests *state, 
     uint32_t n_found = 0;
     size_t n = 0;
     CUresult rc = scan(s, state, &t->now, &n_found);
+    if (rc == CUDA_SUCCESS)
+        rc = bring_near(s, n_found, kept);
     for (uint32_t i = 0; rc == CUDA_SUCCESS && i < n_found; i++) {
         uint32_t b = number_of(t->found[i]);
         struct kp_move m = way_back(s, b, kept);
