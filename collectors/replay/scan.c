@@ -1,8 +1,7 @@
 #include "collectors/replay/scan.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "collectors/replay/scan_code.h"
 
@@ -40,13 +39,10 @@ static CUresult load(struct kp_scan *s)
 static CUresult make_key(struct kp_scan *s)
 {
     unsigned char *key = malloc(KEY_BYTES);
-    size_t made = 0;
-    while (key && made < KEY_BYTES) {
-        ssize_t n = getrandom(key + made, KEY_BYTES - made, 0);
-        if (n < 0 && errno != EINTR)
-            break;
-        made += n < 0 ? 0 : (size_t)n;
-    }
+    FILE *source = key ? fopen("/dev/urandom", "re") : NULL; /* an older glibc lacks getrandom() */
+    size_t made = source ? fread(key, 1, KEY_BYTES, source) : 0;
+    if (source)
+        fclose(source);
     CUresult rc = made == KEY_BYTES ? s->d->cuMemcpyHtoD(s->key, key, KEY_BYTES) : CUDA_ERROR_OPERATING_SYSTEM;
     free(key);
     return rc;

@@ -110,7 +110,7 @@ for function in cuLinkAddData_v2 cuLinkComplete; do
     fails $function:999 text "the JIT refuses it: CUDA_ERROR_UNKNOWN"
 done
 fails cuFuncLoad:999:2 text "its code could not be loaded: CUDA_ERROR_UNKNOWN"
-fails cuModuleGetGlobal_v2:500:2 constant "the constant five could not be copied from the program's module"
+fails cuModuleGetGlobal_v2:500:3 constant "the constant five could not be copied from the program's module"
 
 # Without limits nothing is noted of modules.
 KPROF_VARY=block=64 KPROF_DEBUG=window profiled "$p" text
