@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# Application replay beside ncu's, on two programs. Needs what run.sh needs; PyTorch for the second program.
-#   tests/gpu/app_replay.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch (default: both)
+# Application replay beside ncu's, on three programs. Needs what run.sh needs; PyTorch for the last program.
+#   tests/gpu/app_replay.sh [OUT] [PROGRAM...]     PROGRAM: patterns, order, torch (default: all)
 # SECTIONS="ID ...": other sections. Prints a table last: rows that agree, runs and seconds of both. Then, for metrics that take
 # several passes by themselves, whether their counter data has come through all runs (KP_VENDOR of cupti/target.h).
 export LC_ALL=C
 . "$(dirname "$0")/gpu.inc"
-programs=${*:-patterns torch}
+programs=${*:-patterns order torch}
 sections=${SECTIONS:-SpeedOfLight MemoryWorkloadAnalysis LaunchStats Occupancy}
 failures=0
 fail() { echo "FAILED: $*" && failures=$((failures + 1)); }
 
 cd "$work" || exit 1
 nvcc -O2 -arch="$arch" -o patterns "$here/patterns.cu" || fail "build patterns"
+nvcc -O2 -arch="$arch" -std=c++17 -o order "$here/order.cu" || fail "build order"
 
 # The program of that name, and which of its launches.
 command_of() {
     case $1 in
     patterns) program="./patterns" ranges="" ;;
+    order) program="./order" ranges="" ;;
     torch) program="python3 $here/torch_step.py" ranges="-s 20 -c 12" ;;
     *) fail "no program $1" ;;
     esac
