@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "collectors/replay/shadow.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/phase.h"
 #include "preload/program/context.h"
 #include "preload/window/flags.h"
+#include "preload/window/visit.h"
 
 static struct kp_process *const process = &kp_process_now;
 
@@ -122,20 +124,72 @@ bool kp_process_allocates(const uint64_t *args)
     return false;
 }
 
-CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later)
+void kp_process_allocated(const char *symbol, CUresult rc, bool later)
 {
-    typedef CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t);
     const uint64_t *a = allocation;
     kp_guard++;
-    if (rc == CUDA_SUCCESS) {
+    if (rc == CUDA_SUCCESS)
         kp_window_allocated(&process->setup, symbol, *(const CUdeviceptr *)(uintptr_t)a[0], a[1], later);
-    } else if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
-        kp_window_close(symbol);
-        rc = ((function)(uintptr_t)real)(a[0], a[1], a[2], a[3]); /* see kp_op_issue */
-    }
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(cancel_before, &cancel_before);
+}
+
+/* ---- device memory that kprof has and the program needs ---- */
+
+/* Gives memory of all contexts back, byte each. While a stream is captured, the driver takes calls of this kind in
+ * relaxed mode alone: those that break no capture. */
+static void give(uint64_t bytes)
+{
+    CUcontext current = NULL;
+    process->driver.cuCtxGetCurrent(&current);
+    struct kp_visit v = kp_visit_begin(&process->driver, current);
+    if (v.relaxed || kp_gate_captures() <= 0)
+        kp_context_give(&process->driver, bytes);
+    kp_visit_end(&process->driver, &v);
+}
+
+/* Enters the gate's exclusive section, beside calls in flight where no window is open: those may wait for this thread.
+ */
+static bool enter_to_give(void)
+{
+    if (kp_gate_enter_beside(KP_FOREVER)) {
+        if (!kp_window_is_open())
+            return true;
+        kp_gate_leave_exclusive();
+    }
+    return kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS);
+}
+
+/* In the gate's exclusive section. */
+static CUresult call_with_all(const char *symbol, void *real, const uint64_t *a)
+{
+    typedef CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    kp_guard++;
+    kp_window_close(symbol);
+    give(UINT64_MAX);
+    CUresult rc = ((function)(uintptr_t)real)(a[0], a[1], a[2], a[3], a[4], a[5]); /* see kp_op_issue */
+    kp_guard--;
+    return rc;
+}
+
+CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *args, bool alone)
+{
+    CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+    int before;
+    if (alone)
+        return call_with_all(symbol, real, args);
+    if (!kp_shadow_held_on(-1))
+        return rc;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    kp_gate_leave_shared();
+    if (enter_to_give()) {
+        rc = call_with_all(symbol, real, args);
+        kp_gate_exclusive_to_shared();
+    } else {
+        kp_gate_enter_shared(symbol);
+    }
+    pthread_setcancelstate(before, &before);
     return rc;
 }
 
@@ -154,17 +208,17 @@ void kp_process_gives_room(uint64_t bytes)
     static const uint64_t at_least = UINT64_C(1) << 30; /* what asks once asks again */
     int before;
     kp_guard++;
-    bool enough = !lacks(bytes) || kp_gate_captures() > 0;
+    bool enough = !lacks(bytes);
     kp_guard--;
     if (enough)
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
+    if (enter_to_give()) {
         kp_guard++;
         kp_window_close("want of device memory");
         uint64_t more = lacks(bytes);
         if (more)
-            kp_context_give(&process->driver, more + at_least);
+            give(more + at_least);
         kp_guard--;
         kp_gate_leave_exclusive();
     }

@@ -67,10 +67,14 @@ void kp_process_join_failed(void);
 
 /* Prepares a call of class ALLOC or ALLOC_ASYNC with these arguments. True: the open window will be replayed, and the
  * gate has been entered exclusively. The caller must then pass the driver's function and answer to
- * kp_process_allocated, and return its result to the program; `later`: the memory comes in the order of a stream. That
- * call closes the window if the program runs out of memory, makes the allocation again, and leaves the gate. */
+ * kp_process_allocated, which leaves the gate; `later`: the memory comes in the order of a stream. */
 bool kp_process_allocates(const uint64_t *args);
-CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later);
+void kp_process_allocated(const char *symbol, CUresult rc, bool later);
+
+/* Makes a call again that the driver refused for want of memory: without a window, and without any of the device's
+ * memory that kprof keeps between windows. `alone`: the gate has been entered exclusively, and not shared. It stays as
+ * it was. Returns the driver's result. */
+CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *args, bool alone);
 
 /* Gives memory of the device back that kprof keeps between windows, where an allocation of `bytes` would lack it.
  * Closes an open window first. */

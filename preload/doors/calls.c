@@ -422,6 +422,15 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
     return e;
 }
 
+/* Makes a call for memory again that has found too little: a window, or what is kept from one to the next, may have
+ * taken it. */
+static CUresult call_again(const struct slot *s, uint64_t entered)
+{
+    if (entered != ALLOCATING && entered != SHARED && entered != SHARED_HOST)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return kp_process_calls_again(s->symbol, atomic_load(&s->real), owning, entered == ALLOCATING);
+}
+
 /* Acts on the call's result. */
 static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
 {
@@ -452,10 +461,11 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
         return result;
     }
     kp_guard--;
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && slots[slot].owns)
+        result = call_again(&slots[slot], entered);
     note_answer(&slots[slot], entered, result);
     if (entered == ALLOCATING)
-        result = kp_process_allocated(slots[slot].symbol, atomic_load(&slots[slot].real), result,
-                                      class == KP_CLASS_ALLOC_ASYNC);
+        kp_process_allocated(slots[slot].symbol, result, class == KP_CLASS_ALLOC_ASYNC);
     if (entered == READING_LATER)
         kp_process_read_later(slots[slot].symbol, result);
     bool closes = entered == READING && result == CUDA_SUCCESS && !kp_process_log();

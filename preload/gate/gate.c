@@ -137,6 +137,11 @@ bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
     return true;
 }
 
+bool kp_gate_enter_beside(long owner_ms)
+{
+    return kp_lock_take(owner, owner_ms);
+}
+
 void kp_gate_leave_exclusive(void)
 {
     atomic_store(&exclusive, 0);

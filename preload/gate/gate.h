@@ -48,6 +48,8 @@ void kp_gate_enter_in_order(const char *what);
  * without limit). Then waits `patience_ms` for other threads' calls in flight. False, without entering, when either
  * wait ran out. */
 bool kp_gate_enter_exclusive(long owner_ms, long patience_ms);
+/* Does the same beside calls in flight, and holds none back: for what changes nothing that calls see. */
+bool kp_gate_enter_beside(long owner_ms);
 void kp_gate_leave_exclusive(void);
 void kp_gate_exclusive_to_shared(void);
 

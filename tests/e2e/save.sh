@@ -89,6 +89,18 @@ full_devices() {
     [ "$(saves_by_change)" -gt 0 ] || { fail "whole device: no saves by change"; show; }
 }
 
+# What kprof keeps on the device between windows goes wherever the program lacks it, however it asks, and whatever else it does.
+wanted_back() {
+    export FAKE_MEMORY=2147483648 FAKE_DEVICES=2 FAKE_HOST_THREADS=1
+    for case in pitched while-captured elsewhere beside-call; do
+        KPROF_SAVE=changes both "$case" "$p" "$case"
+        [ "$(saves_by_change)" -gt 0 ] || { fail "$case: no saves by change"; show; }
+        grep -q 'error 0$' "$tmp/plain.out" || fail "$case: the driver refused"
+    done
+    FAKE_FAIL=cuMemAlloc_v2:2:2 KPROF_SAVE=changes both "refused once" "$p" refused-once
+    expect "refused once: seen" "$(account seen)" "$(launches)"
+}
+
 # What shares state between launches, and what must not be run twice: the scripts' own checks hold, whatever saves the memory.
 other_scripts() {
     unset KPROF_DEBUG
@@ -105,4 +117,5 @@ beside with_reads
 beside other_programs
 beside fallbacks
 beside full_devices
+beside wanted_back
 finish

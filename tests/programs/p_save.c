@@ -1,6 +1,9 @@
-/* LINK: -lcuda */
+/* LINK: -lcuda -lpthread */
 /* Memory that a save must know of, and memory that a program needs for itself. Argument: the case; without one, all
  * that need no device of a certain size. */
+#include <pthread.h>
+#include <stdbool.h>
+
 #include "linked.h"
 
 enum { N = 64, ROUNDS = 4 };
@@ -156,17 +159,159 @@ static void whole_device(void)
     printf("left: %lld MB\n", left());
 }
 
+/* ---- memory that takes all that the device has left, but for 2 MB ---- */
+
+static size_t most(void)
+{
+    return (size_t)(left() - 2) << 20;
+}
+
+static void increment_once(void)
+{
+    increment(values, N);
+    MUST(cuStreamSynchronize(session.stream));
+}
+
+static void free_all(const char *what, CUresult rc, CUdeviceptr at)
+{
+    printf("%s: error %d\n", what, (int)rc);
+    if (rc == CUDA_SUCCESS)
+        MUST(cuMemFree(at));
+}
+
+/* The size is a product. */
+static void pitched(void)
+{
+    enum { WIDTH = 1 << 20 };
+    CUdeviceptr at = 0;
+    size_t pitch;
+
+    increment_once();
+    free_all("pitched", cuMemAllocPitch(&at, &pitch, WIDTH, most() / WIDTH, 4), at);
+}
+
+/* While a stream is captured, in a mode that allows it. */
+static void while_captured(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUdeviceptr at = 0;
+    CUgraph graph;
+    size_t nodes;
+    CUresult rc;
+
+    increment_once();
+    MUST(cuStreamBeginCapture(session.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    increment(values, N);
+    MUST(cuThreadExchangeStreamCaptureMode(&mode));
+    rc = cuMemAlloc(&at, most());
+    free_all("while a stream is captured", rc, at);
+    MUST(cuThreadExchangeStreamCaptureMode(&mode));
+    MUST(cuStreamEndCapture(session.stream, &graph));
+    MUST(cuGraphGetNodes(graph, NULL, &nodes));
+    report_number("nodes", (long long)nodes, 1);
+}
+
+/* Of a device that is not the current one, which has enough. */
+static void elsewhere(void)
+{
+    enum { USED = 700 << 20 };
+    const CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemGenericAllocationHandle memory;
+    CUdeviceptr used;
+    CUcontext other;
+    size_t bytes;
+    CUresult rc;
+
+    increment_once();
+    MUST(cuMemAlloc(&used, USED));
+    bytes = most() & ~(((size_t)2 << 20) - 1);
+    MUST(cuDevicePrimaryCtxRetain(&other, 1));
+    MUST(cuCtxSetCurrent(other));
+    rc = cuMemCreate(&memory, bytes, &what, 0);
+    printf("elsewhere: error %d\n", (int)rc);
+    if (rc == CUDA_SUCCESS)
+        MUST(cuMemRelease(memory));
+    MUST(cuCtxSetCurrent(session.ctx));
+    MUST(cuMemFree(used));
+    increment_once();
+    report_number("values", sum_ints(&linked, values, N), 2 * N);
+}
+
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static void CUDA_CB wait_for_main(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&held);
+    pthread_mutex_unlock(&held);
+}
+
+/* Does not return before the host function does. */
+static void *copy_back(void *unused)
+{
+    int host[N];
+
+    (void)unused;
+    MUST(cuCtxSetCurrent(session.ctx));
+    MUST(cuMemcpyDtoH(host, values, sizeof(host)));
+    return NULL;
+}
+
+/* While another thread is in a call that waits for this one. */
+static void beside_call(void)
+{
+    enum { UNDER_WAY_US = 100000 };
+    CUdeviceptr at = 0;
+    CUstream blocking;
+    pthread_t thread;
+    CUresult rc;
+
+    MUST(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    increment_once();
+    pthread_mutex_lock(&held);
+    MUST(cuLaunchHostFunc(blocking, wait_for_main, NULL));
+    pthread_create(&thread, NULL, copy_back, NULL);
+    usleep(UNDER_WAY_US);
+    rc = cuMemAllocAsync(&at, most(), session.stream);
+    pthread_mutex_unlock(&held);
+    pthread_join(thread, NULL);
+    free_all("beside a call", rc, at);
+}
+
+/* The second allocation is refused once: the program makes it again, unless that was done for it. Launches change its
+ * memory. */
+static void refused_once(void)
+{
+    CUdeviceptr at;
+
+    increment(values, N);
+    if (cuMemAlloc(&at, N * sizeof(int)))
+        MUST(cuMemAlloc(&at, N * sizeof(int)));
+    MUST(cuMemsetD8(at, 0, N * sizeof(int)));
+    for (int i = 0; i < ROUNDS; i++) {
+        increment(at, N);
+        MUST(cuStreamSynchronize(session.stream));
+    }
+    report_number("refused once", sum_ints(&linked, at, N), ROUNDS * N);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"variables", variables}, {"kinds", kinds}, {"managed", managed}, {"whole-device", whole_device}};
+        bool by_name; /* not without an argument */
+    } cases[] = {{"variables", variables, false},     {"kinds", kinds, false},
+                 {"managed", managed, false},         {"whole-device", whole_device, true},
+                 {"pitched", pitched, true},          {"while-captured", while_captured, true},
+                 {"elsewhere", elsewhere, true},      {"beside-call", beside_call, true},
+                 {"refused-once", refused_once, true}};
     enum { CASES = sizeof(cases) / sizeof(*cases) };
 
     open_all();
     for (int i = 0; i < CASES; i++)
-        if (argc > 1 ? !strcmp(argv[1], cases[i].name) : cases[i].run != whole_device)
+        if (argc > 1 ? !strcmp(argv[1], cases[i].name) : !cases[i].by_name)
             cases[i].run();
     return program_wrong;
 }

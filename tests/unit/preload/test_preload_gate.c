@@ -21,6 +21,7 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/process.h"
+#include "preload/program/owned.h"
 #include "preload/program/variables.h"
 #include "preload/window/flags.h"
 
@@ -45,7 +46,9 @@ static struct {
     unsigned asked;
     enum kp_stale forgotten_what;
     uint64_t forgotten_first;
-    unsigned asked_to_allocate, allocated, loads_taken;
+    unsigned asked_to_allocate, allocated, loads_taken, called_again;
+    bool called_alone;
+    uint64_t again_args[2];
     uint64_t freed; /* what the window keeps of it */
     CUresult allocation_rc, allocation_answer;
 } process;
@@ -246,14 +249,22 @@ bool kp_process_allocates(const uint64_t *args)
     return true;
 }
 
-CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later)
+void kp_process_allocated(const char *symbol, CUresult rc, bool later)
 {
     (void)symbol, (void)later;
     process.allocated++;
-    process.joined_real = real;
     process.allocation_rc = rc;
     process.guard_when_ended = kp_guard;
     kp_gate_leave_exclusive();
+}
+
+CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *args, bool alone)
+{
+    (void)symbol;
+    process.called_again++;
+    process.called_alone = alone;
+    process.joined_real = real;
+    memcpy(process.again_args, args, sizeof(process.again_args));
     return process.allocation_answer;
 }
 
@@ -1209,11 +1220,12 @@ static CUresult allocate(uint64_t to, uint64_t bytes)
     return callee.result;
 }
 
-/* The open window looks at what came of an allocation, alone, and has the last word. */
+/* The open window looks at what came of an allocation, alone. One that found too little is made again before. */
 static void test_allocation(void **state)
 {
-    CUresult (*f)(uint64_t, uint64_t) =
-        (CUresult(*)(uint64_t, uint64_t))(uintptr_t)wrap(KP_CLASS_ALLOC, "cuMemAlloc", ADDRESS(allocate));
+    void *given =
+        kp_trampoline_for(KP_CLASS_ALLOC, "cuMemAlloc", NULL, kp_owned_row("cuMemAlloc_v2"), ADDRESS(allocate));
+    CUresult (*f)(uint64_t, uint64_t) = (CUresult(*)(uint64_t, uint64_t))(uintptr_t)given;
     (void)state;
     assert_int_equal(call_alloc(CUDA_ERROR_OUT_OF_MEMORY, 1, 2), CUDA_ERROR_OUT_OF_MEMORY); /* no window */
     assert_false(callee.alone);
@@ -1228,9 +1240,12 @@ static void test_allocation(void **state)
     assert_int_equal(callee.guard, 1);
     assert_int_equal(callee.in_driver, 1);
     assert_true(process.joined_args[0] == 0xf00 && process.joined_args[1] == 0xba4);
-    assert_int_equal(process.allocated, 1);
+    assert_int_equal(process.called_again, 1);
+    assert_true(process.called_alone);
+    assert_true(process.again_args[0] == 0xf00 && process.again_args[1] == 0xba4);
     assert_ptr_equal(process.joined_real, ADDRESS(allocate));
-    assert_int_equal(process.allocation_rc, CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(process.allocated, 1);
+    assert_int_equal(process.allocation_rc, CUDA_ERROR_NOT_PERMITTED);
     assert_int_equal(process.guard_when_ended, 0);
     assert_int_equal(process.closed, 0);
     assert_int_equal(kp_guard + kp_in_driver, 0);

@@ -100,11 +100,15 @@ bool kp_process_allocates(const uint64_t *args)
     return false;
 }
 
-CUresult kp_process_allocated(const char *symbol, void *real, CUresult rc, bool later)
+void kp_process_allocated(const char *symbol, CUresult rc, bool later)
 {
-    (void)symbol, (void)later;
-    (void)real;
-    return rc;
+    (void)symbol, (void)rc, (void)later;
+}
+
+CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *args, bool alone)
+{
+    (void)symbol, (void)real, (void)args, (void)alone;
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool kp_process_loads(CUkernel kernel)
