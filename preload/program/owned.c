@@ -38,6 +38,7 @@ struct range {
     size_t bytes; /* of a mapping or a variable; what is allocated has the size that the driver tells */
     enum kind { ALLOCATION, OF_GRAPH, MAPPING, OF_MODULE } kind;
     cuuint64_t capture; /* that made it, of a graph's */
+    CUcontext ctx;      /* that allocated it; NULL: not known, or the device's */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_OWNED];
@@ -123,7 +124,23 @@ static void take_out(CUdeviceptr at, size_t bytes)
 static void note(CUdeviceptr at, size_t bytes, enum kind kind)
 {
     kp_lock_take(lock, KP_FOREVER);
-    insert(&(struct range){at, bytes, kind, 0});
+    insert(&(struct range){at, bytes, kind, 0, NULL});
+    kp_lock_give(lock);
+}
+
+/* The current context, or NULL. */
+static CUcontext current(const struct kp_driver *d)
+{
+    CUcontext ctx = NULL;
+    return d->cuCtxGetCurrent && d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
+}
+
+/* Notes memory of the current context. */
+static void note_allocated(const struct kp_driver *d, CUdeviceptr at)
+{
+    const struct range r = {at, 0, ALLOCATION, 0, current(d)};
+    kp_lock_take(lock, KP_FOREVER);
+    insert(&r);
     kp_lock_give(lock);
 }
 
@@ -146,15 +163,21 @@ static cuuint64_t capture_of(const struct kp_driver *d, CUstream stream, bool *k
     return status == CU_STREAM_CAPTURE_STATUS_NONE ? 0 : id;
 }
 
+/* The stream of a call: functions of per-thread default streams have their own one for 0. */
+static CUstream stream_of(const struct kp_owning *row, uint64_t stream)
+{
+    return !stream && strstr(row->symbol, "_ptsz") ? CU_STREAM_PER_THREAD : (CUstream)(uintptr_t)stream;
+}
+
 /* Notes memory in the order of a stream; of a graph that captures it. */
 static void note_later(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args, CUdeviceptr at)
 {
     bool known, of_pool = strstr(row->symbol, "FromPool");
-    cuuint64_t capture = capture_of(d, (CUstream)(uintptr_t)args[of_pool ? 3 : 2], &known);
+    cuuint64_t capture = capture_of(d, stream_of(row, args[of_pool ? 3 : 2]), &known);
     if (!known)
         capture = no_capture;
     kp_lock_take(lock, KP_FOREVER);
-    insert(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture});
+    insert(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL});
     kp_lock_give(lock);
 }
 
@@ -168,7 +191,7 @@ static void forget_later(const struct kp_driver *d, CUdeviceptr at, CUstream str
     size_t i = place_of(at);
     bool found = i < n_ranges && ranges[i].at == at;
     if (found && capture && ranges[i].capture != capture)
-        ranges[i] = (struct range){at, 0, OF_GRAPH, no_capture};
+        ranges[i] = (struct range){at, 0, OF_GRAPH, no_capture, NULL};
     else
         take_out(at, 1);
     kp_lock_give(lock);
@@ -197,7 +220,7 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
     size_t *left = (size_t *)(uintptr_t)args[0];
     switch ((enum does)row->does) {
     case ALLOCATES:
-        note(received(args, 0), 0, ALLOCATION);
+        note_allocated(d, received(args, 0));
         return;
     case ALLOCATES_LATER:
         note_later(d, row, args, received(args, 0));
@@ -206,7 +229,7 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
         forget(args[0], 1);
         return;
     case FREES_LATER:
-        forget_later(d, args[0], (CUstream)(uintptr_t)args[1]);
+        forget_later(d, args[0], stream_of(row, args[1]));
         return;
     case MAPS:
         note(args[0], args[1], MAPPING);
@@ -333,6 +356,7 @@ static size_t append(struct kp_part *parts, size_t n, const struct kp_part *p)
 bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, const char **why)
 {
     struct kp_part p;
+    CUcontext ctx = current(d);
     *why =
         d->cuPointerGetAttribute && d->cuMemGetAddressRange ? hindrance() : "memory that this driver does not describe";
     *n = 0;
@@ -346,7 +370,11 @@ bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **
             *why = "memory of graphs";
         else if (is_managed(d, &ranges[i]))
             *why = "managed memory";
-        else if (confirm(d, &ranges[i], device, &p))
+        else if (!confirm(d, &ranges[i], device, &p))
+            continue;
+        else if (ranges[i].ctx && ranges[i].ctx != ctx)
+            *why = "memory of another context"; /* out of reach, unless the two are of one; its work goes on besides */
+        else
             *n = append(*parts, *n, &p);
     kp_lock_give(lock);
     if (!*parts)

@@ -38,7 +38,8 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
 void kp_owned_variable(CUdeviceptr at, size_t bytes);
 
 /* Lists the memory of `device`, sorted, and without what has ended meanwhile: *parts (malloc'ed). False: there is
- * memory that cannot be listed, and *why (static text) says which. */
+ * memory that cannot be listed, such as what another context than the current one has allocated, and *why (static text)
+ * says which. */
 bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, const char **why);
 
 /* Forgets everything in a forked child, where CUDA is unusable. */

@@ -72,6 +72,9 @@ other_programs() {
 fallbacks() {
     either "managed memory" 2 "$p" managed
     expect "managed memory: why" "$(refused "managed memory")" 2
+    KPROF_SAVE=changes both "two contexts" "$p" two-contexts
+    expect "two contexts: why" "$(refused "memory of another context")" 1
+    [ "$(saves_by_change)" -gt 0 ] || { fail "two contexts: none by change once the other one has ended"; show; }
     KPROF_SAVE=changes both "memory of graphs" "$programs/p_graph_memory" paired
     expect "memory of graphs: profiled" "$(account profiled)" "$(launches)"
     FAKE_FAIL=cuMemAddressReserve:2 KPROF_SAVE=changes both "no memory for the tables" "$p" variables

@@ -279,6 +279,27 @@ static void beside_call(void)
     free_all("beside a call", rc, at);
 }
 
+/* Memory of two contexts of the device; the other one's work goes on beside this one's. */
+static void two_contexts(void)
+{
+    static const int zeros[N];
+    CUcontext other;
+    CUdeviceptr theirs;
+
+    MUST(cuCtxCreate(&other, NULL, 0, session.device));
+    theirs = device_ints(&linked, zeros, N);
+    MUST(cuCtxSetCurrent(session.ctx));
+    for (int i = 0; i < ROUNDS; i++)
+        increment(values, N);
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuCtxSetCurrent(other));
+    report_number("theirs", sum_ints(&linked, theirs, N), 0);
+    MUST(cuCtxDestroy(other));
+    MUST(cuCtxSetCurrent(session.ctx));
+    increment(values, N);
+    report_number("values", sum_ints(&linked, values, N), (ROUNDS + 1) * N);
+}
+
 /* The second allocation is refused once: the program makes it again, unless that was done for it. Launches change its
  * memory. */
 static void refused_once(void)
@@ -302,11 +323,11 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
         bool by_name; /* not without an argument */
-    } cases[] = {{"variables", variables, false},     {"kinds", kinds, false},
-                 {"managed", managed, false},         {"whole-device", whole_device, true},
-                 {"pitched", pitched, true},          {"while-captured", while_captured, true},
-                 {"elsewhere", elsewhere, true},      {"beside-call", beside_call, true},
-                 {"refused-once", refused_once, true}};
+    } cases[] = {{"variables", variables, false},      {"kinds", kinds, false},
+                 {"managed", managed, false},          {"whole-device", whole_device, true},
+                 {"pitched", pitched, true},           {"while-captured", while_captured, true},
+                 {"elsewhere", elsewhere, true},       {"beside-call", beside_call, true},
+                 {"two-contexts", two_contexts, true}, {"refused-once", refused_once, true}};
     enum { CASES = sizeof(cases) / sizeof(*cases) };
 
     open_all();

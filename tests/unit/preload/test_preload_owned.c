@@ -99,16 +99,26 @@ static CUresult CUDAAPI capturing(CUstream stream, CUstreamCaptureStatus *status
     return capture_answer;
 }
 
+static CUcontext here;
+
+static CUresult CUDAAPI context(CUcontext *ctx)
+{
+    *ctx = here;
+    return CUDA_SUCCESS;
+}
+
 static int set_up(void **state)
 {
     (void)state;
     n_pieces = 0;
+    here = NULL;
     memset(capture_of, 0, sizeof(capture_of));
     capture_answer = CUDA_SUCCESS;
     driver = (struct kp_driver){.cuPointerGetAttribute = attribute,
                                 .cuMemGetAddressRange = range,
                                 .cuMemGetAccess = access_of,
-                                .cuStreamGetCaptureInfo = capturing};
+                                .cuStreamGetCaptureInfo = capturing,
+                                .cuCtxGetCurrent = context};
     kp_owned_forked();
     return 0;
 }
@@ -349,6 +359,34 @@ static void pools(void **state)
     }
 }
 
+/* A pool is the device's, and so are mappings. */
+static void memory_of_other_contexts(void **state)
+{
+    static int contexts[2];
+    (void)state;
+    here = (CUcontext)&contexts[0];
+    allocates(0x10000, 0x200);
+    gets("cuMemAllocAsync", 0x20000, 0x200, 1, 0);
+    assert_list({0x10000, 0x200, false}, {0x20000, 0x200, false});
+    here = (CUcontext)&contexts[1];
+    assert_cannot("memory of another context");
+    there_is_not(0x10000); /* it ended with its context */
+    assert_list({0x20000, 0x200, false});
+}
+
+static void per_thread_default_streams(void **state)
+{
+    (void)state;
+    capture_of[(uintptr_t)CU_STREAM_PER_THREAD] = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    gets("cuMemAllocAsync", 0x10000, 0x200, 0, 0);
+    assert_list({0x10000, 0x200, false});
+    call("cuMemFreeAsync_ptsz", 0x10000, 0, 0, 0);
+    assert_cannot("memory of graphs");
+    kp_owned_forked();
+    gets("cuMemAllocAsync_ptsz", 0x10000, 0x200, 0, 0);
+    assert_cannot("memory of graphs");
+}
+
 static void mappings(void **state)
 {
     enum { UNIT = 2 << 20 };
@@ -540,6 +578,8 @@ int main(void)
         cmocka_unit_test_setup(allocations_are_listed_by_address, set_up),
         cmocka_unit_test_setup(what_has_ended_unseen_is_left_out, set_up),
         cmocka_unit_test_setup(pools, set_up),
+        cmocka_unit_test_setup(memory_of_other_contexts, set_up),
+        cmocka_unit_test_setup(per_thread_default_streams, set_up),
         cmocka_unit_test_setup(mappings, set_up),
         cmocka_unit_test_setup(variables, set_up),
         cmocka_unit_test_setup(memory_of_other_devices_and_of_the_host, set_up),
