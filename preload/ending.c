@@ -80,10 +80,21 @@ void kp_process_exits(void)
     pthread_setcancelstate(before, &before);
 }
 
+/* Planning makes objects in CUPTI's libraries whose exit handlers would come before ours, and end what another thread
+ * still plans with. */
+static void wait_for_plan(void)
+{
+    long start = kp_now_ms(), waited = 0;
+    while (!kp_guard && is_own_process() && kp_context_is_planning() &&
+           (waited = kp_now_ms() - start) < KP_GATE_LAST_MS)
+        kp_nap(waited);
+}
+
 /* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
 void kp_process_exit_called(void)
 {
     kp_context_wait_warm(false);
+    wait_for_plan();
     if (atomic_load(&process->ending) && atomic_load(&process->exiter) == kp_thread_id())
         kp_process_finish();
     kp_process_exits();

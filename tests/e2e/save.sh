@@ -121,4 +121,8 @@ beside other_programs
 beside fallbacks
 beside full_devices
 beside wanted_back
+# Libraries that another thread prepares its first launch with end with the process: exit() waits for it.
+for round in 1 2 3 4; do
+    KPROF_SAVE=changes limit=60 both "exit amid another thread's first launch, round $round" "$p" exits-amid
+done
 finish

@@ -317,6 +317,42 @@ static void refused_once(void)
     report_number("refused once", sum_ints(&linked, at, N), ROUNDS * N);
 }
 
+static void *launch_for_ever(void *unused)
+{
+    enum { BYTES = 64 << 20 };
+    CUdeviceptr memory;
+
+    (void)unused;
+    MUST(cuCtxSetCurrent(session.ctx));
+    for (;;) {
+        if (cuMemAlloc(&memory, BYTES) || cuMemsetD8(memory, 1, BYTES))
+            pause();
+        increment(values, 64);
+        if (cuStreamSynchronize(session.stream) || cuMemFree(memory))
+            pause();
+    }
+    return NULL;
+}
+
+/* Exits while another thread's first launch is under way, for which a profiler prepares a lot. */
+static void exits_amid(void)
+{
+    enum { PIECE = 16 << 20, PIECES = 8, AMID_US = 400000 };
+    pthread_t t;
+    int *host = calloc(1, PIECE);
+    CUdeviceptr much;
+
+    MUST(cuMemAlloc(&much, (size_t)PIECES * PIECE));
+    for (size_t i = 0; i < PIECE / sizeof(*host); i++)
+        host[i] = (int)(i * 2654435761u);
+    for (size_t i = 0; i < PIECES; i++)
+        MUST(cuMemcpyHtoD(much + i * PIECE, host, PIECE));
+    if (pthread_create(&t, NULL, launch_for_ever, NULL))
+        exit(9);
+    usleep(AMID_US);
+    exit(4);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -327,7 +363,8 @@ int main(int argc, char **argv)
                  {"managed", managed, false},          {"whole-device", whole_device, true},
                  {"pitched", pitched, true},           {"while-captured", while_captured, true},
                  {"elsewhere", elsewhere, true},       {"beside-call", beside_call, true},
-                 {"two-contexts", two_contexts, true}, {"refused-once", refused_once, true}};
+                 {"two-contexts", two_contexts, true}, {"refused-once", refused_once, true},
+                 {"exits-amid", exits_amid, true}};
     enum { CASES = sizeof(cases) / sizeof(*cases) };
 
     open_all();
