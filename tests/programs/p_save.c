@@ -317,19 +317,20 @@ static void refused_once(void)
     report_number("refused once", sum_ints(&linked, at, N), ROUNDS * N);
 }
 
-static void *launch_for_ever(void *unused)
+static void *launch_for_ever(void *f)
 {
     enum { BYTES = 64 << 20 };
     CUdeviceptr memory;
+    int n = 64;
+    void *params[] = {&values, &n};
 
-    (void)unused;
     MUST(cuCtxSetCurrent(session.ctx));
     for (;;) {
         if (cuMemAlloc(&memory, BYTES) || cuMemsetD8(memory, 1, BYTES))
             pause();
-        increment(values, 64);
-        if (cuStreamSynchronize(session.stream) || cuMemFree(memory))
-            pause();
+        if (cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, session.stream, params, NULL) ||
+            cuStreamSynchronize(session.stream) || cuMemFree(memory))
+            pause(); /* the driver has ended */
     }
     return NULL;
 }
@@ -347,7 +348,7 @@ static void exits_amid(void)
         host[i] = (int)(i * 2654435761u);
     for (size_t i = 0; i < PIECES; i++)
         MUST(cuMemcpyHtoD(much + i * PIECE, host, PIECE));
-    if (pthread_create(&t, NULL, launch_for_ever, NULL))
+    if (pthread_create(&t, NULL, launch_for_ever, get_function(&linked, &session, "increment")))
         exit(9);
     usleep(AMID_US);
     exit(4);
