@@ -45,7 +45,8 @@ def read(path):
             continue
         row = re.match(r"^    (\S.*?)\s{2,}(?:(\S+)\s+)?(\S+)$", line.rstrip())
         if launches and section and row and not set(row.group(1)) <= {"-", " "} and row.group(1) != "Metric Name":
-            launches[-1][1][(section, row.group(1))] = (row.group(2) or "", row.group(3))
+            # Whether thousands have commas depends on the locale that a report was written in.
+            launches[-1][1][(section, row.group(1))] = (row.group(2) or "", row.group(3).replace(",", ""))
     return launches
 
 
