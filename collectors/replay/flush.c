@@ -5,6 +5,7 @@
 
 #include "base/debug.h"
 #include "collectors/replay/evict.h"
+#include "collectors/replay/vmem.h"
 
 /* For a device or driver that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. After a
  * memset to zero the store never happens, but the compiler cannot know that, so it keeps the reads. PTX of compute
@@ -113,8 +114,7 @@ CUresult kp_flush_open(const struct kp_driver *d, const struct kp_device *device
     f->device = device->device;
     f->blocks = device->sm_count * BLOCKS_PER_SM;
     f->l2 = device->l2_size;
-    f->no_sink = !d->cuMemCreate || !d->cuMemAddressReserve || !d->cuMemMap || !d->cuMemSetAccess || !d->cuMemUnmap ||
-                 !d->cuMemRelease || !d->cuMemAddressFree || !d->cuMemGetAllocationGranularity;
+    f->no_sink = !kp_vmem_available(d);
     compile_code(f);
     memcpy(f->pci_bus_id, device->pci_bus_id, sizeof(f->pci_bus_id));
     *out = f;

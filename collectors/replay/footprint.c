@@ -64,6 +64,11 @@ uint64_t kp_footprint_host(const char *root)
     return left;
 }
 
+uint64_t kp_footprint_host_share(void)
+{
+    return kp_footprint_host("") / 100 * HOST_PERCENT;
+}
+
 /* Measured with 50 to 87 GB that went to the host, H100 and H200: 0.53 to 0.72 s a gigabyte. */
 static const double seconds_a_byte = 0.6e-9;
 
@@ -94,7 +99,7 @@ bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, char **why)
     uint64_t room = available_here > margin ? available_here - margin : 0;
     if (used <= room)
         return true;
-    uint64_t host = kp_footprint_host("") / 100 * HOST_PERCENT;
+    uint64_t host = kp_footprint_host_share();
     if (used - room <= host)
         return is_quick(used, used - room, most_ns, why);
     if (asprintf(why,

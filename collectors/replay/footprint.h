@@ -20,6 +20,9 @@ bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, char **why);
  * it is not saved. Release it with cuMemRelease once the copy is made. False: nothing was reserved. */
 bool kp_footprint_reserve(const struct kp_driver *d, CUdevice device, CUmemGenericAllocationHandle *out);
 
+/* Returns how much of the host's memory a copy may take, byte: some of what is left stays to the program. */
+uint64_t kp_footprint_host_share(void);
+
 /* Returns the host memory that this process may still use, byte: the system's available memory, or the rest of the
  * control group's limit. `root` is put before the paths read ("" for the system's own). */
 uint64_t kp_footprint_host(const char *root);

@@ -73,7 +73,7 @@ bool kp_slots_is_on_device(const struct kp_slots *s, uint32_t slot)
     return s->chunks[slot / CHUNK_SLOTS].memory.at;
 }
 
-static void push(struct kp_slots *s, uint32_t slot)
+void kp_slots_give(struct kp_slots *s, uint32_t slot)
 {
     struct stack *u = &s->unused[kp_slots_is_on_device(s, slot)];
     u->slots[u->n++] = slot;
@@ -84,7 +84,7 @@ static void add(struct kp_slots *s, const struct chunk *c)
     uint32_t first = (uint32_t)(s->n_chunks * CHUNK_SLOTS);
     s->chunks[s->n_chunks++] = *c;
     for (uint32_t i = CHUNK_SLOTS; i--;)
-        push(s, first + i);
+        kp_slots_give(s, first + i);
 }
 
 /* ---- on the device ---- */
@@ -299,7 +299,7 @@ static void sort_unused(struct kp_slots *s)
     size_t n = device->n;
     device->n = 0;
     for (size_t i = 0; i < n; i++)
-        push(s, device->slots[i]);
+        kp_slots_give(s, device->slots[i]);
 }
 
 bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most)
@@ -346,11 +346,6 @@ uint32_t kp_slots_take(struct kp_slots *s)
     return u->slots[--u->n];
 }
 
-void kp_slots_give(struct kp_slots *s, uint32_t slot)
-{
-    push(s, slot);
-}
-
 CUdeviceptr kp_slots_at(const struct kp_slots *s, uint32_t slot)
 {
     return s->chunks[slot / CHUNK_SLOTS].at + (CUdeviceptr)(slot % CHUNK_SLOTS) * KP_SLOT_BYTES;
@@ -359,11 +354,6 @@ CUdeviceptr kp_slots_at(const struct kp_slots *s, uint32_t slot)
 uint64_t kp_slots_on_device(const struct kp_slots *s)
 {
     return (uint64_t)s->n_on_device * CHUNK_BYTES;
-}
-
-uint64_t kp_slots_on_host(const struct kp_slots *s)
-{
-    return (uint64_t)(s->n_chunks - s->n_on_device) * CHUNK_BYTES;
 }
 
 void kp_slots_close(struct kp_slots *s, bool context_alive)

@@ -1,6 +1,6 @@
 /*
- * Room for copies of blocks of device memory: on the device first, then in pinned memory of the host. It grows, and is
- * given back as a whole.
+ * Room for copies of blocks of device memory: on the device first, then in pinned memory of the host. It grows. A part
+ * of it may move from the device to the host; the rest is given back as a whole.
  *
  * Threads: the caller serialises calls. The context must be current.
  */
@@ -53,9 +53,8 @@ bool kp_slots_leave_device(struct kp_slots *s, uint64_t bytes, uint64_t most);
 /* Returns where the device finds a slot. */
 CUdeviceptr kp_slots_at(const struct kp_slots *s, uint32_t slot);
 
-/* Return how much memory all slots take, byte. */
+/* Returns how much of the device's memory the slots take, byte. */
 uint64_t kp_slots_on_device(const struct kp_slots *s);
-uint64_t kp_slots_on_host(const struct kp_slots *s);
 
 /* Frees the set. `context_alive` false: the context is gone, so only memory of the host is freed. NULL: nothing. */
 void kp_slots_close(struct kp_slots *s, bool context_alive);

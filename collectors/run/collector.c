@@ -456,10 +456,9 @@ static const double seconds_a_host_byte = 0.08e-9;
 
 static struct kp_slot_room shadow_room(const struct kp_collector *c)
 {
-    enum { HOST_PERCENT = 80 };
     size_t total;
     free_memory(c, &total);
-    uint64_t host = kp_footprint_host("") / 100 * HOST_PERCENT;
+    uint64_t host = kp_footprint_host_share();
     double in_time = (double)c->setup.save_time / 1e9 / seconds_a_host_byte;
     if (c->setup.save_time && in_time < (double)host)
         host = (uint64_t)in_time;

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "collectors/replay/shadow.h"
 #include "preload/doors/pool.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
-#include "collectors/replay/shadow.h"
 #include "preload/process.h"
 #include "preload/program/owned.h"
 #include "preload/program/ptx.h"

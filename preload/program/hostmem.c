@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "collectors/replay/vmem.h"
 #include "preload/gate/gate.h"
 
 enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
@@ -292,8 +293,7 @@ static bool is_arena(const struct piece *piece)
 
 static bool is_capable(const struct kp_driver *d)
 {
-    return d->cuDeviceGetCount && d->cuMemGetAllocationGranularity && d->cuMemCreate && d->cuMemRelease &&
-           d->cuMemAddressReserve && d->cuMemAddressFree && d->cuMemMap && d->cuMemUnmap && d->cuMemSetAccess;
+    return d->cuDeviceGetCount && kp_vmem_available(d);
 }
 
 /* Whether the driver itself might refuse, because a stream is being captured: then the driver must be asked. */

@@ -121,11 +121,16 @@ static void take_out(CUdeviceptr at, size_t bytes)
 
 /* ---- notes ---- */
 
-static void note(CUdeviceptr at, size_t bytes, enum kind kind)
+static void put(const struct range *r)
 {
     kp_lock_take(lock, KP_FOREVER);
-    insert(&(struct range){at, bytes, kind, 0, NULL});
+    insert(r);
     kp_lock_give(lock);
+}
+
+static void note(CUdeviceptr at, size_t bytes, enum kind kind)
+{
+    put(&(struct range){at, bytes, kind, 0, NULL});
 }
 
 /* The current context, or NULL. */
@@ -138,10 +143,7 @@ static CUcontext current(const struct kp_driver *d)
 /* Notes memory of the current context. */
 static void note_allocated(const struct kp_driver *d, CUdeviceptr at)
 {
-    const struct range r = {at, 0, ALLOCATION, 0, current(d)};
-    kp_lock_take(lock, KP_FOREVER);
-    insert(&r);
-    kp_lock_give(lock);
+    put(&(struct range){at, 0, ALLOCATION, 0, current(d)});
 }
 
 static void forget(CUdeviceptr at, size_t bytes)
@@ -176,9 +178,7 @@ static void note_later(const struct kp_driver *d, const struct kp_owning *row, c
     cuuint64_t capture = capture_of(d, stream_of(row, args[of_pool ? 3 : 2]), &known);
     if (!known)
         capture = no_capture;
-    kp_lock_take(lock, KP_FOREVER);
-    insert(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL});
-    kp_lock_give(lock);
+    put(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL});
 }
 
 /* Forgets memory that is freed in the order of a stream. What a capture frees that has not made it lives until the

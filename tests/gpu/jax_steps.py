@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 
 key = jax.random.PRNGKey(0)
-print(f"first result after {time.time() - start:.2f} s", file=sys.stderr, flush=True)
 weights = [jax.random.normal(jax.random.fold_in(key, i), (512, 512)) * 0.04 for i in range(6)]
 x = jax.random.normal(key, (64, 512))
+x.block_until_ready()
+print(f"first result after {time.time() - start:.2f} s", file=sys.stderr, flush=True)
 
 
 def loss_of(ws):

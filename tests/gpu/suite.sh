@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The GPU suite, for machines that are lent by the call. Needs what run.sh needs.
 #   tests/gpu/suite.sh OUT PART...     PART: 1 (choose.sh, source.sh; two GPUs for the ranks), 2 (full.sh, why.sh), 3 (run.sh
-#   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh): the whole, less than ten minutes each. GPU=N: the
+#   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh), 6 (save.sh): the whole, less than ten minutes each. GPU=N: the
 #   device that parts of one GPU run on (0), so that two parts may run beside each other
 #   tests/gpu/suite.sh OUT short [NAME...]     a bit of each script, by the rows of tests/gpu/short.txt (NAME: some of them), in
 #   560 s on one GPU. A part that runs out of time is ended, and the others go on. OUT gets summary.md, which is printed
@@ -112,6 +112,7 @@ for part; do
         step 240 app_replay.sh
         step 220 rotate.sh 40 basic
         ;;
+    6) CUDA_VISIBLE_DEVICES=$gpu step 580 save.sh ;;
     *) echo "no part $part" >&2 && exit 2 ;;
     esac
 done
