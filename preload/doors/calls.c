@@ -32,7 +32,8 @@ static struct slot {
     const char *symbol;
     enum kp_api_class class;
     const struct kp_ptx_load *load; /* NULL: it loads no code that it is given */
-    const struct kp_owning *owns;   /* NULL: it gives or takes no memory of a device */
+    /* NULL: it gives or takes no memory of a device. Threads that make the first call together each write it. */
+    _Atomic(const struct kp_owning *) owns;
 } slots[SLOTS] = {
 #define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL, NULL},
 #define KP_API_LOADS(symbol, base, class, receives, takes, count, options, values)                                     \
@@ -55,7 +56,7 @@ int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct 
         slots[ROWS + i].symbol = symbol;
         slots[ROWS + i].class = class;
         slots[ROWS + i].load = load;
-        slots[ROWS + i].owns = owns;
+        atomic_store(&slots[ROWS + i].owns, owns);
         atomic_store(&slots[ROWS + i].real, real);
         atomic_store(&pool_used, n + 1);
     }
@@ -75,7 +76,7 @@ static void *resolve(size_t i)
     if (real)
         return real;
     real = kp_symbols_behind_door(slots[i].symbol);
-    slots[i].owns = kp_owned_row(slots[i].symbol);
+    atomic_store(&slots[i].owns, kp_owned_row(slots[i].symbol));
     atomic_store(&slots[i].real, real);
     return real ? real : (void *)(uintptr_t)no_driver;
 }
@@ -378,8 +379,9 @@ static void end_owning(const struct kp_owning *row)
 static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
 {
     const struct rule *r = &rules[s->class];
-    if (s->owns)
-        begin_owning(s->owns, args);
+    const struct kp_owning *owns = atomic_load(&s->owns);
+    if (owns)
+        begin_owning(owns, args);
     uint64_t asked = kp_window_count();
     enum entered entered = r->instead ? r->instead(s, real, args) : NOTHING;
     if (entered != NOTHING)
@@ -441,8 +443,9 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         rules[class].succeeded();
     if (result == CUDA_SUCCESS && s->load)
         kp_ptx_loaded();
-    if (result == CUDA_SUCCESS && s->owns)
-        end_owning(s->owns);
+    const struct kp_owning *owns = atomic_load(&s->owns);
+    if (result == CUDA_SUCCESS && owns)
+        end_owning(owns);
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))
@@ -461,7 +464,7 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
         return result;
     }
     kp_guard--;
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && slots[slot].owns)
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && atomic_load(&slots[slot].owns))
         result = call_again(&slots[slot], entered);
     note_answer(&slots[slot], entered, result);
     if (entered == ALLOCATING)

@@ -14,6 +14,9 @@ struct worker {
     long long sum, count, taken;
 };
 
+/* Holds all until each is there, so that first calls of one function meet. */
+static pthread_barrier_t start;
+
 static void *work(void *data)
 {
     struct worker *w = data;
@@ -24,6 +27,7 @@ static void *work(void *data)
     int n = N;
     void *increment_params[] = {&values, &n}, *count_params[] = {&counter};
 
+    pthread_barrier_wait(&start);
     open_session(&linked, &s, w->index % w->devices);
     increment = get_function(&linked, &s, "increment");
     count = get_function(&linked, &s, "atomic_count");
@@ -51,6 +55,7 @@ int main(int argc, char **argv)
     MUST(cuInit(0));
     MUST(cuDeviceGetCount(&devices));
     printf("devices: %d\n", devices);
+    pthread_barrier_init(&start, NULL, (unsigned)n);
     for (int i = 0; i < n; i++) {
         workers[i] = (struct worker){.index = i, .devices = devices, .refused = argc > 2};
         pthread_create(&threads[i], NULL, work, &workers[i]);
