@@ -72,6 +72,8 @@ other_programs() {
 fallbacks() {
     either "managed memory" 2 "$p" managed
     expect "managed memory: why" "$(refused "managed memory")" 2
+    either "arrays" 1 "$programs/p_states" surface
+    expect "arrays: why" "$(refused arrays)" 1
     KPROF_SAVE=changes both "two contexts" "$p" two-contexts
     expect "two contexts: why" "$(refused "memory of another context")" 1
     [ "$(saves_by_change)" -gt 0 ] || { fail "two contexts: none by change once the other one has ended"; show; }
@@ -95,6 +97,7 @@ full_devices() {
 # What kprof keeps on the device between windows goes wherever the program lacks it, however it asks, and whatever else it does.
 wanted_back() {
     export FAKE_MEMORY=2147483648 FAKE_DEVICES=2 FAKE_HOST_THREADS=1
+    limit=120 # scans of that device run on the processor, which other tests share
     for case in pitched while-captured elsewhere beside-call; do
         KPROF_SAVE=changes both "$case" "$p" "$case"
         [ "$(saves_by_change)" -gt 0 ] || { fail "$case: no saves by change"; show; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Kinds of state that launches of a window share: queues, constants, pools, remapped memory, host functions, values that another
-# thread spins on. The program's output and end are its own, every launch is accounted for, with reads that survive and without.
+# Kinds of state that launches of a window share: queues, constants, arrays, pools, remapped memory, host functions, values that
+# another thread spins on. The program's output and end are its own, every launch is accounted for, with reads that survive and without.
 . "$(dirname "$0")/e2e.inc"
 
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TSan"; exit 77 ;; esac
@@ -22,6 +22,8 @@ without_reads() {
     states host-rewrites 1
     states remaps 12
     states constants 1
+    states surface 1
+    states mipmap 6
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6
     expect "prints-and-reads: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
@@ -32,6 +34,8 @@ with_reads() {
     states queue 1
     states host-rewrites 1
     states constants 1
+    states surface 1
+    states mipmap 2
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6
     expect "prints-and-reads: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"

@@ -27,6 +27,7 @@
 #include "cuda/context.c"
 #include "cuda/memory.c"
 #include "cuda/virtual.c"
+#include "cuda/array.c"
 #include "cuda/graph_memory.c"
 #include "cuda/kernels.c"
 #include "cuda/cubin.c"

@@ -14,7 +14,7 @@ static CUdeviceptr values, history, cursor, index_at;
 
 static const char image[] =
     "FAKEMOD increment late_increment append gather enqueue serve print_line heap_swap read_blocks "
-    "add_constant const:five:4";
+    "surface_step texture_add add_constant const:five:4";
 
 static CUfunction function(const char *name)
 {
@@ -251,6 +251,140 @@ static void constants(void)
     report_number("values", sum_ints(&linked, values, N), expected * N);
 }
 
+enum { ROWS = N / 16, ROW = 16 * sizeof(int) };
+
+/* Returns a surface of an array. */
+static CUsurfObject surface_of(CUarray array)
+{
+    const CUDA_RESOURCE_DESC what = {.resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = array};
+    CUsurfObject surface;
+
+    MUST(cuSurfObjectCreate(&surface, &what));
+    return surface;
+}
+
+static CUtexObject texture_of(const CUDA_RESOURCE_DESC *what)
+{
+    const CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER};
+    CUtexObject texture;
+
+    MUST(cuTexObjectCreate(&texture, what, &how, NULL));
+    return texture;
+}
+
+static void step(CUsurfObject surface, int k)
+{
+    launch("surface_step", N, session.stream, (void *[]){&surface, &(int){N}, &k});
+}
+
+/* Adds a level to `values`. */
+static void add_texture(CUtexObject texture, int level)
+{
+    launch("texture_add", N, session.stream, (void *[]){&texture, &values, &(int){N}, &level});
+}
+
+/* An array that kernels change in place, and that copies bring to linear memory and back. */
+static void surface(void)
+{
+    const CUDA_ARRAY_DESCRIPTOR shape = {ROW / sizeof(int), ROWS, CU_AD_FORMAT_SIGNED_INT32, 1};
+    CUDA_RESOURCE_DESC what = {.resType = CU_RESOURCE_TYPE_ARRAY};
+    CUdeviceptr linear = device_ints(&linked, (int[N]){0}, N);
+    int host[N] = {0}, element = 0, sum = 0;
+    CUsurfObject by_surface;
+    CUtexObject by_texture;
+
+    MUST(cuArrayCreate(&what.res.array.hArray, &shape));
+    by_surface = surface_of(what.res.array.hArray);
+    by_texture = texture_of(&what);
+    const CUDA_MEMCPY2D set = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                               .srcHost = host,
+                               .srcPitch = ROW,
+                               .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                               .dstArray = what.res.array.hArray,
+                               .WidthInBytes = ROW,
+                               .Height = ROWS};
+    const CUDA_MEMCPY2D out = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                               .srcArray = what.res.array.hArray,
+                               .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                               .dstDevice = linear,
+                               .dstPitch = ROW,
+                               .WidthInBytes = ROW,
+                               .Height = ROWS};
+    const CUDA_MEMCPY2D back = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .srcDevice = linear,
+                                .srcPitch = ROW,
+                                .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                                .dstArray = what.res.array.hArray,
+                                .WidthInBytes = ROW,
+                                .Height = ROWS};
+    MUST(cuMemcpy2D(&set));
+    for (int i = 0; i < ROUNDS; i++) {
+        step(by_surface, i);
+        MUST(cuMemcpy2DAsync(&out, session.stream));
+        increment(linear, session.stream);
+        MUST(cuMemcpy2DAsync(&back, session.stream));
+        add_texture(by_texture, 0);
+        element = 3 * element + i + 1;
+        sum += element;
+    }
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuTexObjectDestroy(by_texture));
+    MUST(cuSurfObjectDestroy(by_surface));
+    MUST(cuArrayDestroy(what.res.array.hArray));
+    report_number("values", sum_ints(&linked, values, N), (long long)sum * N);
+}
+
+/* A level of a mipmap, changed in place and read by the host, and the whole of it as a texture. */
+static void mipmap(void)
+{
+    enum { LEVELS = 3 };
+    const CUDA_ARRAY3D_DESCRIPTOR shape = {.Width = 2 * ROW / sizeof(int),
+                                           .Height = 2 * ROWS,
+                                           .Format = CU_AD_FORMAT_SIGNED_INT32,
+                                           .NumChannels = 1,
+                                           .Flags = CUDA_ARRAY3D_SURFACE_LDST};
+    CUDA_RESOURCE_DESC what = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY};
+    int host[N] = {0}, element = 0, sum = 0, right = 1;
+    CUtexObject by_texture;
+    CUsurfObject by_surface;
+    CUarray level;
+
+    MUST(cuMipmappedArrayCreate(&what.res.mipmap.hMipmappedArray, &shape, LEVELS));
+    MUST(cuMipmappedArrayGetLevel(&level, what.res.mipmap.hMipmappedArray, 1));
+    by_texture = texture_of(&what);
+    by_surface = surface_of(level);
+    const CUDA_MEMCPY3D set = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                               .srcHost = host,
+                               .srcPitch = ROW,
+                               .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                               .dstArray = level,
+                               .WidthInBytes = ROW,
+                               .Height = ROWS,
+                               .Depth = 1};
+    const CUDA_MEMCPY2D read = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                                .srcArray = level,
+                                .dstMemoryType = CU_MEMORYTYPE_HOST,
+                                .dstHost = host,
+                                .dstPitch = ROW,
+                                .WidthInBytes = ROW,
+                                .Height = ROWS};
+    MUST(cuMemcpy3D(&set));
+    for (int i = 0; i < ROUNDS; i++) {
+        step(by_surface, i);
+        add_texture(by_texture, 1);
+        element = 3 * element + i;
+        sum += element;
+        MUST(cuStreamSynchronize(session.stream));
+        MUST(cuMemcpy2D(&read));
+        right &= host[0] == element && host[N - 1] == element;
+    }
+    MUST(cuTexObjectDestroy(by_texture));
+    MUST(cuSurfObjectDestroy(by_surface));
+    MUST(cuMipmappedArrayDestroy(what.res.mipmap.hMipmappedArray));
+    report("each value once", right);
+    report_number("values", sum_ints(&linked, values, N), (long long)sum * N);
+}
+
 /* Lines that kernels print, and blocks of the device's heap that outlive their kernel, between values that are read. */
 static void prints_and_reads(void)
 {
@@ -277,7 +411,8 @@ static const struct {
 } cases[] = {
     {"queue", queue},           {"host-rewrites", host_rewrites},       {"spins", spins},
     {"full-pools", full_pools}, {"freed-twice", freed_twice},           {"remaps", remaps},
-    {"constants", constants},   {"prints-and-reads", prints_and_reads},
+    {"constants", constants},   {"prints-and-reads", prints_and_reads}, {"surface", surface},
+    {"mipmap", mipmap},
 };
 
 int main(int argc, char **argv)

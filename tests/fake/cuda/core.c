@@ -101,9 +101,10 @@ static enum fake_state state_of(const void *handle, enum kind kind)
 
 static struct object *live(void *handle, enum kind kind, const char *function)
 {
-    static const char *const names[] = {"context",    "stream",        "event",      "module",     "library",
-                                        "kernel",     "function",      "graph",      "graph node", "graph exec",
-                                        "allocation", "memory handle", "reservation"};
+    static const char *const names[] = {"context",     "stream",     "event",      "module",
+                                        "library",     "kernel",     "function",   "graph",
+                                        "graph node",  "graph exec", "allocation", "memory handle",
+                                        "reservation", "array",      "mipmap",     "surface or texture"};
 
     switch (state_of(handle, kind)) {
     case FAKE_LIVE:

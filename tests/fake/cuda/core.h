@@ -22,6 +22,9 @@ enum kind {
     KIND_ALLOCATION,
     KIND_PHYSICAL,
     KIND_RESERVATION,
+    KIND_ARRAY,
+    KIND_MIPMAP,
+    KIND_VIEW,
     KINDS
 };
 
@@ -179,6 +182,28 @@ struct allocation {
     bool backed;   /* there is memory behind its addresses, */
     bool held;     /* and no free node was reached since */
     struct allocation *next;
+};
+
+struct array {
+    struct object head;
+    struct allocation *memory;
+    size_t row, height, depth; /* bytes, rows, slices */
+    bool of_mipmap;
+};
+
+#define MAX_LEVELS 8
+
+struct mipmap {
+    struct object head;
+    struct array *levels[MAX_LEVELS];
+    unsigned int n;
+};
+
+/* A surface or texture object. */
+struct view {
+    struct object head;
+    struct array *levels[MAX_LEVELS];
+    unsigned int n;
 };
 
 #define MAX_ARG_BYTES 4096

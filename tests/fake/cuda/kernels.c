@@ -248,6 +248,26 @@ static void run_serve(const struct call *call)
     }
 }
 
+/* (CUsurfObject surface, int n, int k): each of its ints becomes thrice as much and k */
+static void run_surface_step(const struct call *call)
+{
+    int64_t there = 0, n = smaller(ARG(call, int, 8), n_threads(call));
+    int *data = ints_of_view(ARG(call, uintptr_t, 0), 0, &there, call->info.name);
+
+    for (int64_t i = 0; i < smaller(n, there); i++)
+        data[i] = data[i] * 3 + ARG(call, int, 12);
+}
+
+/* (CUtexObject texture, int *to, int n, int level): to[i] += texture[i] */
+static void run_texture_add(const struct call *call)
+{
+    int64_t there = 0, n = smaller(ARG(call, int, 16), n_threads(call));
+    const int *data = ints_of_view(ARG(call, uintptr_t, 0), ARG(call, unsigned int, 20), &there, call->info.name);
+
+    for (int64_t i = 0; i < smaller(n, there); i++)
+        ARG(call, int *, 8)[i] += data[i];
+}
+
 /* (blocks, count, keys, digests, units, before, found, n_found): the fake's digests are simpler than the kernel's */
 static void run_kprof_scan(const struct call *call)
 {
@@ -349,6 +369,8 @@ static const struct kernel_code kernel_codes[] = {
     CODE("by_pointer", run_increment, 40, 0, 2, POINTER, NUMBER),
     CODE("wide_increment", run_increment, 72, 0, 2, POINTER, NUMBER),
     CODE("add_constant", run_add_constant, 40, 0, 2, POINTER, NUMBER),
+    CODE("surface_step", run_surface_step, 16, 0, 3, POINTER, NUMBER, NUMBER),
+    CODE("texture_add", run_texture_add, 16, 0, 4, POINTER, POINTER, NUMBER, NUMBER),
     CODE("kprof_scan", run_kprof_scan, 64, 2048, 8, POINTER, NUMBER, POINTER, POINTER, POINTER, POINTER, POINTER,
          POINTER),
     CODE("kprof_move", run_kprof_move, 16, 0, 1, POINTER),

@@ -153,6 +153,20 @@ static CUresult prepare(struct call *call, CUfunction f, const CUlaunchConfig *c
     return result;
 }
 
+/* Whether an argument is a surface or texture, whose arrays have been looked at. */
+static bool look_at_view(struct fake_launch *info, uintptr_t word)
+{
+    const struct view *view = view_of(word, info->name);
+
+    for (unsigned int i = 0; launch_hook && view && i < view->n; i++) {
+        const struct fake_allocation *a = &view->levels[i]->memory->info;
+
+        info->data_hash = fake_hash(info->data_hash, a->base, a->size);
+        info->data_bytes += a->size;
+    }
+    return view;
+}
+
 /* Arguments are searched for pointers: what they point to must be alive, and its content is what replay restores; but
  * for memory of graphs, which has none when it is allocated. False: the kernel runs into nothing. */
 static bool look_at_memory(struct call *call)
@@ -174,6 +188,8 @@ static bool look_at_memory(struct call *call)
         size_t size;
 
         memcpy(&word, call->bytes + i, sizeof(word));
+        if (look_at_view(info, word))
+            memset(numbers + i, 0, sizeof(word));
         a = allocation_of(word);
         if (!a)
             continue;

@@ -445,33 +445,33 @@ FLAVOURS(cuMemsetD2D32Async,
          (CUdeviceptr dst, size_t pitch, unsigned int value, size_t n, size_t rows, CUstream stream), dst, pitch, value,
          4, n, rows, stream)
 
-/* No arrays. */
-static CUresult cuMemcpy2DAsync_v2_in(const CUDA_MEMCPY2D *p, CUstream stream, bool per_thread, const char *caller)
+/* How each row of a copy is enqueued. */
+struct rows_later {
+    CUstream stream;
+    bool per_thread;
+    const char *caller;
+};
+
+static CUresult copy_row_later(void *to, const void *from, size_t bytes, void *data)
 {
-    const char *from = p->srcMemoryType == CU_MEMORYTYPE_HOST ? p->srcHost : (const void *)p->srcDevice;
-    char *to = p->dstMemoryType == CU_MEMORYTYPE_HOST ? p->dstHost : (void *)p->dstDevice;
-    CUresult result = CUDA_SUCCESS;
+    const struct rows_later *later = data;
 
-    if (p->srcXInBytes + p->WidthInBytes > p->srcPitch || p->dstXInBytes + p->WidthInBytes > p->dstPitch)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t row = 0; !result && row < p->Height; row++)
-        result = copy_async(to + (p->dstY + row) * p->dstPitch + p->dstXInBytes,
-                            from + (p->srcY + row) * p->srcPitch + p->srcXInBytes, p->WidthInBytes, stream, per_thread,
-                            caller);
-    return result;
+    return copy_async(to, from, bytes, later->stream, later->per_thread, later->caller);
 }
-FLAVOURS(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *p, CUstream stream), p, stream)
 
-/* Only one run of bytes: no pitch, no arrays. */
 static CUresult cuMemcpy3DAsync_v2_in(const CUDA_MEMCPY3D *p, CUstream stream, bool per_thread, const char *caller)
 {
-    if (p->Height > 1 || p->Depth > 1)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    return copy_async(p->dstMemoryType == CU_MEMORYTYPE_HOST ? p->dstHost : (void *)p->dstDevice,
-                      p->srcMemoryType == CU_MEMORYTYPE_HOST ? p->srcHost : (const void *)p->srcDevice, p->WidthInBytes,
-                      stream, per_thread, caller);
+    return copy_rows(p, copy_row_later, &(struct rows_later){stream, per_thread, caller}, caller);
 }
 FLAVOURS(cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *p, CUstream stream), p, stream)
+
+static CUresult cuMemcpy2DAsync_v2_in(const CUDA_MEMCPY2D *p, CUstream stream, bool per_thread, const char *caller)
+{
+    const CUDA_MEMCPY3D as_3d = in_3d(p);
+
+    return cuMemcpy3DAsync_v2_in(&as_3d, stream, per_thread, caller);
+}
+FLAVOURS(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *p, CUstream stream), p, stream)
 
 static CUresult capture_alloc(struct graph *graph, CUdeviceptr *out, size_t bytes)
 {
