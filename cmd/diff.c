@@ -834,6 +834,18 @@ static void print_head(struct kp_out *o, const struct diff *d, const struct unit
     }
     kp_out_paint(o, KP_PAINT_NONE);
     kp_out_text(o, "\n", 1);
+    if (d->options->by == KP_DIFF_BY_LAUNCH && *kp_launch_kind(&a->result.launch))
+        kp_out_wrapped(o, "    Note: ", kp_launch_kind(&a->result.launch));
+}
+
+/* Whether a unit has some launches of its kernel and shape, as its note says. */
+static bool has_kinds(const struct diff *d)
+{
+    for (int side = A; side < SIDES; side++)
+        for (size_t i = 0; i < d->side[side].n; i++)
+            if (*kp_launch_kind(&d->side[side].units[i].result.launch))
+                return true;
+    return false;
 }
 
 /* Prints a pair; one without changes is folded like a row. */
@@ -881,9 +893,8 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
                      folded, folded == 1 ? "row" : "rows", d->options->threshold, folded == 1 ? "is" : "are");
     kp_out_print(o, "\n");
     if (!pairs && a->n && d->side[B].n && d->options->by == KP_DIFF_BY_LAUNCH)
-        kp_out_print(o,
-                     "==KPROF== No launch of %c has the name and grid of one of %c; --by kernel pairs by name alone\n",
-                     a->letter, d->side[B].letter);
+        kp_out_print(o, "==KPROF== No launch of %c has the name%s of one of %c; --by kernel pairs by name alone\n",
+                     a->letter, has_kinds(d) ? ", grid and note" : " and grid", d->side[B].letter);
     return rc;
 }
 
@@ -896,6 +907,17 @@ static size_t run_of_alone(struct unit *const *list, size_t n)
     while (run < n && !list[run]->partner && !compare_keys(list[0], list[run]))
         run++;
     return run;
+}
+
+/* Says which launches of a kernel and shape a unit has, where others are units of their own. */
+static void print_which(struct kp_out *o, const struct diff *d, const struct unit *u)
+{
+    char *which = d->options->by == KP_DIFF_BY_LAUNCH ? kp_launch_which(&u->result.launch) : strdup("");
+    if (kp_out_has(o, which) && *which) {
+        kp_out_text(o, " ", 1);
+        kp_out_one_line(o, which, strlen(which));
+    }
+    free(which);
 }
 
 static void print_alone(struct kp_out *o, const struct diff *d, struct side *s)
@@ -916,6 +938,7 @@ static void print_alone(struct kp_out *o, const struct diff *d, struct side *s)
             kp_launch_print(o, &list[i]->result.launch);
         else
             kp_launch_print_name(o, &list[i]->result.launch);
+        print_which(o, d, list[i]);
         kp_out_print(o, ", %" PRIu64 " %s\n", launches, launches == 1 ? "launch" : "launches");
     }
     if (kernels > ALONE_SHOWN)

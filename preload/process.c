@@ -31,6 +31,7 @@
 #include "preload/program/launch_ids.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/program/ptx.h"
+#include "preload/program/rotation.h"
 #include "preload/session/session.h"
 #include "preload/who/nvtx.h"
 #include "preload/who/stack.h"
@@ -169,6 +170,7 @@ static bool read_options(void)
         kp_log_warning("NVTX ranges are not seen: %s names another library, %s; unset it", KP_NVTX_PATH_VARIABLE,
                        kp_nvtx_other());
     }
+    kp_rotation_by_path(process->options.rotate_key == KP_ROTATE_BY_NVTX);
     kp_stack_configure(&process->options);
     atomic_store(&process->profiling, process->options.profile_from_start);
     return true;

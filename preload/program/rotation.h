@@ -21,7 +21,8 @@
 
 struct kp_rotation;
 
-/* A kernel and the shape of its launches: grid, block, dynamic shared memory, cluster. */
+/* A kernel and the shape of its launches: grid, block, dynamic shared memory, cluster; and their NVTX path, if asked.
+ */
 struct kp_rotation_key;
 
 /* The groups behind the lists. Functions that return int return 0 or -ENOMEM, and any thread calls them. */
@@ -47,6 +48,9 @@ struct kp_rotation *kp_rotation_new_beside(uint64_t each);
 /* Gives it both, once. 0 or -ENOMEM. Nothing may be collected meanwhile. */
 int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan, const struct kp_rotation_extras *extras);
 bool kp_rotation_has_plan(const struct kp_rotation *r);
+/* Has launches told apart by their NVTX paths, too, or not: the push-pop ranges of their threads, in whose names
+ * numbers do not count. Beside a replay they never are. Call it before the first launch. */
+void kp_rotation_by_path(bool on);
 /* Whether that time is over; says so once. */
 bool kp_rotation_is_over(struct kp_rotation *r);
 /* Passes on what keys have counted that are incomplete. Nothing may be collected any more. */

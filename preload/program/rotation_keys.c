@@ -21,13 +21,24 @@ static atomic_uint_fast64_t generation;
 static atomic_uint_fast32_t last_key; /* the number of the launch before; 0 = there was none */
 atomic_uint_fast64_t kp_rotation_clock;
 atomic_int kp_rotation_contexts, kp_rotation_over;
+static atomic_bool by_path;
 
 /* What keys know of kinds: the gate's threads note launches, and the collecting one decides. */
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_KINDS];
 
-static struct kp_rotation_shape shape_of(const struct kp_launch *l)
+void kp_rotation_by_path(bool on)
 {
-    struct kp_rotation_shape s = {.dynamic_shared = l->shape.dynamic_shared};
+    atomic_store(&by_path, on);
+}
+
+bool kp_rotation_has_path(const struct kp_rotation *r)
+{
+    return atomic_load_explicit(&by_path, memory_order_relaxed) && !r->beside;
+}
+
+static struct kp_rotation_shape shape_of(const struct kp_launch *l, uint64_t path)
+{
+    struct kp_rotation_shape s = {.dynamic_shared = l->shape.dynamic_shared, .path = path};
     memcpy(s.grid, l->shape.grid, sizeof(s.grid));
     memcpy(s.block, l->shape.block, sizeof(s.block));
     memcpy(s.cluster, l->shape.cluster, sizeof(s.cluster));
@@ -240,6 +251,15 @@ static struct kp_rotation_key *find_kind(struct kp_rotation_key *k, const struct
     return part ? part : k;
 }
 
+/* Notes whether launches of the key have several paths. */
+static void note_path(struct kp_rotation_key *k, uint64_t path)
+{
+    if (!k->path)
+        k->path = path;
+    else if (k->path != path)
+        atomic_store_explicit(&k->has_paths, true, memory_order_relaxed);
+}
+
 /* Counts a launch of the key. */
 static void count_launch(struct kp_rotation_key *k, struct kp_rotation_place *p)
 {
@@ -253,10 +273,12 @@ static void count_launch(struct kp_rotation_key *k, struct kp_rotation_place *p)
 
 struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_launch *l, const struct kp_function *f)
 {
-    const struct kp_rotation_shape s = shape_of(l);
+    uint64_t path = kp_rotation_path(&l->nvtx);
+    const struct kp_rotation_shape s = shape_of(l, kp_rotation_has_path(r) ? path : 0);
     struct kp_rotation_key *k = find_key(r, &s, f);
     if (!k)
         return NULL;
+    note_path(k, path);
     struct kp_rotation_place *p = find_place(l->f, &s);
     if (!p)
         p = add_place(k, l->f, f);
@@ -272,7 +294,8 @@ const char *kp_rotation_passes(const struct kp_launch *l)
 {
     if (l->is_graph || atomic_load_explicit(&kp_rotation_contexts, memory_order_relaxed) != 1)
         return NULL;
-    const struct kp_rotation_shape s = shape_of(l);
+    bool tells = atomic_load_explicit(&by_path, memory_order_relaxed);
+    const struct kp_rotation_shape s = shape_of(l, tells ? kp_rotation_path(&l->nvtx) : 0);
     struct kp_rotation_place *p = find_place(l->f, &s);
     bool complete = p && atomic_load_explicit(&p->complete, memory_order_relaxed);
     struct kp_rotation_split *kinds = p ? atomic_load_explicit(&p->split, memory_order_acquire) : NULL;

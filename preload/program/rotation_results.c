@@ -61,6 +61,8 @@ static void begin(struct kp_rotation_key *k, struct kp_result *first)
     *first = (struct kp_result){.n_metrics = 0};
     k->result.launch.profiler_ns = 0;
     k->result.launch.graph_number = k->result.launch.node = 0; /* others of the key are of other nodes, or of none */
+    if (kp_rotation_has_path(k->of) && kp_rotation_keep_path(&k->result.launch.nvtx))
+        k->result.lossy = true;
     k->is_begun = true;
     mark_counted(&k->result, k->of->plan);
 }
@@ -133,8 +135,8 @@ static void note_name(struct kp_rotation_key *k, void *arg)
         n->mangled = k->mangled;
 }
 
-/* Says which launches of the kernel and shape the key of a kind has. */
-static void say_kind(const struct kp_rotation_key *k, struct kp_launch_info *l)
+/* Says which launches the key of a kind has, as a clause that follows "launches". malloc'ed, or NULL. */
+static char *say_kind(const struct kp_rotation_key *k)
 {
     const struct kp_rotation_split *s = atomic_load(&k->whole->split);
     struct named before = {.number = s->at[k->part].value};
@@ -145,21 +147,37 @@ static void say_kind(const struct kp_rotation_key *k, struct kp_launch_info *l)
                                base             ? base
                                : before.mangled ? before.mangled
                                                 : "others");
-    free(l->note);
-    if (!which || asprintf(&l->note, KP_KIND_NOTE "%s; others of this kernel and shape differ from them", which) < 0)
-        l->note = NULL;
-    free(which);
     free(base);
+    return which;
+}
+
+/* Says which launches of the kernel and shape the key has, where it has not all. */
+static void say_which(const struct kp_rotation_key *k, struct kp_launch_info *l)
+{
+    bool has_path = kp_rotation_has_path(k->of);
+    char *path = has_path ? kp_rotation_say_path(&l->nvtx) : NULL, *kind = k->whole ? say_kind(k) : NULL;
+    if (!has_path && !k->whole)
+        return;
+    free(l->note);
+    if ((has_path && !path) || (k->whole && !kind) ||
+        asprintf(&l->note, KP_KIND_NOTE "%s%s%s%s", path ? path : "", path && kind ? " " : "", kind ? kind : "",
+                 kind ? KP_KIND_OTHERS : "") < 0)
+        l->note = NULL;
+    free(path);
+    free(kind);
 }
 
 /* Says why launches that are not alike are in one entry. */
 static void say_together(const struct kp_rotation_key *k, char *why, size_t size)
 {
     size_t len = strlen(why);
-    if (!k->of->beside && !k->whole)
-        snprintf(why + len, size - len, "; %s",
-                 k->rejoined ? "too few came to count each kind for itself"
-                             : "nothing known before they run tells them apart");
+    if (k->of->beside || k->whole)
+        return;
+    len += (size_t)snprintf(why + len, size - len, "; %s",
+                            k->rejoined ? "too few came to count each kind for itself"
+                                        : "nothing known before they run tells them apart");
+    if (len < size && !kp_rotation_has_path(k->of) && atomic_load_explicit(&k->has_paths, memory_order_relaxed))
+        snprintf(why + len, size - len, "; they come from several NVTX ranges, which --rotate-key nvtx counts apart");
 }
 
 /* Fills the header of `r`, and what follows from the counted values. What the first launch of a key beside a replay has
@@ -168,8 +186,7 @@ static void complete(struct kp_rotation_key *k, struct kp_result *r)
 {
     struct kp_launch_info *l = &r->launch;
     char why[480];
-    if (k->whole)
-        say_kind(k, l);
+    say_which(k, l);
     l->alike = kp_rotation_launches(k);
     l->counted = k->received + k->first;
     l->groups = (uint32_t)(k->of->groups + k->first);

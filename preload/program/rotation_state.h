@@ -16,10 +16,11 @@ enum {
     KP_ROTATION_KEYS = 4096, /* a program whose grids keep changing must not be counted for ever */
 };
 
-/* What the driver is told of a launch; padding is 0. */
+/* What tells launches of a kernel apart, as the driver is told it, and as NVTX tells it; padding is 0. */
 struct kp_rotation_shape {
     uint32_t grid[3], block[3], cluster[3], unused;
     uint64_t dynamic_shared;
+    uint64_t path; /* kp_rotation_path, where launches are told apart by it; else 0 */
 };
 
 /* The kinds of the launches of a key, each of which is a key, too. Never freed, as places are not. */
@@ -51,6 +52,8 @@ struct kp_rotation_key {
     char *mangled;
     struct kp_rotation_shape shape;
     uint32_t number;        /* from 1 on, of no other key; kinds have that of all */
+    uint64_t path;          /* of its first launch; 0 = not known */
+    atomic_bool has_paths;  /* others of its launches had other paths */
     struct kp_kinds *kinds; /* what its launches had; NULL = not known, or no longer needed */
     struct kp_rotation_split *_Atomic split;
     struct kp_rotation_key *parts[KP_KINDS_MOST]; /* the keys of its kinds, as many as the split has */
@@ -112,8 +115,21 @@ static inline double kp_rotation_value(const struct kp_result *counted, const ch
     return m && m->kind == KP_VALUE_REAL ? m->real : NAN;
 }
 
+/* ---- rotation_path.c ---- */
+
+/* Returns a number of the NVTX path around a launch, which all launches in such a path have; 0 = NVTX is not collected.
+ */
+uint64_t kp_rotation_path(const struct kp_nvtx *n);
+/* Leaves the path of the ranges, with names in which numbers do not count. 0 or -ENOMEM. */
+int kp_rotation_keep_path(struct kp_nvtx *n);
+/* Writes that path as a clause that follows "launches": "in the NVTX range step # (#: any number)". malloc'ed, or NULL.
+ */
+char *kp_rotation_say_path(const struct kp_nvtx *n);
+
 /* ---- rotation_keys.c ---- */
 
+/* Whether keys have a path. */
+bool kp_rotation_has_path(const struct kp_rotation *r);
 extern atomic_uint_fast64_t kp_rotation_clock; /* launches of all keys */
 extern atomic_int kp_rotation_contexts;        /* of several, a function handle does not tell which */
 extern atomic_int kp_rotation_over;            /* those of them whose time is over */

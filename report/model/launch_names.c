@@ -17,6 +17,21 @@ const char *kp_launch_kind(const struct kp_launch_info *l)
     return is_kind ? l->note : "";
 }
 
+char *kp_launch_which(const struct kp_launch_info *l)
+{
+    const char *kind = kp_launch_kind(l);
+    char *which = strdup(*kind ? kind + strlen(KP_KIND_NOTE) : ""),
+         *others = which ? strstr(which, KP_KIND_OTHERS) : NULL;
+    if (others)
+        *others = '\0';
+    char *numbers = which ? strstr(which, KP_KIND_NUMBERS) : NULL;
+    if (numbers) {
+        char *rest = numbers + strlen(KP_KIND_NUMBERS);
+        memmove(numbers, rest, strlen(rest) + 1);
+    }
+    return which;
+}
+
 const char *kp_launch_name(const struct kp_launch_info *l)
 {
     return l->demangled && *l->demangled ? l->demangled : l->mangled && *l->mangled ? l->mangled : "?";
@@ -151,4 +166,24 @@ bool kp_range_is_new(const struct kp_nvtx *n, size_t i)
         if (before->kind == r->kind && !strcmp(before->domain, r->domain) && !strcmp(before->name, r->name))
             return false;
     return true;
+}
+
+char kp_range_next(const char **at)
+{
+    const char *c = *at;
+    size_t digits = strspn(c, "0123456789");
+    char lower = (char)(c[digits] | 0x20);
+    bool is_number = digits && !(lower >= 'a' && lower <= 'z');
+    *at += is_number ? digits : 1;
+    return is_number ? KP_RANGE_NUMBER : *c;
+}
+
+char *kp_range_without_numbers(const char *name)
+{
+    char *text = malloc(strlen(name) + 1), *to = text;
+    while (text && *name)
+        *to++ = kp_range_next(&name);
+    if (text)
+        *to = '\0';
+    return text;
 }

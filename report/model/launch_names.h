@@ -9,10 +9,16 @@
 
 /* Returns the kernel's name as reports print it; valid as long as `l`. */
 const char *kp_launch_name(const struct kp_launch_info *l);
-/* Begins the note of an entry of a rotation that has some launches of its kernel and shape, and says which. */
-#define KP_KIND_NOTE "the launches "
+/* Begins the note of an entry of a rotation that has some launches of its kernel and shape, and says which; what such a
+ * note may go on with. */
+#define KP_KIND_NOTE    "the launches "
+#define KP_KIND_OTHERS  "; others of this kernel and shape differ from them"
+#define KP_KIND_NUMBERS " (#: any number)"
 /* Returns that note; "" for an entry that has all launches, or one. */
 const char *kp_launch_kind(const struct kp_launch_info *l);
+/* Returns which launches it names: "whose argument 2 is 512", "in the NVTX range step #"; "" for all. malloc'ed; NULL
+ * without memory. */
+char *kp_launch_which(const struct kp_launch_info *l);
 /* Writes RANGE/NAME to *out, as print-nvtx-rename and ncu do: that name behind the launching thread's innermost
  * push-pop range. *out is malloc'ed, NULL without such a range. 0 or -ENOMEM. */
 int kp_launch_range_name(const struct kp_launch_info *l, char **out);
@@ -30,6 +36,13 @@ char *kp_trace_name(const char *demangled, size_t width);
 /* Returns the name of a range as a heading for its launches: as a filter names it, without line ends. malloc'ed;
  * NULL without memory. */
 char *kp_range_title(const struct kp_nvtx_range *r);
+/* Stands for a number in a range's name where numbers do not count. */
+#define KP_RANGE_NUMBER '#'
+/* Reads the next character of a name in which they do not, and moves *at behind it. Digits are a number unless a letter
+ * follows: those of "step 3" and "iteration3" are, those of "conv2d" are not. */
+char kp_range_next(const char **at);
+/* Returns such a name with all its numbers replaced; malloc'ed, NULL without memory. */
+char *kp_range_without_numbers(const char *name);
 /* Replaces the name of a nameless range. */
 extern const char kp_range_nameless[];
 /* Whether range `i` is the first of its kind, domain and name around the launch; recursion opens several. */

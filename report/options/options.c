@@ -725,6 +725,8 @@ static bool needs_nvtx(const struct kp_option *row, const char *value)
         return !strcmp(value, row->words[KP_NVTX_RENAME_KERNEL]);
     case offsetof(struct kp_options, print_summary):
         return !strcmp(value, row->words[KP_GROUPING_NVTX]);
+    case offsetof(struct kp_options, rotate_key):
+        return !strcmp(value, row->words[KP_ROTATE_BY_NVTX]);
     default:
         return row->kind == KP_OPT_RANGES;
     }

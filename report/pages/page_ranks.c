@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/width.h"
 #include "report/model/launch_names.h"
 #include "report/model/ranks.h"
@@ -12,14 +13,31 @@
 #include "report/pages/page_body.h"
 #include "report/view/order.h"
 
-enum { TIME, LAUNCHES, RANKS, AVERAGE, LOWEST, HIGHEST, SLOWEST, IMBALANCE, INTERVAL, GRID, BLOCK, NAME, FIELDS };
-static const char *const headings[FIELDS] = {"Time (%)", "Launches",      "Ranks",  "Avg (ns)", "Min (ns)", "Max (ns)",
-                                             "Slowest",  "Imbalance (%)", "+- (%)", "Grid",     "Block",    "Name"};
+enum {
+    TIME,
+    LAUNCHES,
+    RANKS,
+    AVERAGE,
+    LOWEST,
+    HIGHEST,
+    SLOWEST,
+    IMBALANCE,
+    INTERVAL,
+    GRID,
+    BLOCK,
+    WHICH,
+    NAME,
+    FIELDS
+};
+static const char *const headings[FIELDS] = {"Time (%)", "Launches", "Ranks",         "Avg (ns)", "Min (ns)",
+                                             "Max (ns)", "Slowest",  "Imbalance (%)", "+- (%)",   "Grid",
+                                             "Block",    "Which",    "Name"};
 enum { CELL = KP_NUMBER_MAX + 64 };
 
 /* A kernel and shape. */
 struct entry {
     char *name, *slowest;
+    char *which;  /* of the launches of the kernel and shape; "" = all */
     size_t range; /* of the name, see kp_launch_range_length */
     uint32_t grid[3], block[3];
     struct kp_ranks of;
@@ -31,6 +49,13 @@ struct entries {
     double total;     /* of all launches on all ranks, ns */
     uint64_t without; /* entries without ranks */
 };
+
+static void free_entry(struct entry *e)
+{
+    free(e->name);
+    free(e->slowest);
+    free(e->which);
+}
 
 static int add_entry(struct kp_result *r, void *arg)
 {
@@ -48,10 +73,12 @@ static int add_entry(struct kp_result *r, void *arg)
         e->at = grown;
         e->capacity = capacity;
     }
-    struct entry one = {.name = kp_strdup(kp_launch_name(&r->launch)), .slowest = kp_strdup(of.slowest), .of = of};
-    if (!one.name || !one.slowest) {
-        free(one.name);
-        free(one.slowest);
+    struct entry one = {.name = kp_strdup(kp_launch_name(&r->launch)),
+                        .slowest = kp_strdup(of.slowest),
+                        .which = kp_launch_which(&r->launch),
+                        .of = of};
+    if (!one.name || !one.slowest || !one.which) {
+        free_entry(&one);
         return -ENOMEM;
     }
     one.range = kp_launch_range_length(&r->launch);
@@ -64,10 +91,8 @@ static int add_entry(struct kp_result *r, void *arg)
 
 static void free_entries(struct entries *e)
 {
-    for (size_t i = 0; i < e->n; i++) {
-        free(e->at[i].name);
-        free(e->at[i].slowest);
-    }
+    for (size_t i = 0; i < e->n; i++)
+        free_entry(&e->at[i]);
     free(e->at);
 }
 
@@ -79,7 +104,8 @@ static int by_choice(const void *a, const void *b, void *sort)
         kp_order(&(struct kp_ordered){x->name, x->of.total, x->of.lost, x->of.launches},
                  &(struct kp_ordered){y->name, y->of.total, y->of.lost, y->of.launches}, *(const enum kp_sort *)sort);
     order = order ? order : memcmp(x->grid, y->grid, sizeof x->grid);
-    return order ? order : memcmp(x->block, y->block, sizeof x->block);
+    order = order ? order : memcmp(x->block, y->block, sizeof x->block);
+    return order ? order : strcmp(x->which, y->which);
 }
 
 /* --- rows --- */
@@ -94,7 +120,21 @@ static void fill_size(char *to, const uint32_t size[3])
     snprintf(to, CELL, "(%u, %u, %u)", size[0], size[1], size[2]);
 }
 
-static void fill_cells(struct cells *c, const struct entry *e, double total, bool plain)
+/* Writes the end of a text that takes more than a quarter of the line: the innermost range tells most. */
+static void fill_which(char *to, const char *which, size_t wide)
+{
+    enum { MOST = 44, MOST_BYTES = CELL - 4 };
+    static const char cut[] = "...";
+    size_t most = wide / 4 < MOST ? wide / 4 : MOST;
+    const char *at = which;
+    while (kp_width(at) > (at == which ? most : most - strlen(cut)) || strlen(at) > MOST_BYTES) {
+        size_t len = kp_utf8_len(at, strlen(at));
+        at += len ? len : 1;
+    }
+    snprintf(to, CELL, "%s%s", at == which ? "" : cut, at);
+}
+
+static void fill_cells(struct cells *c, const struct entry *e, double total, bool plain, size_t wide)
 {
     snprintf(c->text[TIME], CELL, "%.1f", total > 0 ? 100 * e->of.total / total : 0);
     kp_count_cell(e->of.launches, plain, c->text[LAUNCHES]);
@@ -108,14 +148,17 @@ static void fill_cells(struct cells *c, const struct entry *e, double total, boo
         snprintf(c->text[INTERVAL], CELL, "%.2f", e->of.half);
     fill_size(c->text[GRID], e->grid);
     fill_size(c->text[BLOCK], e->block);
+    fill_which(c->text[WHICH], e->which, plain ? SIZE_MAX : wide);
     for (int i = 0; i < NAME; i++)
         c->at[i] = c->text[i];
     c->at[SLOWEST] = e->slowest;
+    if (plain)
+        c->at[WHICH] = e->which;
     c->at[NAME] = e->name;
 }
 
 /* Columns that a narrow terminal loses, in this order. */
-static const int dispensable[] = {AVERAGE, BLOCK, GRID, LOWEST, RANKS};
+static const int dispensable[] = {AVERAGE, BLOCK, LOWEST, GRID, RANKS, WHICH};
 
 /* A table being written. */
 struct written {
@@ -132,7 +175,7 @@ static int fill_all(struct written *s)
     if (!(s->cells = calloc(s->n + 1, sizeof *s->cells)))
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++)
-        fill_cells(&s->cells[i], &s->entries->at[i], s->entries->total, s->to->kind->plain);
+        fill_cells(&s->cells[i], &s->entries->at[i], s->entries->total, s->to->kind->plain, kp_out_wide(&s->to->out));
     return 0;
 }
 
@@ -152,8 +195,13 @@ static size_t choose_columns(struct written *s)
     size_t widths[NAME];
     for (size_t i = 0; i < NAME; i++)
         widths[i] = width_of(s, i);
-    return kp_page_fit_columns(widths, NAME, dispensable, sizeof dispensable / sizeof *dispensable,
-                               kp_out_wide(&s->to->out), s->hidden);
+    size_t n = sizeof dispensable / sizeof *dispensable, wide = kp_out_wide(&s->to->out);
+    if (s->hidden[WHICH]) { /* it takes no room, and is the last of them */
+        widths[WHICH] = 0;
+        wide += KP_PAGE_GAP;
+        n--;
+    }
+    return kp_page_fit_columns(widths, NAME, dispensable, n, wide, s->hidden);
 }
 
 static int shorten(struct written *s, size_t room)
@@ -206,6 +254,9 @@ static int write_entries(struct kp_writer *w, struct entries *e)
     enum kp_sort sort = d->sort;
     qsort_r(e->at, e->n, sizeof *e->at, by_choice, &sort);
     int rc = fill_all(&s);
+    s.hidden[WHICH] = true;
+    for (size_t i = 0; i < e->n; i++)
+        s.hidden[WHICH] &= !*e->at[i].which;
     if (!rc && !w->kind->rows)
         rc = shorten(&s, choose_columns(&s));
     if (!rc) {

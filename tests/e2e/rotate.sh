@@ -194,6 +194,48 @@ assert [n for n, _ in few].count(increment) == 1, list(few)
 assert set(launches("0.60")) == {(increment, None), (append, None)}, list(launches("0.60"))
 END
 
+# Prints sessions of ranks together.
+together() { # FLAGS...
+    env -u KPROF_METRICS -u KPROF_SET -u KPROF_REPLAY_MODE "$build/kprof" report --ranks "$@"
+}
+
+# With a key by NVTX path, launches in other ranges have an entry of their own, whatever the number of the step is. It names
+# its path, and ranks and diff keep paths apart.
+"$programs/p_paths" 0 >/dev/null
+if [ $? != 77 ]; then
+    in_paths() { # WHICH VALUE...
+        which=$1
+        shift
+        both "paths $which" env KPROF_EXPORT="$tmp/paths.$which.kprof" "$@" "$programs/p_paths" 30
+        "$build/kprof" report --json "$tmp/paths.$which.kprof" >"$tmp/paths.$which.json"
+    }
+    in_paths shape KPROF_NVTX=on
+    expect "paths: by shape" "$(grep -c '^    Rotation: 120 launches' "$tmp/report")" 1
+    in_paths nvtx KPROF_ROTATE_KEY=nvtx RANK=0 FAKE_VARY=4
+    expect "paths: notes" "$(tr -s ' \n' ' ' <"$tmp/report" | grep -o 'Note: the launches in [^(]*[^ (]' | grep -o 'in .* layers@conv2d_#\|in no NVTX range')" \
+        "in the NVTX ranges step # / backward / layers@conv2d_#
+in the NVTX ranges step # / forward / layers@conv2d_#
+in no NVTX range"
+    expect "paths: launches" "$(sed -n 's/^    Rotation: \([0-9]*\) .*/\1/p' "$tmp/report" | paste -sd' ')" "60 30 30"
+    expect "paths: ranges" "$(grep -c '^    NVTX Push/Pop: step # / \(for\|back\)ward / layers@conv2d_#$' "$tmp/report")" 2
+    in_paths other KPROF_ROTATE_KEY=nvtx RANK=1 FAKE_VARY=4 FAKE_SEED=2
+    expect "paths: put together" "$(together --page details "$tmp"/paths.nvtx.kprof "$tmp/paths.other.kprof" |
+        sed -n 's/^    Rotation: \([0-9]*\) .*/\1/p' | paste -sd' ')" "120 60 60"
+    "$build/kprof" diff --show all "$tmp/paths.nvtx.kprof" "$tmp/paths.other.kprof" >"$tmp/diff"
+    expect "paths: pairs" "$(grep -c 'launch [0-9] of A, [0-9] of B$' "$tmp/diff")" 3
+    expect "paths: of each pair" "$(grep -c '^    Note: the launches in \(the NVTX ranges step # / \(for\|back\)ward / layers@conv2d_# (#: any number)\|no NVTX range\)$' "$tmp/diff")" 3
+    together --page ranks --csv "$tmp"/paths.nvtx.kprof "$tmp/paths.other.kprof" >"$tmp/ranks.csv"
+    expect "paths: by rank" "$(grep -c '"120",.*,"in the NVTX ranges step # / backward / layers@conv2d_#","increment"' "$tmp/ranks.csv")" 1
+    "$build/kprof" diff "$tmp/paths.nvtx.kprof" "$tmp/paths.shape.kprof" >"$tmp/diff" 2>&1
+    expect "paths: not those of all" "$(grep -c 'Only in A:  increment .* in no NVTX range, 30 launches$' "$tmp/diff")" 1
+    grep -q 'has the name, grid and note of one of B' "$tmp/diff" || fail "paths: why nothing is paired"
+    # What differs says so where several ranges are mixed.
+    in_paths modes KPROF_NVTX=on FAKE_VARY=modes KPROF_METRICS="$KPROF_METRICS,$mixed"
+    grep -q 'several NVTX ranges, which --rotate-key nvtx' "$tmp/paths.modes.json" || fail "paths: no hint"
+    in_paths both KPROF_ROTATE_KEY=nvtx FAKE_VARY=modes KPROF_METRICS="$KPROF_METRICS,$mixed"
+    grep -q 'several NVTX ranges' "$tmp/paths.both.json" && fail "paths: a hint at what is done"
+fi
+
 # Sessions of ranks are put together: launches add up, values are means over the launches of all, and what one rank lacks comes
 # from another. The last rank launches each kernel few times.
 rank() { # RANK ROUNDS
@@ -202,9 +244,6 @@ rank() { # RANK ROUNDS
 rank 0 40
 rank 1 40
 rank 2 1
-together() { # FLAGS...
-    env -u KPROF_METRICS -u KPROF_SET -u KPROF_REPLAY_MODE "$build/kprof" report --ranks "$@"
-}
 together --json "$tmp"/run.[012].kprof >"$tmp/together.json" || fail "ranks: the status"
 together --csv "$tmp"/run.[012].kprof >"$tmp/together.csv" || fail "ranks: the status of CSV"
 for r in 0 1 2; do

@@ -227,6 +227,114 @@ static void test_keys_differ(void **state)
     kp_plan_free(p);
 }
 
+/* Puts the launch into a range of thread 5 inside of those that it is in. */
+static void enter(struct kp_launch *l, uint64_t thread, enum kp_nvtx_kind kind, const char *domain, const char *name)
+{
+    l->nvtx.thread = 5;
+    assert_int_equal(kp_nvtx_add(&l->nvtx, &(struct kp_nvtx_range){.kind = kind,
+                                                                   .domain = (char *)domain,
+                                                                   .name = (char *)name,
+                                                                   .category = "",
+                                                                   .payload = "7",
+                                                                   .thread = thread}),
+                     0);
+}
+
+/* A launch in two ranges; *l is to be freed. */
+static struct kp_rotation_key *find_in(struct kp_rotation *r, struct kp_launch *l, const char *outer, const char *inner)
+{
+    *l = launch_of(1, 3);
+    enter(l, 5, KP_NVTX_PUSH_POP, "", outer);
+    enter(l, 5, KP_NVTX_PUSH_POP, "", inner);
+    return kp_rotation_find(r, l, named("kernel"));
+}
+
+/* On request launches in other NVTX ranges are of another key. Numbers in their names do not count, nor do ranges that
+ * are not of the thread. */
+static void test_keys_by_path(void **state)
+{
+    static const struct {
+        const char *outer, *inner;
+        bool same;
+    } cases[] = {
+        {"step 17", "forward", true},     {"step 3", "forward", true},    {"step 3", "backward", false},
+        {"step", "forward", false},       {"forward", "step 3", false},   {"step 3f", "orward", false},
+        {"step three", "forward", false}, {"step 3", "forward2d", false},
+    };
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_launch first, l, nowhere = launch_of(1, 3);
+    (void)state;
+    assert_ptr_equal(find_in(r, &first, "step 3", "forward"), kp_rotation_find(r, &nowhere, named("kernel")));
+    kp_launch_free(&first);
+    kp_rotation_end(r);
+    kp_rotation_by_path(true);
+    r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation_key *k = find_in(r, &first, "step 0", "forward");
+    assert_ptr_not_equal(kp_rotation_find(r, &nowhere, named("kernel")), k);
+    count(k, p, 0, 1, NULL);
+    count(k, p, 1, 1, NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        bool same = find_in(r, &l, cases[i].outer, cases[i].inner) == k;
+        if (same != cases[i].same || !kp_rotation_passes(&l) == same)
+            fail_msg("%s / %s", cases[i].outer, cases[i].inner);
+        kp_launch_free(&l);
+    }
+    enter(&first, 6, KP_NVTX_PUSH_POP, "", "of another thread");
+    enter(&first, 5, KP_NVTX_START_END, "", "epoch");
+    assert_ptr_equal(kp_rotation_find(r, &first, named("kernel")), k);
+    assert_non_null(kp_rotation_passes(&first));
+    enter(&first, 5, KP_NVTX_PUSH_POP, "io", "forward");
+    assert_ptr_not_equal(kp_rotation_find(r, &first, named("kernel")), k);
+    kp_launch_free(&first);
+    kp_rotation_end(r);
+    kp_rotation_by_path(false);
+    kp_plan_free(p);
+}
+
+/* Lets launches in those ranges count all groups. Returns the entry that they become. */
+static const struct kp_launch_info *counted_in(struct kp_rotation *r, const struct kp_plan *p, struct kp_launch *l)
+{
+    struct kp_rotation_key *k = kp_rotation_find(r, l, named("kernel"));
+    for (size_t g = 0; g < 2; g++) {
+        struct kp_result one = {.launch = {.groups = 0}};
+        one.launch.nvtx = l->nvtx;
+        l->nvtx = (struct kp_nvtx){.ranges = NULL};
+        kp_rotation_collect(k, g, kp_rotation_take(k, g), &one, NULL);
+        kp_result_free(&one);
+    }
+    (void)p;
+    return &t.results[t.n - 1].launch;
+}
+
+/* An entry has its path, in place of all that was open around its first launch, and says so. */
+static void test_an_entry_of_a_path(void **state)
+{
+    struct kp_plan *p = new_plan();
+    kp_rotation_by_path(true);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_launch l = launch_of(1, 3), nowhere = launch_of(1, 3), one = launch_of(1, 3);
+    (void)state;
+    enter(&l, 5, KP_NVTX_PUSH_POP, "", "step 12");
+    enter(&l, 5, KP_NVTX_PUSH_POP, "io", "conv2d_7\n");
+    enter(&l, 5, KP_NVTX_PUSH_POP, "", "");
+    enter(&l, 6, KP_NVTX_PUSH_POP, "", "of another thread");
+    enter(&l, 5, KP_NVTX_START_END, "", "epoch 1");
+    enter(&one, 5, KP_NVTX_PUSH_POP, "", "forward");
+    const struct kp_launch_info *info = counted_in(r, p, &l);
+    assert_string_equal(info->note,
+                        "the launches in the NVTX ranges step # / io@conv2d_#  / (no name) (#: any number)");
+    assert_true(info->nvtx.n_ranges == 3 && info->nvtx.thread == 5);
+    assert_string_equal(info->nvtx.ranges[0].name, "step #");
+    assert_string_equal(info->nvtx.ranges[1].domain, "io");
+    assert_string_equal(info->nvtx.ranges[1].payload, "");
+    assert_string_equal(counted_in(r, p, &nowhere)->note, "the launches in no NVTX range");
+    assert_string_equal(counted_in(r, p, &one)->note, "the launches in the NVTX range forward");
+    kp_rotation_end(r);
+    kp_rotation_by_path(false);
+    kp_plan_free(p);
+}
+
 /* Ranks begin at different groups, and get round. */
 static void test_ranks_begin_apart(void **state)
 {
@@ -996,6 +1104,48 @@ static void test_no_kinds(void **state)
     }
 }
 
+/* A refusal names the paths where launches have several. */
+static void test_a_refusal_names_paths(void **state)
+{
+    static const char hint[] = "; they come from several NVTX ranges, which --rotate-key nvtx counts apart";
+    (void)state;
+    for (int several = 0; several < 2; several++) {
+        struct kp_plan *p = mixing_plan();
+        struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+        for (size_t i = 0; i < 6; i++) {
+            struct kp_launch l = launch_of(1, 1);
+            enter(&l, 5, KP_NVTX_PUSH_POP, "", several && i % 2 ? "backward" : "forward");
+            count(kp_rotation_find(r, &l, named("kernel")), p, i / 2, i % 2 ? 100 : 200, NULL);
+            kp_launch_free(&l);
+        }
+        assert_int_equal(t.n, 1);
+        const struct kp_metric *m = kp_result_find(&t.results[0], rate);
+        assert_int_equal(m->kind, KP_VALUE_NA);
+        assert_int_equal(strstr(m->text, hint) != NULL, several);
+        kp_rotation_end(r);
+        kp_plan_free(p);
+        reset(NULL);
+    }
+}
+
+/* Launches of a path may be of several kinds, too. */
+static void test_kinds_in_a_path(void **state)
+{
+    struct kp_plan *p = new_plan();
+    kp_rotation_by_path(true);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        count_sized(r, p, (size_t)i / 2 % 2, i % 2 ? 200 : 100);
+    assert_int_equal(t.n, 2);
+    check_entry(
+        0, "the launches in no NVTX range whose argument 2 is 100; others of this kernel and shape differ from them",
+        100, 4);
+    kp_rotation_end(r);
+    kp_rotation_by_path(false);
+    kp_plan_free(p);
+}
+
 /* Launches may differ by what came before them. */
 static void test_kinds_by_the_launch_before(void **state)
 {
@@ -1084,6 +1234,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_a_key_walks_through_all_groups, reset),
         cmocka_unit_test_teardown(test_keys_differ, reset),
+        cmocka_unit_test_teardown(test_keys_by_path, reset),
+        cmocka_unit_test_teardown(test_an_entry_of_a_path, reset),
         cmocka_unit_test_teardown(test_ranks_begin_apart, reset),
         cmocka_unit_test_teardown(test_the_next_group, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
@@ -1103,6 +1255,8 @@ int main(void)
         cmocka_unit_test_teardown(test_kinds_that_end_early, reset),
         cmocka_unit_test_teardown(test_kinds_at_the_end, reset),
         cmocka_unit_test_teardown(test_kinds_by_the_launch_before, reset),
+        cmocka_unit_test_teardown(test_a_refusal_names_paths, reset),
+        cmocka_unit_test_teardown(test_kinds_in_a_path, reset),
         cmocka_unit_test_teardown(test_kinds_and_a_group_that_fails, reset),
         cmocka_unit_test_teardown(test_kinds_have_samples_of_their_own, reset),
         cmocka_unit_test_teardown(test_no_kinds, reset),

@@ -66,6 +66,7 @@ static void defaults(void **state)
     assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
     assert_int_equal(o.fallback, KP_FALLBACK_ROTATE);
     assert_int_equal(o.rotate_launches, 3);
+    assert_int_equal(o.rotate_key, KP_ROTATE_BY_SHAPE);
     assert_int_equal(o.rotate_time, 0);
     assert_int_equal(o.save_time, 10000000000);
     assert_int_equal(o.save, KP_SAVE_AUTO);
@@ -123,7 +124,7 @@ static void every_field_has_its_variable(void **state)
              "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
              "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph",
              "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick", "KPROF_ROTATE_LAUNCHES=4",
-             "KPROF_ROTATE_TIME=250ms", "KPROF_SAVE_TIME=3s", "KPROF_SAVE=changes",
+             "KPROF_ROTATE_KEY=nvtx", "KPROF_ROTATE_TIME=250ms", "KPROF_SAVE_TIME=3s", "KPROF_SAVE=changes",
              "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed", "KPROF_REPLAY_RUN=3",
              "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
              "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
@@ -167,6 +168,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.application, 4711);
     assert_int_equal(o.fallback, KP_FALLBACK_QUICK);
     assert_int_equal(o.rotate_launches, 4);
+    assert_int_equal(o.rotate_key, KP_ROTATE_BY_NVTX);
     assert_int_equal(o.rotate_time, 250000000);
     assert_int_equal(o.save_time, 3000000000);
     assert_int_equal(o.save, KP_SAVE_CHANGES);
@@ -562,6 +564,8 @@ static void nvtx_is_wanted_by_a_switch_or_a_filter(void **state)
         {{"KPROF_PRINT_NVTX_RENAME=none"}, false},
         {{"KPROF_PRINT_SUMMARY=per-nvtx"}, true},
         {{"KPROF_PRINT_SUMMARY=per-kernel"}, false},
+        {{"KPROF_ROTATE_KEY=nvtx"}, true},
+        {{"KPROF_ROTATE_KEY=shape"}, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

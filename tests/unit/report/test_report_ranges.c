@@ -341,6 +341,46 @@ static void a_range_without_a_name_has_a_title(void **state)
     kp_result_free(&r);
 }
 
+/* Digits are a number unless a letter follows. */
+static void numbers_of_ranges_do_not_count(void **state)
+{
+    static const char *const rows[][2] = {
+        {"", ""},
+        {"step 3", "step #"},
+        {"iteration12", "iteration#"},
+        {"aten::conv2d, seq = 40, sizes = [[64, 3]]", "aten::conv2d, seq = #, sizes = [[#, #]]"},
+        {"64x32 tile", "64x# tile"},
+        {"3\xc3\xbc", "#\xc3\xbc"},
+        {"#", "#"},
+        {"0.5@7[", "#.#@#["},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *name = kp_range_without_numbers(rows[i][0]);
+        assert_string_equal(name, rows[i][1]);
+        free(name);
+    }
+}
+
+/* What tells an entry of a rotation from others of its kernel and shape stands alone in a table. */
+static void notes_say_which_launches(void **state)
+{
+    static const char *const rows[][2] = {
+        {"the launches whose argument 2 is 5" KP_KIND_OTHERS, "whose argument 2 is 5"},
+        {"the launches in the NVTX range s # (#: any number)", "in the NVTX range s #"},
+        {"the launches in the NVTX range s # (#: any number) that come first" KP_KIND_OTHERS,
+         "in the NVTX range s # that come first"},
+        {"shares memory", ""},
+        {NULL, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *which = kp_launch_which(&(struct kp_launch_info){.note = (char *)rows[i][0], .groups = 2});
+        assert_string_equal(which, rows[i][1]);
+        free(which);
+    }
+}
+
 static void a_range_is_cut_between_characters(void **state)
 {
     static const struct {
@@ -378,6 +418,8 @@ int main(void)
         cmocka_unit_test(other_readers_agree),
         cmocka_unit_test(a_kernel_is_named_after_its_range),
         cmocka_unit_test(a_range_without_a_name_has_a_title),
+        cmocka_unit_test(numbers_of_ranges_do_not_count),
+        cmocka_unit_test(notes_say_which_launches),
         cmocka_unit_test(a_range_is_cut_between_characters),
     };
     return cmocka_run_group_tests_name("report/ranges", tests, write_sessions, drop_sessions);
