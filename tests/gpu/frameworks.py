@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Small programs of the Python frameworks, each of which prints a digest of its results; run by real.py.
 
-usage: frameworks.py NAME      gradscaler, pinned, expandable, gpt, decode, captured, compiled, jax, cupy, triton, numba
+usage: frameworks.py NAME      gradscaler, pinned, expandable, gpt, decode, captured, compiled, jax, cupy, triton, numba;
+                               decode_step, which is for full.sh
        frameworks.py --list    the names, with the environment and options of kprof that each needs
 """
 import hashlib
@@ -148,19 +149,40 @@ def gpt():
     train(torch, model, tokens, loss_of)
 
 
-def decode():
-    torch = torch_ready()
+def llama(torch):
+    """A small model, and a prompt for it."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
         vocab_size=1000, hidden_size=256, intermediate_size=512, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, pad_token_id=0,
     )
-    model = LlamaForCausalLM(config).cuda().eval()
-    prompt = torch.arange(1, 17).unsqueeze(0).cuda()
+    return LlamaForCausalLM(config).cuda().eval(), torch.arange(1, 17).unsqueeze(0).cuda()
+
+
+def decode():
+    """TOKENS: how many are decoded."""
+    torch = torch_ready()
+    model, prompt = llama(torch)
+    n = int(os.environ.get("TOKENS", "12"))
     with torch.no_grad():
-        tokens = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=12, do_sample=False)
+        tokens = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=n, do_sample=False)
     say("tokens", tokens.tolist())
+
+
+def decode_step():
+    """One step of decoding between the calls that start and stop profiling, after two that are not profiled."""
+    torch = torch_ready()
+    model, prompt = llama(torch)
+    with torch.no_grad():
+        out = model(prompt, use_cache=True)
+        for step in range(3):
+            if step == 2:
+                torch.cuda.profiler.start()
+            out = model(out.logits[:, -1:].argmax(-1), past_key_values=out.past_key_values, use_cache=True)
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+    say("logits", digest(out.logits.float().cpu().numpy()))
 
 
 def jax():
@@ -229,4 +251,4 @@ if __name__ == "__main__":
         for program, environment in PROGRAMS.items():
             print(program.__name__, *(f"{k}={v}" for k, v in environment.items()))
     else:
-        {p.__name__: p for p in PROGRAMS}[sys.argv[1]]()
+        {p.__name__: p for p in [*PROGRAMS, decode_step]}[sys.argv[1]]()

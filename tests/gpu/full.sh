@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Every value and every rule of ncu's full details page beside kprof's, and what it costs. Needs what run.sh needs.
-#   tests/gpu/full.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch, cost (default: all); NCU_RUNS: how often ncu runs (3)
+#   tests/gpu/full.sh [OUT] [PROGRAM...]     PROGRAM: patterns, torch, cost (default: these three); decode: a step of greedy
+#   decoding by transformers; cutlass: the first launches of each example of CUTLASS in CUTLASS_EXAMPLES, a folder of programs
+#   that cutlass.sh builds. NCU_RUNS: how often ncu runs (3)
 export LC_ALL=C
 . "$(dirname "$0")/gpu.inc"
 programs=${*:-patterns torch cost}
@@ -8,17 +10,25 @@ runs=${NCU_RUNS:-3}
 nvcc -O2 -arch="$arch" -o "$work/patterns" "$here/patterns.cu" || exit 1
 failures=0
 costs=()
+profile=on # whether profiling begins with the program
+first=0    # launches that are compared; 0: all
+
+# What a program prints but for its own timings.
+untimed() { grep -viE 'ms$|runtime|gflop|tflop|seconds| time' "$1"; }
 
 compare_program() { # NAME COMMAND...
-    local name=$1 start i profile=on files=() ncu_wall native wall launches code
+    local name=$1 start i files=() ncu_wall native wall launches code count=()
     shift
-    [ "$name" = torch ] && profile=off
+    if [ "$first" != 0 ]; then
+        count=(--launch-count "$first")
+        local -x KPROF_LAUNCH_COUNT=$first
+    fi
     start=$(now)
     "$@" >"$work/plain"
     native=$(since "$start")
     for i in $(seq "$runs"); do
         start=$(now)
-        timeout 200 ncu --clock-control none --profile-from-start $profile --set full --print-details all \
+        timeout 200 ncu --clock-control none --profile-from-start $profile --set full --print-details all "${count[@]}" \
             --print-metric-name name --print-units base --log-file "$work/$name.ncu.$i" "$@" >/dev/null 2>&1
         ncu_wall=$(since "$start")
         files+=("$work/$name.ncu.$i")
@@ -30,7 +40,7 @@ compare_program() { # NAME COMMAND...
     code=$?
     wall=$(since "$start")
     cp "$work/$name.kprof" "$out/" 2>/dev/null
-    cmp -s "$work/plain" "$work/kprof.out" && [ $code = 0 ] || { echo "FAILED: $name: other output or exit code $code" && failures=$((failures + 1)); }
+    cmp -s <(untimed "$work/plain") <(untimed "$work/kprof.out") && [ $code = 0 ] || { echo "FAILED: $name: other output or exit code $code" && failures=$((failures + 1)); }
     grep -E '==(WARNING|ERROR)==' "$out/$name.full" | sort | uniq -c | head -5
     echo "## $name: kprof beside $runs runs of ncu"
     python3 "$here/compare_full.py" "$work/$name.kprof" "${files[@]}"
@@ -64,7 +74,16 @@ for program in $programs; do
     case $program in
     cost) nvcc -O2 -arch="$arch" -o "$work/bench_launches" "$here/bench_launches.cu" && cost detailed && cost full ;;
     patterns) compare_program patterns "$work/patterns" ;;
-    torch) compare_program torch python3 "$here/torch_ops.py" ;;
+    torch) profile=off compare_program torch python3 "$here/torch_ops.py" ;;
+    decode) profile=off compare_program decode python3 "$here/frameworks.py" decode_step ;;
+    cutlass)
+        for example in "${CUTLASS_EXAMPLES:?folder of examples}"/*; do
+            [ -x "$example" ] || continue
+            options=(--iterations=1)
+            [ "${example##*/}" != basic_gemm ] || options=() # it takes sizes alone
+            first=8 compare_program "cutlass.${example##*/}" "$example" "${options[@]}"
+        done
+        ;;
     *) echo "no program $program" >&2 && exit 2 ;;
     esac
 done

@@ -2,6 +2,8 @@
 # Rotation on a GPU: ResNet-18 training until every kernel and shape is complete. Shows what it adds to the run, its windows
 # and what closed them, the share of complete kernels, and that results are the same. Takes two minutes.
 #   tests/gpu/rotate.sh OUT [STEPS [SET...]]
+#   tests/gpu/rotate.sh OUT programs [NAME...]     other programs, once each: decode (200 tokens, detailed), jax (default
+#   settings, basic), and each executable of the folder PROGRAMS where it is set (basic; for samples with a device heap)
 . "$(dirname "$0")/gpu.inc"
 steps=${1:-40}
 [ $# -gt 0 ] && shift
@@ -32,6 +34,42 @@ windows() { # LOG...
             for (why in closers) printf "  %5d closed by %s\n", closers[why], why
         }'
 }
+
+# A program natively and with a rotation: what it adds to the whole run, and how many kernels and shapes came to their end.
+rotate_program() { # NAME SET COMMAND...
+    local name=$1 set=$2 start native code
+    shift 2
+    start=$(now)
+    "$@" >"$work/$name.plain" 2>/dev/null
+    code=$?
+    native=$(since "$start")
+    start=$(now)
+    KPROF_SET=$set KPROF_REPLAY_MODE=rotate KPROF_EXPORT=$out/rotate.$name.kprof KPROF_FORCE_OVERWRITE=yes \
+        KPROF_LOG_FILE=$out/rotate.$name.txt KPROF_DEBUG=window,replay LD_PRELOAD=$lib timeout 120 "$@" \
+        >"$work/$name.out" 2>"$work/$name.err"
+    echo "$name, $set: exit code $? ($code natively); native $native s, added" \
+        "$(awk -v a="$native" -v b="$(since "$start")" 'BEGIN { printf "%.2f", b - a }') s;" \
+        "output $(cmp -s "$work/$name.plain" "$work/$name.out" && echo same || echo DIFFERS);" \
+        "$(grep -o '[0-9,]* launches seen.*' "$out/rotate.$name.txt" | head -1)"
+    windows "$out/rotate.$name.txt" "$work/$name.err"
+    python3 - "$out/rotate.$name.kprof" <<'END'
+import sqlite3, sys
+
+of = sqlite3.connect(sys.argv[1]).execute("select count(*), sum(groups_counted = groups) from launch where alike > 0").fetchone()
+print(f"  kernels and shapes with all groups: {of[1] or 0} of {of[0]}")
+END
+    grep -hE '==(ERROR|WARNING)==' "$work/$name.err" "$out/rotate.$name.txt" | head -3
+}
+
+if [ "$steps" = programs ]; then
+    wanted=" ${*:-decode jax} "
+    [[ $wanted != *" decode "* ]] || TOKENS=200 rotate_program decode detailed python3 "$here/frameworks.py" decode
+    [[ $wanted != *" jax "* ]] || rotate_program jax basic python3 "$here/jax_steps.py"
+    for program in ${PROGRAMS:+"$PROGRAMS"/*}; do
+        rotate_program "${program##*/}" basic "$program"
+    done
+    exit 0
+fi
 
 "${train[@]}" >"$work/native.out" 2>"$work/native.err"
 native=$(seconds "$work/native.err")
