@@ -13,7 +13,8 @@ enum {
 };
 
 /* Ends a line about the command line. */
-#define KP_TRY_HELP "`kprof --help` lists the options"
+#define KP_TRY_HELP   "`kprof --help` lists the options"
+#define KP_TRY_RECORD "`kprof -o FILE program` makes one"
 
 /* Prints `==ERROR== text` to stderr and returns `status`. */
 int kp_console_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

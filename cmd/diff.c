@@ -1156,7 +1156,7 @@ static int no_such_metric(const struct kp_diff_input *input, const char *what, c
     if (!rc && near && strcmp(near, metric) != 0)
         rc = kp_error(err, "%s '%s'; did you mean '%s'?", what, metric, near);
     else if (!rc)
-        rc = kp_error(err, "%s '%s'", what, metric);
+        rc = kp_error(err, "%s '%s'; `kprof report --page raw` shows what they have", what, metric);
     for (size_t i = 0; i < names.n; i++)
         free(names.list[i]);
     free(names.list);

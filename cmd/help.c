@@ -183,7 +183,7 @@ int kp_help(void)
                0, 0, width);
     puts("\nOptions:");
     print_rows(false);
-    print_option("  -h, --help", "this text");
+    print_option("  -h, --help", "this text; `kprof report --help` and `kprof diff --help` list what these take");
     print_option("  -v, --version", "the version");
     print_title("What can be collected, on any chip, without a GPU:");
     print_query_flags();
@@ -195,6 +195,43 @@ int kp_help(void)
     print_statuses();
     print_title("Advanced:");
     print_rows(true);
+    return kp_console_end(0, NULL);
+}
+
+/* A sub-command with options of its own. */
+struct topic {
+    const char *command, *usage, *text;
+    enum kp_option_group least; /* takes the options of this group and of later ones */
+};
+
+static const struct topic topics[] = {
+    {"report", "Usage: kprof report [options] FILE...",
+     "Prints the report of stored sessions again, which `kprof -o FILE program` makes, also on a machine without a "
+     "GPU.",
+     KP_OPT_REPORT},
+    {"diff", "Usage: kprof diff [options] A B...",
+     "Compares stored sessions, which `kprof -o FILE program` makes, launch by launch or kernel by kernel. The exit "
+     "status "
+     "is 0, or 1 when a limit of --fail-above was exceeded or nothing could be compared; 2 means wrong use.",
+     KP_OPT_DIFF},
+};
+
+int kp_help_of(const char *command)
+{
+    const struct topic *t = !strcmp(command, topics[0].command) ? &topics[0] : &topics[1];
+    const struct kp_own_flags own = kp_main_own_flags();
+    size_t width = help_width(), n;
+    const struct kp_option *row = kp_option_rows(&n);
+    print_flags(t->usage, width);
+    print_title(t->text);
+    printf("\nOptions of kprof %s alone:\n", t->command);
+    print_own_flags(t == topics ? own.report : own.diff, t == topics ? own.n_report : own.n_diff);
+    puts("\nOptions:");
+    for (; n; n--, row++)
+        if (row->group >= t->least)
+            print_row(row);
+    print_option("  -h, --help", "this text");
+    print_title("`kprof --help` has the options of a run, too, and says how each is set in the environment.");
     return kp_console_end(0, NULL);
 }
 

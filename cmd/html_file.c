@@ -34,7 +34,8 @@ int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path)
     if (!rc)
         rc = kp_target_end(&target, print_to(print, arg, target.to));
     const char *shown = kp_target_is_stdout(path) ? "stdout" : path;
-    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", shown, strerror(-rc)) : EXIT_SUCCESS;
+    const char *advice = rc == -ENOENT ? "; make its folder, or choose another path" : "";
+    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s%s", shown, strerror(-rc), advice) : EXIT_SUCCESS;
 }
 
 struct html_print {

@@ -295,12 +295,21 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
     return kp_main_run(argv + optind, names);
 }
 
+/* Whether --help or -h is among the flags. */
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
+}
+
 /* Runs `kprof COMMAND ...`; argv[0] is the command. */
 static int run_word(int argc, char **argv, struct kp_query *q)
 {
     const struct command *command = find_command(argv[0]);
-    if (command->own && argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-        return kp_help();
+    if (command->own && asks_for_help(argc, argv))
+        return kp_help_of(command->name);
     if (command->own)
         return command->own(argc, argv);
     q->command = command->answer ? command->name : NULL;

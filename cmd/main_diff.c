@@ -246,7 +246,7 @@ static int check_sessions(int n, const struct flags *f)
                                 "kprof diff takes two or more session files, and %s is the file to write: "
                                 "write `kprof diff --html NEW-FILE A.kprof B.kprof`",
                                 f->html);
-    return kp_console_error(KP_EXIT_USAGE, "kprof diff takes two or more session files");
+    return kp_console_error(KP_EXIT_USAGE, "kprof diff takes two or more session files; " KP_TRY_RECORD);
 }
 
 int kp_main_diff(int argc, char **argv)

@@ -594,7 +594,7 @@ static int check_flags(const struct flags *f, bool has_files)
                                 "kprof report takes one or more session files, and %s is the file to write: "
                                 "write `kprof report --%s NEW-FILE FILE.kprof`",
                                 f->html ? f->html : f->trace, flag);
-    return kp_console_error(KP_EXIT_USAGE, "kprof report takes one or more session files");
+    return kp_console_error(KP_EXIT_USAGE, "kprof report takes one or more session files; " KP_TRY_RECORD);
 }
 
 /* Returns what is written in place of pages, as bits of kp_instead. */

@@ -89,7 +89,8 @@ static int refuse(struct kp_planner *x, const char *what, const char *name, cons
     if (nearest)
         return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", x->option, x->owner, what, name, prefix,
                         nearest);
-    return kp_error(x->err, "%s: %s has no %s \"%s\"", x->option, x->owner, what, name);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"; `kprof query-metrics` lists what there is", x->option, x->owner,
+                    what, name);
 }
 
 /* Writes the near name with the suffix that was asked for, if such a metric exists; else the near name alone. Both

@@ -438,7 +438,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
         kp_write_note(w, KP_LEVEL_LAUNCH, NULL,
                       p->session->timeline
                           ? "The timeline has no activity of a device."
-                          : "No timeline was recorded: run the program with timeline (KPROF_TIMELINE).");
+                          : "No timeline was recorded: `kprof --timeline -o FILE PROGRAM` does, or KPROF_TIMELINE=on.");
         kp_write_gap(w);
         return rc == -ENOMEM ? rc : 0;
     }

@@ -258,7 +258,7 @@ static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
     if (!*rc_sqlite && !pages)
         return nothing_yet(s, err);
     if (*rc_sqlite == SQLITE_NOTADB || (!*rc_sqlite && (id != APPLICATION_ID || s->version < 1)))
-        return kp_error(err, "'%s' is not a kprof session", s->path);
+        return kp_error(err, "'%s' is not a kprof session; `kprof -o FILE program` makes one", s->path);
     if (*rc_sqlite)
         return failed(s, "read", *rc_sqlite, err);
     if (s->version > SCHEMA_VERSION)
@@ -313,12 +313,13 @@ static int open_read_only(struct kp_store *s, char **err)
 int kp_store_open(const char *path, struct kp_store **out, char **err)
 {
     struct kp_store *s = NULL;
-    struct stat st;
+    struct stat st = {0};
     *out = NULL;
     *err = NULL;
     int why = stat(path, &st) || access(path, R_OK) ? errno : 0;
     if (why || !S_ISREG(st.st_mode)) {
-        if (kp_error(err, "cannot open '%s': %s", path, why ? strerror(why) : "not a regular file") == -ENOMEM)
+        const char *other = S_ISDIR(st.st_mode) ? "it is a folder; name the session files in it" : "not a regular file";
+        if (kp_error(err, "cannot open '%s': %s", path, why ? strerror(why) : other) == -ENOMEM)
             return -ENOMEM;
         return why == ENOENT ? -ENOENT : -EINVAL;
     }

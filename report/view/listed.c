@@ -353,7 +353,10 @@ static int describe(const struct check *c, FILE *f)
         else
             fprintf(f, "%s: the session has nothing of '%s'%s%.*s%s%s\n", c->option, item->text,
                     item->near ? "; did you mean '" : "", mark ? (int)(mark + 1 - item->text) : 0, item->text,
-                    item->near ? item->near : "", item->near ? "'?" : "");
+                    item->near ? item->near : "",
+                    item->near                ? "'?"
+                    : strchr(item->text, ':') ? ""
+                                              : "; the page raw shows what it has");
         kp_pattern_free(pattern);
         free(why);
     }

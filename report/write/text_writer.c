@@ -149,23 +149,23 @@ static void end_table(struct kp_writer *w)
 /* --- facts --- */
 
 /* Returns the length of a list that fits on one line: all, or up to its last comma or blank. Never breaks an item. */
-static size_t list_line(const char *list)
+static size_t list_line(const char *list, size_t width)
 {
     static const char separators[] = ", \t";
     size_t end = 0;
-    if (strlen(list) <= LIST_WIDTH)
+    if (strlen(list) <= width)
         return strlen(list);
-    for (size_t at = 0; list[at] && (!end || at < LIST_WIDTH); at++)
+    for (size_t at = 0; list[at] && (!end || at < width); at++)
         if (strchr(separators, list[at]))
             end = at + 1;
     return end ? end : strlen(list);
 }
 
-static void write_list(struct kp_writer *w, const char *attribute, const char *list)
+static void write_list(struct kp_writer *w, const char *attribute, const char *list, size_t width)
 {
     static const char blanks[] = " \t";
     while (!w->out.rc && *list) {
-        size_t len = list_line(list), end = len;
+        size_t len = list_line(list, width), end = len;
         while (end && strchr(blanks, list[end - 1]))
             end--;
         char *line = strndup(list, end);
@@ -177,6 +177,17 @@ static void write_list(struct kp_writer *w, const char *attribute, const char *l
     }
 }
 
+/* Returns the room for a list beside the attributes; a narrow terminal has less. */
+static size_t list_room(const struct kp_writer *w, const struct kp_facts *f)
+{
+    enum { AROUND = 6, LEAST = 20 }; /* the indent and the gaps */
+    size_t longest = 0, wide = kp_out_wide(&w->out);
+    for (size_t i = 0; i < f->n; i++)
+        longest = kp_width(f->at[i].attribute) > longest ? kp_width(f->at[i].attribute) : longest;
+    size_t room = wide > longest + AROUND + LEAST ? wide - longest - AROUND : LEAST;
+    return room < LIST_WIDTH ? room : LIST_WIDTH;
+}
+
 static void write_facts(struct kp_writer *w, const struct kp_facts *f)
 {
     static const struct kp_column columns[] = {{"Attribute", 0, 0, true}, {"Value", 0, 0, true}};
@@ -185,7 +196,7 @@ static void write_facts(struct kp_writer *w, const struct kp_facts *f)
     begin_table(w, &table);
     for (size_t i = 0; !w->out.rc && i < f->n; i++)
         if (f->at[i].is_list)
-            write_list(w, f->at[i].attribute, f->at[i].value);
+            write_list(w, f->at[i].attribute, f->at[i].value, list_room(w, f));
         else
             write_row(w, (const char *const[]){f->at[i].attribute, f->at[i].value});
     end_table(w);

@@ -38,7 +38,7 @@ expect "files left beside it" "$(ls "$folder" | grep -c 'html\.')" 0
 # What cannot be written is told, and leaves the old file.
 "$kprof" report --html /nonesuch/x.html "$folder/demo.kprof" 2>"$tmp/said"
 expect "status where there is no folder" $? 1
-grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory$' "$tmp/said" || fail "no folder: $(cat "$tmp/said")"
+grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory; make its folder, or choose another path$' "$tmp/said" || fail "no folder: $(cat "$tmp/said")"
 "$kprof" report --html "$folder/both.html" "$folder/demo.kprof" "$folder/nonesuch.kprof" 2>"$tmp/said"
 expect "status where one of two sessions is missing" $? 2
 [ -s "$folder/both.html" ] || fail "the other session is not written"
@@ -224,7 +224,7 @@ expect "status of a killed run with HTML" $? 137
 [ "$(head -c 15 "$tmp/run/through.html")" = "$(head -c 15 "$tmp/run/killed.html")" ] || fail "KPROF_HTML on a descriptor writes another file"
 of_run --html /nonesuch/x.html "$programs/p_direct"
 expect "status of a run whose HTML cannot be written" $? 0
-grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory$' "$tmp/said" || fail "no folder for the HTML of a run: $(cat "$tmp/said")"
+grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory; make its folder, or choose another path$' "$tmp/said" || fail "no folder for the HTML of a run: $(cat "$tmp/said")"
 of_run --strict --html /nonesuch/x.html "$programs/p_direct"
 expect "status of a strict run whose HTML cannot be written" $? 88
 cp "$folder/demo.kprof" "$tmp/run/kept"

@@ -62,7 +62,7 @@ both "without" "$programs/p_direct"
 expect "without: rows" "$(python3 -c 'import sqlite3, sys
 print(sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM activity").fetchone()[0])' "$tmp/s.kprof")" 0
 "$build/kprof" report --page timeline "$tmp/s.kprof" >"$tmp/stored" || fail "a session without a timeline"
-grep -q 'No timeline was recorded: run the program with timeline' "$tmp/stored" || fail "no timeline: $(cat "$tmp/stored")"
+grep -q 'No timeline was recorded: `kprof --timeline' "$tmp/stored" || fail "no timeline: $(cat "$tmp/stored")"
 "$build/kprof" report --trace-json "$tmp/none.json" "$tmp/s.kprof" 2>"$tmp/said" || fail "a trace of no timeline"
 grep -q '^==WARNING== no timeline was recorded' "$tmp/said" || fail "an empty trace is not told: $(cat "$tmp/said")"
 python3 -m json.tool "$tmp/none.json" >/dev/null || fail "an empty trace is no JSON"

@@ -631,7 +631,7 @@ static void metrics_that_nobody_has_are_errors(void **state)
     const struct kp_diff_limit *limits[] = {&near, &far};
     static const char *const says[] = {
         "--fail-above: no launch has 'gpu__time_duraton.sum'; did you mean 'gpu__time_duration.sum'?",
-        "--fail-above: no launch has 'zebra'",
+        "--fail-above: no launch has 'zebra'; `kprof report --page raw` shows what they have",
     };
     struct kp_recording a = made(""), b = made("");
     kp_result_set_real(add_launch(&a, "k", 1, 1000), "only.a", "", 1);
@@ -995,7 +995,7 @@ static void one_bad_file_does_not_lose_the_others(void **state)
     fputs("some text\n", f);
     fclose(f);
     assert_int_equal(run("report a.kprof notes nowhere b.kprof", &out, &err), 2);
-    assert_string_equal(err, "==ERROR== 'notes' is not a kprof session\n"
+    assert_string_equal(err, "==ERROR== 'notes' is not a kprof session; `kprof -o FILE program` makes one\n"
                              "==ERROR== cannot open 'nowhere': No such file or directory\n");
     assert_non_null(strstr(out, "[994] patterns@"));
     assert_non_null(strstr(out, "[1001] patterns@"));

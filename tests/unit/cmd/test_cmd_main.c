@@ -509,6 +509,39 @@ static void report_puts_sessions_together(void **state)
     }
 }
 
+/* A sub-command with options of its own lists those that it takes, wherever it is asked. */
+static void help_of_a_command(void **state)
+{
+    static const struct {
+        char *command;
+        const char *golden;
+        enum kp_option_group least;
+    } rows[] = {
+        {"report", "tests/golden/help_of_report.txt", KP_OPT_REPORT},
+        {"diff", "tests/golden/help_of_diff.txt", KP_OPT_DIFF},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct outcome o = RUN(rows[i].command, "--help");
+        size_t n;
+        const struct kp_option *option = kp_option_rows(&n);
+        char flag[KP_OPTION_NAME_MAX + 4];
+        for (; n; n--, option++) {
+            bool taken = option->group >= rows[i].least || !strcmp(option->flag, "html"); /* both have their own */
+            snprintf(flag, sizeof flag, " --%s ", option->flag);
+            if (taken && !strstr(o.out, option->flag))
+                fail_msg("%s is not in the help of %s", option->flag, rows[i].command);
+            if (!taken && strstr(o.out, flag))
+                fail_msg("%s is in the help of %s", option->flag, rows[i].command);
+        }
+        kp_test_golden(o.out, rows[i].golden);
+        assert_exited(RUN(rows[i].command, "-h"), 0, o.out, "");
+        assert_exited(RUN(rows[i].command, "none.kprof", "--set", "full", "--help"), 0, o.out, "");
+        assert_exited(RUN(rows[i].command, "--", "--help"), 2, NULL, NULL);
+        assert_exited(o, 0, NULL, "");
+    }
+}
+
 static void help_lists_every_option(void **state)
 {
     (void)state;
@@ -522,9 +555,8 @@ static void help_lists_every_option(void **state)
             fail_msg("%s is not in --help", flag);
     }
     kp_test_golden(o.out, "tests/golden/report_help.txt");
-    assert_exited(RUN("report", "--help"), 0, o.out, "");
-    assert_exited(RUN("report", "-h"), 0, o.out, "");
     assert_exited(o, 0, NULL, "");
+    assert_exited(RUN("series", "--help"), 0, o.out, "");
     assert_exited(RUN("--version"), 0, "kprof " KP_VERSION "\n", "");
     assert_exited(RUN("-v"), 0, "kprof " KP_VERSION "\n", "");
 }
@@ -971,6 +1003,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rules_are_listed_without_cupti),
         cmocka_unit_test(report_puts_sessions_together),
         cmocka_unit_test(help_lists_every_option),
+        cmocka_unit_test(help_of_a_command),
         cmocka_unit_test(every_flag_reaches_the_environment),
         cmocka_unit_test(lists_that_are_given_again_grow),
         cmocka_unit_test(flags_without_effect_are_told_of),

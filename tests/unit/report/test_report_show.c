@@ -147,6 +147,7 @@ static void what_the_session_lacks_is_told(void **state)
          "'sm__cycles_active.agv'; did you mean 'sm__cycles_active.avg'?"},
         {"--trace-columns", "sm__cycles_active.avg,group:memory_chart", "nothing of 'group:memory_chart'\n"},
         {"--metrics", "regex:^nothing$", "the session has nothing of 'regex:^nothing$'"},
+        {"--metrics", "zebra", "the session has nothing of 'zebra'; the page raw shows what it has"},
         {"--section", "SchedulerStats", "SchedulerStats was not collected in this session"},
     };
     (void)state;

@@ -614,7 +614,7 @@ static void opening_what_is_no_session(void **state)
 {
     struct kp_test_place *p = *state;
     assert_no_open(p->file, -ENOENT, "No such file");
-    assert_no_open(p->folder, -EINVAL, "not a regular file");
+    assert_no_open(p->folder, -EINVAL, "it is a folder; name the session files in it");
     FILE *f = fopen(p->file, "we");
     assert_no_open(p->file, -EINVAL, "holds nothing yet"); /* empty */
     for (int i = 0; i < 1000; i++)

@@ -597,6 +597,25 @@ static void no_line_is_wider_than_the_terminal(void **state)
             }
 }
 
+/* A list of names is broken between them in a narrow terminal, too. */
+static void lists_are_broken_between_names(void **state)
+{
+    static const size_t widths[] = {70, 80};
+    char *own = rec.session.sections;
+    (void)state;
+    rec.session.sections = "SpeedOfLight_RooflineChart,SpeedOfLight_HierarchicalDoubleRooflineChart,"
+                           "MemoryWorkloadAnalysis_Tables,SpeedOfLight,SpeedOfLight_HierarchicalHalfRooflineChart";
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        struct kp_display d = DISPLAY("KPROF_PAGE=session");
+        d.width = widths[w];
+        char *text = print_of(&d, 1);
+        assert_null(strstr(text, "_\n"));
+        assert_non_null(strstr(text, " SpeedOfLight_HierarchicalDoubleRooflineChart,"));
+        free(text);
+    }
+    rec.session.sections = own;
+}
+
 /* A rule of dashes that is broken has the rest of it below. */
 static bool has_broken_rule(const char *text)
 {
@@ -819,6 +838,7 @@ int main(void)
         cmocka_unit_test(the_trace_tells_kernels_of_cutlass_apart),
         cmocka_unit_test(kernels_are_renamed),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(lists_are_broken_between_names),
         cmocka_unit_test(tables_are_laid_out_for_narrow_terminals),
         cmocka_unit_test(breaking_loses_nothing),
         cmocka_unit_test(colours_change_nothing_else),
