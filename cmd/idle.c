@@ -30,8 +30,12 @@ static const struct need {
     {OF(filter_mode), OF(launch_skip), ANY},
     {OF(filter_mode), OF(launch_count), ANY},
     {OF(nvtx_push_pop_scope), OF(nvtx), ANY},
-    {OF(app_replay_match), OF(replay_mode), ANY},
-    {OF(app_replay_mode), OF(replay_mode), ANY},
+    {OF(rotate_key), OF(replay_mode), KP_REPLAY_ROTATE},
+    {OF(rotate_time), OF(replay_mode), KP_REPLAY_ROTATE},
+    {OF(app_replay_match), OF(replay_mode), KP_REPLAY_APPLICATION},
+    {OF(app_replay_match), OF(replay_mode), KP_REPLAY_APP_RANGE},
+    {OF(app_replay_mode), OF(replay_mode), KP_REPLAY_APPLICATION},
+    {OF(app_replay_mode), OF(replay_mode), KP_REPLAY_APP_RANGE},
     {OF(force_overwrite), OF(export_file), ANY},
     {OF(force_overwrite), OF(session_file), ANY},
 };
@@ -71,9 +75,13 @@ static bool is_asked_for(const struct kp_options *o, const struct kp_option *row
 
 static bool is_met(const struct kp_options *o, const struct need *need)
 {
+    const struct kp_option *other = kp_option_row(need->other);
+    const void *field = (const char *)o + need->other;
     if (need->value == ANY)
-        return is_asked_for(o, kp_option_row(need->other));
-    return kp_choices_has((const struct kp_choices *)((const char *)o + need->other), (unsigned)need->value);
+        return is_asked_for(o, other);
+    if (other->kind == KP_OPT_CHOICE)
+        return *(const unsigned *)field == (unsigned)need->value;
+    return kp_choices_has(field, (unsigned)need->value);
 }
 
 /* "--page details or --page raw" */

@@ -12,12 +12,17 @@ elif [ ! -x "${NVCC:-}" ]; then
     no_gpu_because='there is a GPU, but no nvcc to build the example with'
 fi
 
+# What else there is comes below the report: that is longer than a screen.
 if [ -n "$no_gpu_because" ]; then
-    echo "demo: $no_gpu_because; this is the detailed set of a session recorded on an H200. More of it:"
+    echo "demo: $no_gpu_because; this is the detailed set of a session recorded on an H200"
+    "$build/kprof" report --set detailed "$session"
+    echo "demo: more of this session:"
+    echo "demo: the summary alone: $build/kprof report --page summary $session"
     echo "demo: all sections, with charts and tables: $build/kprof report --print-details all $session"
     echo "demo: source lines and instructions: $build/kprof report --page source $session"
     echo "demo: utilization over time: $build/kprof report --page pm $session"
-    exec "$build/kprof" report --set detailed "$session"
+    echo "demo: one file for a browser: $build/kprof report --html demo.html $session"
+    exit
 fi
 
 mkdir -p "$build/examples"

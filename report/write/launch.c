@@ -70,18 +70,21 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
 /* Says what the values of a rotation are. */
 static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
 {
-    char *text;
+    char *text, groups[48] = "all for one group";
     if (!l->groups)
         return;
+    if (l->groups > 1)
+        snprintf(groups, sizeof groups, "each for one of %" PRIu32 " groups", l->groups);
     if (kp_out_has(
-            o, asprintf(&text,
-                        "%" PRIu64 " launches of this kernel and shape, of which %" PRIu64
-                        " were counted, each for one of %" PRIu32
-                        " groups of counters, with the caches as they were; values are means, and +- says where the "
-                        "mean of another run falls with 95 %%",
-                        l->alike, l->counted, l->groups) < 0
-                   ? NULL
-                   : text))
+            o,
+            asprintf(
+                &text,
+                "%" PRIu64 " launches of this kernel and shape, of which %" PRIu64
+                " were counted, %s of counters, with the caches as they were; values are means, and +- says where the "
+                "mean of another run falls with 95 %%",
+                l->alike, l->counted, groups) < 0
+                ? NULL
+                : text))
         kp_out_wrapped(o, "    Rotation: ", text);
     free(text);
 }

@@ -353,6 +353,10 @@ both "graphs" "$programs/p_nodes"
 expect "graphs: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 2
 expect "graphs: seen" "$(account seen)" 23
 
+# One group is not called one of several.
+KPROF_METRICS="" both "one group" "$p" 5
+expect "one group: entries" "$(grep -c '^    Rotation: .* were counted, all for one group of counters' "$tmp/report")" 2
+
 # One pass is one pass.
 KPROF_METRICS="" KPROF_SET=quick both "quick" "$p" 5
 expect "quick: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 15

@@ -555,8 +555,8 @@ static void help_lists_every_option(void **state)
             fail_msg("%s is not in --help", flag);
     }
     kp_test_golden(o.out, "tests/golden/report_help.txt");
-    assert_exited(o, 0, NULL, "");
     assert_exited(RUN("series", "--help"), 0, o.out, "");
+    assert_exited(o, 0, NULL, "");
     assert_exited(RUN("--version"), 0, "kprof " KP_VERSION "\n", "");
     assert_exited(RUN("-v"), 0, "kprof " KP_VERSION "\n", "");
 }
@@ -573,6 +573,8 @@ static void every_flag_reaches_the_environment(void **state)
              "==WARNING== --csv-defuse has no effect without --csv\n"
              "==WARNING== --print-source has no effect without --page source\n"
              "==WARNING== --rule has no effect without --apply-rules\n"
+             "==WARNING== --rotate-key has no effect without --replay-mode rotate\n"
+             "==WARNING== --rotate-time has no effect without --replay-mode rotate\n"
              "==KPROF== Nothing was written to %s/out. %s",
              now, nothing_more);
     snprintf(cupti_dir, sizeof cupti_dir, "KPROF_CUPTI_DIR=%s", tmp);
@@ -731,8 +733,13 @@ static void flags_without_effect_are_told_of(void **state)
     assert_exited(RUN("--quiet", "--csv-defuse", "run", "--csv", "true"), 0, "", "");
     assert_exited(RUN_WITH(ENV(csv), "--quiet", "--csv-defuse", "true"), 0, "", "");
     assert_exited(RUN_WITH(ENV(variable), "--quiet", "true"), 0, "", "");
-    assert_exited(RUN("--quiet", "--app-replay-match=all", "true"), 0, "",
-                  "==WARNING== --app-replay-match has no effect without --replay-mode\n");
+    assert_exited(
+        RUN("--quiet", "--app-replay-match=all", "true"), 0, "",
+        "==WARNING== --app-replay-match has no effect without --replay-mode application or --replay-mode app-range\n");
+    assert_exited(RUN("--quiet", "--rotate-key", "nvtx", "--rotate-time=5s", "true"), 0, "",
+                  "==WARNING== --rotate-key has no effect without --replay-mode rotate\n"
+                  "==WARNING== --rotate-time has no effect without --replay-mode rotate\n");
+    assert_exited(RUN("--quiet", "--rotate-key", "nvtx", "--replay-mode=rotate", "true"), 0, "", "");
     assert_exited(RUN("--quiet", "--csv-defuse=off", "--filter-mode", "global", "true"), 0, "", "");
     assert_exited(
         RUN("--quiet", "--page", "raw", "--print-summary=per-gpu", "-c", "2", "--filter-mode=per-gpu", "true"), 0, "",
