@@ -337,7 +337,10 @@ static int schedule(struct kp_planner *x, unsigned how)
         return kp_plan_schedule_runs(x);
     if (how & KP_PLAN_ONE_PASS)
         return kp_plan_schedule_one_pass(x);
-    return how & KP_PLAN_ROTATE ? kp_plan_schedule_rotation(x) : kp_plan_schedule(x);
+    if (how & KP_PLAN_ROTATE)
+        return kp_plan_schedule_rotation(x);
+    int rc = kp_plan_schedule(x);
+    return !rc && how & KP_PLAN_WATCH ? kp_plan_watch(x) : rc;
 }
 
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
@@ -455,7 +458,8 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 {
     for (size_t i = 0; i < p->n_metrics; i++) {
         const struct kp_planned *m = &p->metrics[i];
-        if (m->group == KP_NOT_A_COUNTER || m->group == KP_OTHER_RUN || m->composed || kp_result_find(r, m->name))
+        if (m->group == KP_NOT_A_COUNTER || m->group == KP_OTHER_RUN || m->composed || m->watch ||
+            kp_result_find(r, m->name))
             continue;
         int rc = kp_result_set_na(r, m->name, m->group == KP_CANNOT_COLLECT && m->why ? m->why : why);
         if (rc)

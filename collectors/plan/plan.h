@@ -33,6 +33,7 @@ struct kp_planned {
     char *parts;    /* the metrics of which it is the largest, a comma list; NULL = it is counted; see runs.h */
     bool part;      /* planned for `parts` of another alone */
     size_t passes;  /* of its list, in as many runs from that list on; 0 = one */
+    bool watch;     /* counted for kp_plan_host_writes alone: no result has it */
 };
 
 struct kp_plan {
@@ -64,7 +65,8 @@ enum {
     KP_PLAN_ANY_CHIP = 16,
     KP_PLAN_RUNS = 32,
     KP_PLAN_UNSHARED = 64,
-    KP_PLAN_ROTATE = 128
+    KP_PLAN_ROTATE = 128,
+    KP_PLAN_WATCH = 256
 };
 
 /* Plans for `chip` with compute capability major.minor.
@@ -90,7 +92,7 @@ enum {
  * room for them; metrics that fit no single pass are composed of others. KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h;
  * the plan has no groups yet. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name.
  * KP_PLAN_QUERY: the command asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips
- * of CUPTI.
+ * of CUPTI. KP_PLAN_WATCH: what kernels write to host memory is counted, too, where that takes no further pass.
  *
  * Returns 0; -ENOMEM; -EIO with *err when the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
  * last without its end) when the chip has no item of the list, or for more than KP_PLAN_MOST_COUNTERS.
@@ -108,6 +110,10 @@ int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struc
 
 /* Marks every counter of the plan that `r` does not have yet as missing for `why`. 0 or -ENOMEM. */
 int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_result *r);
+
+/* Returns how many sectors of host memory the kernel of a result has written, as far as the plan counts that, and takes
+ * out what no result is to have. Call it once the counters are in `r`. */
+double kp_plan_host_writes(const struct kp_plan *p, struct kp_result *r);
 
 /* Whether a list of the plan counts the metric. */
 bool kp_plan_is_counter(const struct kp_plan *p, const char *metric);

@@ -47,6 +47,12 @@ void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *nam
 /* Plans the user's list; notes items that the chip lacks. */
 int kp_plan_list(struct kp_planner *x, const char *metrics);
 
+/* Names of counters of what kernels write to host memory; NULL at the end. A chip has some of them, or none. */
+extern const char *const kp_plan_watched[];
+
+/* Adds those to a list of the plan, where that takes no further pass. */
+int kp_plan_watch(struct kp_planner *x);
+
 /* Schedules the unscheduled counters: all, or those that fit into one pass. */
 int kp_plan_schedule(struct kp_planner *x);
 int kp_plan_schedule_one_pass(struct kp_planner *x);

@@ -335,6 +335,8 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
         how |= KP_PLAN_ROTATE;
     if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
+    if (!setup->one_pass && !setup->run && !setup->ranges && !setup->vary) /* launches are repeated one by one */
+        how |= KP_PLAN_WATCH;
     if (setup->run)
         how |= shared ? KP_PLAN_UNSHARED : KP_PLAN_RUNS;
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);

@@ -32,10 +32,11 @@ struct kp_known_function {
     struct kp_known_config *configs;
     size_t n_configs;
     const char
-        *waits;    /* a launch of it did not end by itself: why kprof never waits for it again (static text), or NULL */
-    bool ends;     /* a launch was seen to end by itself */
-    bool loud;     /* host memory that a launch of it can reach changed meanwhile */
-    unsigned once; /* of enum kp_once: why it must not run a second time */
+        *waits; /* a launch of it did not end by itself: why kprof never waits for it again (static text), or NULL */
+    bool ends;  /* a launch was seen to end by itself */
+    bool loud;  /* host memory that a launch of it can reach changed meanwhile */
+    bool writes_host; /* it writes host memory that no argument points into (host_writes.h) */
+    unsigned once;    /* of enum kp_once: why it must not run a second time */
     struct kp_known_function *next;
 };
 

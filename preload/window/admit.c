@@ -81,6 +81,11 @@ static bool launches_more(const struct kp_question *q)
     return q->function && q->function->once & KP_ONCE_LAUNCHES;
 }
 
+static bool writes_host(const struct kp_question *q)
+{
+    return q->function && q->function->writes_host;
+}
+
 static const char *met_heap_blocks(const struct kp_question *q)
 {
     (void)q;
@@ -113,6 +118,7 @@ static const struct row obstacles[] = {
     {.holds = launches_more,
      .why = "gives the device work of its own (dynamic parallelism), not replayed",
      .once = true},
+    {.holds = writes_host, .why = "writes host memory that no argument points into, not replayed", .once = true},
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
     {.holds = is_memory_unsaved, .why = kp_memory_unsaved, .once = true},

@@ -9,6 +9,7 @@
 #include "preload/os/worker.h"
 #include "preload/program/rotation.h"
 #include "preload/session/session.h"
+#include "preload/window/host_writes.h"
 #include "report/define/derive_source.h"
 
 /* Few results are stored at once: unprocessed ones are lost when the program is killed. */
@@ -19,6 +20,7 @@ struct kp_batch {
     char **bases;
     struct kp_rotation_key **keys;
     size_t *numbers; /* of the launches, as the keys have them */
+    bool *watched;   /* see kp_batch_watch */
     bool rotates;
     size_t group;
     size_t n;
@@ -42,6 +44,7 @@ static void free_batch(struct kp_batch *b)
     free(b->bases);
     free(b->keys);
     free(b->numbers);
+    free(b->watched);
     free(b->why);
     free(b);
 }
@@ -55,7 +58,8 @@ struct kp_batch *kp_batch_new(size_t n)
     b->bases = calloc(n + 1, sizeof(*b->bases));
     b->keys = calloc(n + 1, sizeof(*b->keys));
     b->numbers = calloc(n + 1, sizeof(*b->numbers));
-    if (b->results && b->bases && b->keys && b->numbers)
+    b->watched = calloc(n + 1, sizeof(*b->watched));
+    if (b->results && b->bases && b->keys && b->numbers && b->watched)
         return b;
     free_batch(b);
     return NULL;
@@ -74,6 +78,11 @@ void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, str
     b->keys[b->n] = key;
     b->results[b->n] = r;
     b->bases[b->n++] = kp_strdup(base);
+}
+
+void kp_batch_watch(struct kp_batch *b)
+{
+    b->watched[b->n - 1] = true;
 }
 
 void kp_batch_cut(struct kp_batch *b, const char *why)
@@ -128,6 +137,16 @@ static void complete(const struct kp_batch *b, struct kp_result *r, const char *
     }
     if (r->lossy)
         kp_session_warn_once("out of memory: values of launches are missing");
+}
+
+/* Learns which kernels have written host memory, and takes out the counters of that. */
+static void look_at_host_writes(const struct kp_batch *b)
+{
+    for (size_t i = 0; i < b->n && b->context->plan && !b->rotates; i++) {
+        const struct kp_launch_info *l = &b->results[i]->launch;
+        if (kp_plan_host_writes(b->context->plan, b->results[i]) > 0 && b->watched[i])
+            kp_host_writes_note(l->mangled, l->demangled, l->passes);
+    }
 }
 
 /* Keeps what the first launches of kernels have counted, for what is added to them. */
@@ -198,6 +217,7 @@ static void finish(void *arg)
         free(b->why);
         b->why = wrong;
     }
+    look_at_host_writes(b);
     (b->rotates ? collect : begin)(b);
     store(b);
     free_batch(b);

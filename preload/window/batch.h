@@ -15,6 +15,9 @@ struct kp_batch *kp_batch_new(size_t n);
  * launch `number` of the key; NULL = for itself. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key,
                   size_t number);
+/* Looks, once the counters are there, whether the launch added last has written host memory: it was repeated, and is
+ * not known to reach any. */
+void kp_batch_watch(struct kp_batch *b);
 /* Sets the group of counters of a rotation that the results have counted. Without it, a result with a key is the first
  * of that, which others are added to. */
 void kp_batch_group(struct kp_batch *b, size_t group);

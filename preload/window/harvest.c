@@ -11,6 +11,7 @@
 #include "preload/program/graphs.h"
 #include "preload/session/session.h"
 #include "preload/window/batch.h"
+#include "preload/window/flags.h"
 #include "preload/window/strategy.h"
 
 static const char no_record[] = "read from an activity record, which another user of CUPTI in this process holds, or "
@@ -100,6 +101,14 @@ static const char *why_missing(const struct kp_window *w, const struct kp_window
     return w->setup->one_pass || w->rotates ? NULL : w->obstacle; /* if nothing is replayed, it is no news */
 }
 
+/* Whether the counters of a launch may tell what its arguments do not: that it writes host memory. */
+static bool is_unaware(const struct kp_window *w, size_t k)
+{
+    const struct kp_item *i = &w->items[k];
+    return k < w->end && w->strategy->rewinds && !w->strategy->whole && i->function && !i->reaches_host &&
+           !kp_flags_met(KP_MET_MANAGED);
+}
+
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
 {
     struct kp_batch *b = kp_batch_new(w->wanted);
@@ -121,6 +130,8 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
         if (b) {
             kp_batch_add(b, i->result, name ? name : "", i->key, i->number);
             i->result = NULL;
+            if (is_unaware(w, k))
+                kp_batch_watch(b);
         }
     }
     kp_signals_let(&before);

@@ -13,6 +13,7 @@
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
 #include "preload/window/host_calls.h"
+#include "preload/window/host_writes.h"
 #include "preload/window/open.h"
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
@@ -92,6 +93,7 @@ static const char *leave_waiting(struct kp_item *i)
 static CUresult run_recorded(const struct kp_question *q, const char **skipped)
 {
     struct kp_item *i = &w->items[w->n - 1];
+    i->reaches_host = q->fit.host;
     CUresult rc = issue_first(i);
     w->unwanted_in_a_row = q->what->wanted ? 0 : w->unwanted_in_a_row + 1;
     if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {
@@ -199,6 +201,8 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
         kp_window_close("the first launch of a module's kernels");
     if (f && f->once & KP_ONCE_HEAP)
         kp_window_heap_blocks();
+    if (f)
+        f->writes_host = kp_host_writes_known(f->facts.mangled);
     return f;
 }
 

@@ -165,6 +165,7 @@ static int record_node(void *arg, const struct kp_graph_node *node)
     struct kp_known_function *f = kp_context_function(p->setup, p->context, k->launch.f);
     if (!f || !kp_record_launch(w, &k->launch, k->what.wanted, NULL, f))
         return -1;
+    w->items[w->n - 1].reaches_host = p->touches;
     p->at++;
     return 0;
 }

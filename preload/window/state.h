@@ -56,6 +56,7 @@ struct kp_item {
     struct kp_graph graph;
     struct kp_known_function *function; /* NULL for a graph */
     struct kp_known_config config;      /* all 0 = not known */
+    bool reaches_host;                  /* an argument points into host memory, or may do so */
     bool as_graph;                      /* its next execution is that of a graph, for the probe */
     struct kp_result *result;           /* NULL: not wanted */
     struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */

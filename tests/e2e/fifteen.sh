@@ -57,6 +57,7 @@ for KPROF_SAVE in all changes; do
 done
 unset KPROF_SAVE
 row 9 some p_window reads-progress
+row 10 same p_states ring
 row 11 threads p_states spins
 row 12 same p_states remaps
 for KPROF_SAVE in all changes; do

@@ -16,6 +16,22 @@ states() { # CASE WINDOWS
     expect "$case: passes" "$(grep -c '^pass ' "$tmp/kprof.log")" $((9 * $2))
 }
 
+# A kernel that finds the address of pinned memory in device memory: its first window is repeated, and tells. From then on it is
+# counted once each time. The counters that tell are no rows.
+ring() {
+    limit=60 both ring "$p" ring
+    expect "ring: seen" "$(account seen)" "$(launches)"
+    expect "ring: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    expect "ring: executions" "$(grep -c '^launch .*name=ring_put$' "$tmp/kprof.log")" $((1 + 1 + 9 + 6))
+    expect "ring: told" "$(grep -c '^==WARNING== ring_put writes host memory that no argument points into' "$tmp/report")" 1
+    expect "ring: others told" "$(grep -c 'WARNING.* writes host memory' "$tmp/report")" 1
+    expect "ring: notes" "$(grep -c 'Note: writes host memory that no argument points into, not replayed' "$tmp/report")" 1
+    profiled env KPROF_PAGE=raw "$p" ring
+    expect "ring: rows" "$(grep -c 'aperture_sysmem' "$tmp/report")" 0
+    profiled env KPROF_PAGE=raw KPROF_METRICS=lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum "$p" ring
+    [ "$(grep -c 'aperture_sysmem_op_write.sum' "$tmp/report")" -gt 0 ] || { fail "ring: the row that was asked for"; show; }
+}
+
 without_reads() {
     export KPROF_WINDOW_READS=off
     states queue 1
@@ -24,6 +40,7 @@ without_reads() {
     states constants 1
     states surface 1
     states mipmap 6
+    ring
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6
     expect "prints-and-reads: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
@@ -36,6 +53,7 @@ with_reads() {
     states constants 1
     states surface 1
     states mipmap 2
+    ring
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6
     expect "prints-and-reads: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"

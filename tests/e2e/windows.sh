@@ -190,6 +190,8 @@ seen_by_others() {
 pinned() {
     both "pinned memory" "$programs/p_pinned"
     expect "pinned memory: profiled" "$(account profiled)" "$(launches)"
+    # What their arguments tell is no news.
+    expect "pinned memory: told" "$(grep -c 'writes host memory that no argument' "$tmp/report")" 0
     # A kernel that leaves pinned memory alone shares windows.
     windows "pinned memory that is read" 1 "$p" pinned-read
     # The host writes it between launches: each of these closes the window of the one before.

@@ -237,11 +237,25 @@ static double kind_of(const struct fake_image_range *range)
     return how && !strcmp(how, "after") ? 1 + range->after_another : 1;
 }
 
+/* Whether a metric counts what kernels write to host memory. */
+static bool is_of_host_writes(const char *metric)
+{
+    static const char sectors[] = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_";
+    const char *at = strstr(metric, sectors);
+
+    if (!at)
+        return false;
+    at += strlen(sectors);
+    return !strncmp(at, "write.", 6) || !strncmp(at, "red.", 4) || !strncmp(at, "atom.", 5);
+}
+
 static double value_in(const char *metric, const struct fake_image_range *range, size_t index)
 {
     const char *best = getenv("FAKE_BEST_BLOCK");
     double threads = best ? atof(best) : 0;
 
+    if (is_of_host_writes(metric) && !range->reaches_host)
+        return 0;
     if (threads <= 0 || strncmp(metric, "gpu__time_duration.", strlen("gpu__time_duration.")) != 0)
         return kind_of(range) * fake_cupti_value(metric, range->kernel, index);
     return 1000 * (1 + fabs(range->threads - threads) / threads);
@@ -570,6 +584,7 @@ static void add_kernel(CUpti_RangeProfiler_Object *object, struct fake_image_ran
         snprintf(range->kernel, sizeof(range->kernel), "%s", launch->name);
     range->number = launch->number;
     range->after_another = after_another;
+    range->reaches_host |= (uint32_t)launch->reaches_host;
     range->threads = launch->block[0] * launch->block[1] * launch->block[2];
     pass->chain = fake_hash(pass->chain, launch->name, strlen(launch->name));
     pass->chain = fake_hash(pass->chain, launch->grid, sizeof(launch->grid));

@@ -43,6 +43,7 @@ struct fake_launch {
     uint64_t numbers_hash;
     uint32_t number; /* the first 4 byte of the arguments behind leading pointers to device memory; 0 = none */
     const struct fake_cubin *cubin; /* of the kernel's module */
+    int reaches_host;               /* 1: it writes host memory, as far as arguments and its name tell */
     uint64_t call;                  /* number of the call that made it; nodes of a graph launch share it */
 };
 

@@ -22,6 +22,7 @@ struct fake_image_range {
     char kernel[256];       /* the first kernel in it */
     uint32_t threads;       /* of its blocks */
     uint32_t number;        /* the first one among its arguments */
+    uint32_t reaches_host;  /* 1: a kernel in it writes host memory */
     uint32_t after_another; /* 1: the launch before was of another kernel, counted or not */
     uint64_t passes_seen;   /* a bit for each */
     struct fake_image_pass pass[FAKE_MAX_PASSES];
@@ -40,8 +41,9 @@ struct fake_image {
  * The value of a metric in a range: let u be the FNV-1a hash (64 bits) of "metric\nkernel\nrange index" shifted right
  * by 11 and divided by 2^53, so that 0 <= u < 1. Then it is 100 u               when the name holds "pct", 32 u when it
  * ends in ".ratio", 1e9 (1 + u)         when it holds "per_second", floor(1 + 1e6 u)    for all others. Exported by the
- * fake libcupti.so.13. With FAKE_BEST_BLOCK=N in the environment, the duration of a kernel is 1 us for blocks of N
- * threads, and the longer the further its blocks are from that: 1000 (1 + |threads - N| / N).
+ * fake libcupti.so.13. What kernels write to host memory is 0 but for those that do. With FAKE_BEST_BLOCK=N in the
+ * environment, the duration of a kernel is 1 us for blocks of N threads, and the longer the further its blocks are from
+ * that: 1000 (1 + |threads - N| / N).
  */
 double fake_cupti_value(const char *metric, const char *kernel, size_t range);
 

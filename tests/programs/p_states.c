@@ -14,7 +14,7 @@ static CUdeviceptr values, history, cursor, index_at;
 
 static const char image[] =
     "FAKEMOD increment late_increment append gather enqueue serve print_line heap_swap read_blocks "
-    "surface_step texture_add add_constant const:five:4";
+    "ring_put surface_step texture_add add_constant const:five:4";
 
 static CUfunction function(const char *name)
 {
@@ -135,6 +135,61 @@ static void spins(void)
     pthread_join(thread, NULL);
     report("each value once", right);
     report_number("values", sum_ints(&linked, values, N), ROUNDS * N);
+}
+
+/* As the kernel ring_put fills it. */
+struct ring {
+    volatile int put, taken;
+    int entries[64];
+};
+
+static struct ring *ring;
+static atomic_int emptying = 1, ring_sum;
+
+static void *empty_ring(void *unused)
+{
+    (void)unused;
+    while (ring->taken != ring->put || atomic_load(&emptying)) {
+        if (ring->taken == ring->put) {
+            usleep(100);
+            continue;
+        }
+        atomic_fetch_add(&ring_sum, ring->entries[ring->taken % 64]);
+        ring->taken++;
+    }
+    return NULL;
+}
+
+/* A ring in pinned memory, whose address a kernel finds in device memory, and which a host thread empties. What the
+ * first launch has put there is left out: a profiler that repeats launches learns from it. */
+static void ring_of_host(void)
+{
+    enum { EACH = 4 };
+    CUdeviceptr at;
+    pthread_t thread;
+    void *other;
+
+    MUST(cuMemHostAlloc((void **)&ring, sizeof(*ring), 0));
+    memset(ring, 0, sizeof(*ring));
+    MUST(cuMemAlloc(&at, sizeof(ring)));
+    MUST(cuMemcpyHtoD(at, &ring, sizeof(ring)));
+    launch("ring_put", 1, session.stream, (void *[]){&at, &(int){EACH}, &(int){1}});
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuMemHostAlloc(&other, 4096, 0)); /* closes a window */
+    ring->put = ring->taken = 0;
+    pthread_create(&thread, NULL, empty_ring, NULL);
+    for (int i = 1; i <= ROUNDS; i++) {
+        append(i);
+        launch("ring_put", 1, session.stream, (void *[]){&at, &(int){EACH}, &i});
+        MUST(cuStreamSynchronize(session.stream));
+    }
+    increment(values, session.stream); /* is repeated as ever */
+    MUST(cuCtxSynchronize());
+    MUST(cuMemFreeHost(other)); /* closes a window while the ring is emptied */
+    atomic_store(&emptying, 0);
+    pthread_join(thread, NULL);
+    report_number("taken", ring->taken, ROUNDS * EACH);
+    report_number("sum of the ring", atomic_load(&ring_sum), EACH * ROUNDS * (ROUNDS + 1) / 2);
 }
 
 /* ---- memory that comes and goes ---- */
@@ -409,10 +464,17 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"queue", queue},           {"host-rewrites", host_rewrites},       {"spins", spins},
-    {"full-pools", full_pools}, {"freed-twice", freed_twice},           {"remaps", remaps},
-    {"constants", constants},   {"prints-and-reads", prints_and_reads}, {"surface", surface},
+    {"queue", queue},
+    {"host-rewrites", host_rewrites},
+    {"spins", spins},
+    {"full-pools", full_pools},
+    {"freed-twice", freed_twice},
+    {"remaps", remaps},
+    {"constants", constants},
+    {"prints-and-reads", prints_and_reads},
+    {"surface", surface},
     {"mipmap", mipmap},
+    {"ring", ring_of_host},
 };
 
 int main(int argc, char **argv)

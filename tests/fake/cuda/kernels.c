@@ -248,6 +248,20 @@ static void run_serve(const struct call *call)
     }
 }
 
+/* (struct ring **at, int n, int value): puts values into a ring of host memory, whose address stands in device memory
+ */
+struct ring {
+    int put, taken, entries[64];
+};
+
+static void run_ring_put(const struct call *call)
+{
+    struct ring *ring = *ARG(call, struct ring **, 0);
+
+    for (int i = 0; i < ARG(call, int, 8); i++)
+        ring->entries[ring->put++ % 64] = ARG(call, int, 12);
+}
+
 /* (CUsurfObject surface, int n, int k): each of its ints becomes thrice as much and k */
 static void run_surface_step(const struct call *call)
 {
@@ -369,6 +383,7 @@ static const struct kernel_code kernel_codes[] = {
     CODE("by_pointer", run_increment, 40, 0, 2, POINTER, NUMBER),
     CODE("wide_increment", run_increment, 72, 0, 2, POINTER, NUMBER),
     CODE("add_constant", run_add_constant, 40, 0, 2, POINTER, NUMBER),
+    CODE("ring_put", run_ring_put, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("surface_step", run_surface_step, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("texture_add", run_texture_add, 16, 0, 4, POINTER, POINTER, NUMBER, NUMBER),
     CODE("kprof_scan", run_kprof_scan, 64, 2048, 8, POINTER, NUMBER, POINTER, POINTER, POINTER, POINTER, POINTER,

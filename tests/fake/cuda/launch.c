@@ -183,6 +183,7 @@ static bool look_at_memory(struct call *call)
 
     info->data_hash = FAKE_HASH_START;
     info->data_bytes = 0;
+    info->reaches_host = !strcmp(info->name, "ring_put");
     for (size_t i = 0; i + sizeof(word) <= call->n_bytes; i += sizeof(word)) {
         const struct allocation *a;
         size_t size;
@@ -197,6 +198,7 @@ static bool look_at_memory(struct call *call)
             fake_misuse("kernel %s was given a pointer into freed memory", info->name);
         if (faults(a))
             return false;
+        info->reaches_host |= a->info.pinned_host;
         memset(numbers + i, 0, sizeof(word));
         leading += leading == i ? sizeof(word) : 0;
         size = (uintptr_t)a->info.base + a->info.size - word;

@@ -1423,6 +1423,60 @@ static void test_spread(void **state)
     kp_plan_free(p);
 }
 
+/* ---- what kernels write to host memory ---- */
+
+#define HOST_WRITES(unit, how) unit "__t_sectors_srcunit_tex_aperture_sysmem_op_" how ".sum"
+
+/* It joins the basic set, by the chip's name of it, without a further pass; results do not have it. */
+static void test_watched(void **state)
+{
+    static const struct {
+        const char *chip;
+        int major, minor;
+        const char *writes, *atomics;
+    } rows[] = {{"TU102", 7, 5, HOST_WRITES("lts", "write"), HOST_WRITES("lts", "atom")},
+                {"GH100", 9, 0, HOST_WRITES("lts", "write"), HOST_WRITES("lts", "atom")},
+                {"GB202", 12, 0, HOST_WRITES("syslts", "write"), HOST_WRITES("syslts", "atom")}};
+    (void)state;
+    kp_test_skip_sanitized();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_plan *without = basic_plan(rows[i].chip, rows[i].major, rows[i].minor, "", 0);
+        struct kp_plan *p = basic_plan(rows[i].chip, rows[i].major, rows[i].minor, "", KP_PLAN_WATCH);
+        struct kp_result r = {0};
+        assert_int_equal(p->passes, without->passes);
+        assert_int_equal(p->n_metrics, without->n_metrics + 3);
+        assert_true(kp_plan_is_counter(p, rows[i].writes) && planned(p, rows[i].writes)->watch);
+        double *values = calloc(p->groups[0].n_names, sizeof(*values));
+        for (size_t k = 0; k < p->groups[0].n_names; k++)
+            values[k] = !strcmp(p->groups[0].names[k], rows[i].writes)    ? 5
+                        : !strcmp(p->groups[0].names[k], rows[i].atomics) ? 2
+                                                                          : 0;
+        assert_int_equal(kp_plan_store(p, 0, values, &r), 0);
+        assert_true(kp_plan_host_writes(p, &r) == 7);
+        assert_null(kp_result_find(&r, rows[i].writes));
+        assert_true(kp_plan_host_writes(p, &r) == 0);
+        assert_int_equal(kp_plan_store_missing(p, "lost", &r), 0);
+        assert_null(kp_result_find(&r, rows[i].writes));
+        free(values);
+        kp_result_free(&r);
+        kp_plan_free(p);
+        kp_plan_free(without);
+    }
+    /* One that was asked for stays. */
+    struct kp_result r = {0};
+    struct kp_plan *p = plan_how(HOST_WRITES("lts", "write"), KP_PLAN_WATCH);
+    assert_false(planned(p, HOST_WRITES("lts", "write"))->watch);
+    assert_int_equal(kp_result_set_real(&r, HOST_WRITES("lts", "write"), "sector", 3), 0);
+    assert_true(kp_plan_host_writes(p, &r) == 3);
+    assert_non_null(kp_result_find(&r, HOST_WRITES("lts", "write")));
+    kp_result_free(&r);
+    kp_plan_free(p);
+    /* Where it would take another list, it is left out. */
+    p = plan_how("pcie__read_bytes.sum", KP_PLAN_WATCH);
+    assert_null(planned(p, HOST_WRITES("lts", "write")));
+    kp_plan_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1467,6 +1521,7 @@ int main(void)
         cmocka_unit_test(test_many_that_do_not_go_together),
         cmocka_unit_test(test_no_more_passes_than_as_listed),
         cmocka_unit_test(test_store),
+        cmocka_unit_test(test_watched),
         cmocka_unit_test(test_unknown_chip),
     };
     return cmocka_run_group_tests(tests, define_all, NULL);

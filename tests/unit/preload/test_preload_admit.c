@@ -59,6 +59,7 @@ enum {
     READS_OFF = 1 << 29,
     TURNS = 1 << 30 /* the window counts for such launches */
 };
+#define WRITES (1u << 31) /* no enumerator, which are int: the kernel was seen to write host memory */
 
 static unsigned causes;
 
@@ -162,6 +163,7 @@ static struct kp_question judged(unsigned of)
     t.what = (struct kp_candidate){
         .wanted = !(of & UNWANTED), .graph = is_graph ? &t.graph : NULL, .obstacle = of & TOLD ? told : NULL};
     t.function.once = (of & TAKES_HEAP ? KP_ONCE_HEAP : 0) | (of & LAUNCHES ? KP_ONCE_LAUNCHES : 0);
+    t.function.writes_host = of & WRITES;
     t.function.ends = of & ENDS;
     t.function.loud = !(of & QUIET);
     t.function.facts.params_known = !(of & UNCOPIED);
@@ -200,6 +202,7 @@ static void check(unsigned of, const char *what, const char *got, const char *ex
 #define REGISTERED_TEXT "host memory that other processes can map is registered, not replayed"
 #define TAKES_TEXT      "takes or frees memory of the device's heap, which cannot be rewound, not replayed"
 #define LAUNCHES_TEXT   "gives the device work of its own (dynamic parallelism), not replayed"
+#define WRITES_TEXT     "writes host memory that no argument points into, not replayed"
 #define BLOCKS_TEXT     "can reach blocks of the device's heap, which cannot be rewound, not replayed"
 #define VIRTUAL_TEXT    "can reach memory of cuMemCreate on the host, which cannot be rewound, not replayed"
 
@@ -218,6 +221,7 @@ static void test_obstacles(void **state)
         {REGISTERED, REGISTERED_TEXT, false},
         {TAKES_HEAP, TAKES_TEXT, true},
         {LAUNCHES, LAUNCHES_TEXT, true},
+        {WRITES, WRITES_TEXT, true},
         {BLOCKS, BLOCKS_TEXT, true},
         {VIRTUAL, VIRTUAL_TEXT, true},
         /* the order */
@@ -226,10 +230,12 @@ static void test_obstacles(void **state)
         {SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, SHARED_TEXT, false},
         {REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, REGISTERED_TEXT, false},
         {TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, TAKES_TEXT, true},
-        {LAUNCHES | BLOCKS | VIRTUAL, LAUNCHES_TEXT, true},
+        {LAUNCHES | WRITES | BLOCKS | VIRTUAL, LAUNCHES_TEXT, true},
+        {WRITES | BLOCKS | VIRTUAL, WRITES_TEXT, true},
         {BLOCKS | VIRTUAL, BLOCKS_TEXT, true},
         /* where nothing is replayed */
         {ONE_PASS | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, NULL, false},
+        {ONE_PASS | WRITES, NULL, false},
         {ONE_PASS | TOLD, NULL, false},
         {ONE_PASS | TOLD | SEVERAL, told, false},
     };
