@@ -23,10 +23,10 @@ static void leave_gate(void)
 }
 
 /* Allocates memory of ours instead of pinned memory. */
-static bool make(void **p, size_t bytes)
+static bool make(void **p, size_t bytes, unsigned flags)
 {
     const struct kp_driver *d = kp_process_replays() ? kp_process_driver() : NULL;
-    return d && kp_hostmem_make(d, p, bytes);
+    return d && kp_hostmem_make(d, p, bytes, flags);
 }
 
 static CUresult noted_alloc(CUresult rc, void **p, size_t bytes)
@@ -44,7 +44,7 @@ CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, s
     (void)ptsz;
     if (!enter("cuMemHostAlloc"))
         return real(p, bytes, flags);
-    if ((flags & ~known) || !make(p, bytes))
+    if ((flags & ~known) || !make(p, bytes, flags))
         rc = noted_alloc(real(p, bytes, flags), p, bytes);
     leave_gate();
     return rc;
@@ -56,7 +56,7 @@ CUresult kp_cuMemAllocHost(PFN_cuMemAllocHost_v3020 real, bool ptsz, void **p, s
     (void)ptsz;
     if (!enter("cuMemAllocHost"))
         return real(p, bytes);
-    if (!make(p, bytes))
+    if (!make(p, bytes, 0))
         rc = noted_alloc(real(p, bytes), p, bytes);
     leave_gate();
     return rc;
@@ -68,7 +68,7 @@ CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, un
     (void)ptsz;
     if (!enter("cuMemAllocHost_v1"))
         return real(p, bytes);
-    if (!make(p, bytes))
+    if (!make(p, bytes, 0))
         rc = noted_alloc(real(p, bytes), p, bytes);
     leave_gate();
     return rc;
@@ -125,4 +125,65 @@ CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, 
         return real(out, p, flags);
     *out = (CUdeviceptr)(uintptr_t)p;
     return CUDA_SUCCESS;
+}
+
+/* ---- what the driver tells of memory: of ours it knows the mapping, of which the program's memory is a part ---- */
+
+CUresult kp_cuMemHostGetFlags(PFN_cuMemHostGetFlags_v2030 real, bool ptsz, unsigned *flags, void *p)
+{
+    struct kp_hostmem_facts facts;
+    (void)ptsz;
+    if (!flags || !kp_hostmem_ours((uintptr_t)p, &facts))
+        return real(flags, p);
+    *flags = facts.flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult kp_cuMemGetAddressRange(PFN_cuMemGetAddressRange_v3020 real, bool ptsz, CUdeviceptr *base, size_t *bytes,
+                                 CUdeviceptr p)
+{
+    struct kp_hostmem_facts facts;
+    (void)ptsz;
+    CUresult rc = real(base, bytes, p);
+    if (rc != CUDA_SUCCESS || !kp_hostmem_ours(p, &facts))
+        return rc;
+    if (base)
+        *base = facts.base;
+    if (bytes)
+        *bytes = facts.bytes;
+    return rc;
+}
+
+/* Puts right what the driver has told of memory of ours. */
+static void correct(void *data, CUpointer_attribute what, CUdeviceptr p)
+{
+    struct kp_hostmem_facts facts;
+    if (what != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && what != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        return;
+    if (!data || !kp_hostmem_ours(p, &facts))
+        return;
+    if (what == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        *(size_t *)data = facts.bytes;
+    else
+        *(CUdeviceptr *)data = facts.base;
+}
+
+CUresult kp_cuPointerGetAttribute(PFN_cuPointerGetAttribute_v4000 real, bool ptsz, void *data, CUpointer_attribute what,
+                                  CUdeviceptr p)
+{
+    (void)ptsz;
+    CUresult rc = real(data, what, p);
+    if (rc == CUDA_SUCCESS)
+        correct(data, what, p);
+    return rc;
+}
+
+CUresult kp_cuPointerGetAttributes(PFN_cuPointerGetAttributes_v7000 real, bool ptsz, unsigned n,
+                                   CUpointer_attribute *what, void **data, CUdeviceptr p)
+{
+    (void)ptsz;
+    CUresult rc = real(n, what, data, p);
+    for (unsigned i = 0; rc == CUDA_SUCCESS && i < n; i++)
+        correct(data[i], what[i], p);
+    return rc;
 }

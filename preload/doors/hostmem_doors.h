@@ -20,5 +20,12 @@ CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, v
 
 CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
                                       unsigned flags);
+CUresult kp_cuMemHostGetFlags(PFN_cuMemHostGetFlags_v2030 real, bool ptsz, unsigned *flags, void *p);
+CUresult kp_cuMemGetAddressRange(PFN_cuMemGetAddressRange_v3020 real, bool ptsz, CUdeviceptr *base, size_t *bytes,
+                                 CUdeviceptr p);
+CUresult kp_cuPointerGetAttribute(PFN_cuPointerGetAttribute_v4000 real, bool ptsz, void *data, CUpointer_attribute what,
+                                  CUdeviceptr p);
+CUresult kp_cuPointerGetAttributes(PFN_cuPointerGetAttributes_v7000 real, bool ptsz, unsigned n,
+                                   CUpointer_attribute *what, void **data, CUdeviceptr p);
 
 #endif

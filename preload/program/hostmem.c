@@ -31,7 +31,8 @@ enum kind {
 
 struct range {
     uint64_t base;
-    size_t bytes; /* the size that the program asked for */
+    size_t bytes;   /* the size that the program asked for */
+    unsigned flags; /* of OURS: likewise */
     enum kind kind;
     bool rewound;        /* by a restore */
     bool shared;         /* rewound, and perhaps shared with other processes */
@@ -194,15 +195,23 @@ bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes)
     return found;
 }
 
-bool kp_hostmem_is_ours(uint64_t address)
+bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts)
 {
     if (address < atomic_load(&lowest) || address >= atomic_load(&beyond))
         return false;
     kp_lock_take(lock, KP_FOREVER);
     size_t i = place_of(address);
     bool ours = i < n_ranges && ranges[i]->base <= address && ranges[i]->kind == OURS;
+    if (ours)
+        *facts = (struct kp_hostmem_facts){ranges[i]->base, ranges[i]->bytes, ranges[i]->flags};
     kp_lock_give(lock);
     return ours;
+}
+
+bool kp_hostmem_is_ours(uint64_t address)
+{
+    struct kp_hostmem_facts facts;
+    return kp_hostmem_ours(address, &facts);
 }
 
 /* Forgets everything in a forked child: CUDA is unusable there, and another thread's changes may be half done. Frees
@@ -404,7 +413,7 @@ static CUresult release(const struct kp_driver *d, struct range *r)
 
 /* Makes memory of ours instead of pinned memory. It does not end with the current context, as pinned memory would; a
  * program that destroys its context cannot tell, and may still free it. */
-bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes)
+bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags)
 {
     if (!p || !bytes || !d || !is_capable(d) || capture_forbids(d))
         return false;
@@ -413,6 +422,7 @@ bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes)
         return false;
     atomic_store(&driver, d);
     r->bytes = bytes;
+    r->flags = flags;
     r->kind = OURS;
     if (!provide(d, r)) {
         free(r);

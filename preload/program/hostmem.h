@@ -16,8 +16,15 @@
 
 #include "collectors/facts/driver.h"
 
+/* What the program would be told of pinned memory that is ours. */
+struct kp_hostmem_facts {
+    uint64_t base;
+    size_t bytes;   /* as it asked for */
+    unsigned flags; /* likewise, of cuMemHostAlloc */
+};
+
 /* Makes memory of ours, *p, instead of pinned memory of the current context. False: the driver must make it. */
-bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes);
+bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags);
 /* Frees memory of ours, or any other memory through the driver's function `real`. */
 CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p);
 
@@ -28,6 +35,8 @@ void kp_hostmem_note_registered(const void *p, size_t bytes, bool rewound, bool 
 CUresult kp_hostmem_unregister(CUresult (*real)(void *p), void *p);
 
 bool kp_hostmem_is_ours(uint64_t address);
+/* The same; *facts of it. */
+bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts);
 
 /* Whether a restore would rewind pinned or registered memory that could not be replaced. Memory that ended with its
  * context counts until something else appears at its address. */

@@ -90,6 +90,33 @@ static void untouched(void)
     MUST(cuMemFreeHost((void *)loaded));
 }
 
+/* What the driver tells of an address within the memory. */
+static void described(size_t bytes, unsigned flags)
+{
+    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
+    CUdeviceptr base = 0, start = 0, start_too = 0;
+    size_t size = 0, range = 0, range_too = 0;
+    void *data[] = {&range_too, &start_too};
+    unsigned told = ~0u;
+    char *host, *beside;
+
+    MUST(cuMemHostAlloc((void **)&beside, bytes, 0));
+    MUST(cuMemHostAlloc((void **)&host, bytes, flags));
+    CUdeviceptr inside = (CUdeviceptr)(uintptr_t)host + bytes / 2, at = (CUdeviceptr)(uintptr_t)host;
+    MUST(cuMemGetAddressRange(&base, &size, inside));
+    MUST(cuPointerGetAttribute(&range, what[0], inside));
+    MUST(cuPointerGetAttribute(&start, what[1], inside));
+    MUST(cuPointerGetAttributes(2, what, data, inside));
+    MUST(cuMemHostGetFlags(&told, host));
+    report_number("size", (long long)size, (long long)bytes);
+    report_number("size, as an attribute", (long long)range, (long long)bytes);
+    report_number("size, among attributes", (long long)range_too, (long long)bytes);
+    report("begin", base == at && start == at && start_too == at);
+    report_number("flags", told, flags);
+    MUST(cuMemFreeHost(host));
+    MUST(cuMemFreeHost(beside));
+}
+
 int main(void)
 {
     open_session(&linked, &session, 0);
@@ -98,5 +125,7 @@ int main(void)
     in_place(200, CU_MEMHOSTALLOC_PORTABLE, 0);
     in_place(64 << 10, 0, 1);
     untouched();
+    described(3000, CU_MEMHOSTALLOC_PORTABLE);
+    described(3 << 20, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED);
     return program_wrong;
 }

@@ -178,6 +178,7 @@ struct allocation {
     uint64_t devices; /* of a mapping: one bit for each device that has access */
     bool host;        /* of a mapping: so has the host */
     bool registered;
+    unsigned int host_flags; /* of cuMemHostAlloc */
     bool of_graph; /* of an allocation node: */
     bool backed;   /* there is memory behind its addresses, */
     bool held;     /* and no free node was reached since */

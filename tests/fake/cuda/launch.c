@@ -11,8 +11,21 @@ static uint64_t n_launches, cap_launches;
 static fake_launch_fn launch_hook;
 static void *launch_hook_data;
 
+/* A capture that work in the legacy stream would depend on. */
+static struct stream *caught_by_legacy(void)
+{
+    for (struct object *o = objects[KIND_STREAM]; o; o = o->next) {
+        struct stream *stream = (struct stream *)o;
+
+        if (!o->dead && o->ctx == current() && stream->capture == CAPTURE_ACTIVE &&
+            !(stream->flags & CU_STREAM_NON_BLOCKING))
+            return stream;
+    }
+    return NULL;
+}
+
 /* The stream that `handle` means in the flavour of the function that was called. */
-static CUresult resolve_stream(CUstream handle, bool per_thread, struct stream_ref *ref, const char *caller)
+static CUresult name_stream(CUstream handle, bool per_thread, struct stream_ref *ref, const char *caller)
 {
     memset(ref, 0, sizeof(*ref));
     if (handle && handle != LEGACY && handle != PER_THREAD) {
@@ -20,22 +33,29 @@ static CUresult resolve_stream(CUstream handle, bool per_thread, struct stream_r
         if (!ref->stream || ref->stream->head.ctx != current())
             return CUDA_ERROR_INVALID_HANDLE;
         ref->id = ref->stream->id;
-        return ref->stream->capture == CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+        return CUDA_SUCCESS;
     }
     ref->per_thread = handle == PER_THREAD || (!handle && per_thread);
     ref->id = ref->per_thread ? PER_THREAD_ID : LEGACY_ID;
-    if (ref->per_thread)
-        return CUDA_SUCCESS;
-    for (struct object *o = objects[KIND_STREAM]; o; o = o->next) {
-        struct stream *stream = (struct stream *)o;
-
-        if (!o->dead && o->ctx == current() && stream->capture == CAPTURE_ACTIVE &&
-            !(stream->flags & CU_STREAM_NON_BLOCKING)) {
-            stream->capture = CAPTURE_INVALIDATED;
-            return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        }
-    }
     return CUDA_SUCCESS;
+}
+
+/* The same of a stream that is used, which ends captures. */
+static CUresult resolve_stream(CUstream handle, bool per_thread, struct stream_ref *ref, const char *caller)
+{
+    CUresult result = name_stream(handle, per_thread, ref, caller);
+    struct stream *caught = NULL;
+
+    if (result)
+        return result;
+    if (ref->stream && ref->stream->capture == CAPTURE_INVALIDATED)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!ref->stream && !ref->per_thread)
+        caught = caught_by_legacy();
+    if (!caught)
+        return CUDA_SUCCESS;
+    caught->capture = CAPTURE_INVALIDATED;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
 
 static struct graph *capturing(const struct stream_ref *ref)

@@ -229,10 +229,27 @@ CUresult cuMemAllocHost(void **out, unsigned int bytes)
 
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 {
+    CUresult result;
+
     ENTER_NOT_CAPTURING();
     if (flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
         return CUDA_ERROR_INVALID_VALUE;
-    return allocate(out, bytes, true);
+    result = allocate(out, bytes, true);
+    if (!result)
+        allocation_of((uintptr_t)*out)->host_flags = flags;
+    return result;
+}
+
+CUresult cuMemHostGetFlags(unsigned int *flags, void *pointer)
+{
+    const struct allocation *a;
+
+    ENTER(NEED_CONTEXT);
+    a = allocation_of((uintptr_t)pointer);
+    if (!a || a->head.dead || !a->info.pinned_host || a->registered || a->physical)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = a->host_flags;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned int flags)
@@ -320,7 +337,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
         *(CUdeviceptr *)data = pointer;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)data = a->head.ctx ? a->head.ctx->device : 0;
+        *(int *)data = a->physical ? a->physical->where.id : a->head.ctx ? a->head.ctx->device : 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)data = (CUcontext)a->head.ctx;
@@ -334,6 +351,15 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }
+}
+
+CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *wanted, void **data, CUdeviceptr pointer)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned int i = 0; !result && i < n; i++)
+        result = cuPointerGetAttribute(data[i], wanted[i], pointer);
+    return result;
 }
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)

@@ -72,18 +72,10 @@ static CUresult cuStreamQuery_in(CUstream stream, bool per_thread, const char *c
 FLAVOURS(cuStreamSynchronize, (CUstream stream), stream)
 FLAVOURS(cuStreamQuery, (CUstream stream), stream)
 
-/* Questions about a stream are allowed while it captures. */
-static CUresult ask_stream(CUstream handle, bool per_thread, struct stream_ref *ref, const char *caller)
-{
-    CUresult result = resolve_stream(handle, per_thread, ref, caller);
-
-    return result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ? CUDA_SUCCESS : result;
-}
-
 static CUresult cuStreamGetId_in(CUstream handle, unsigned long long *id, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
-    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+    CUresult result = name_stream(handle, per_thread, &ref, caller);
 
     *id = ref.id;
     return result;
@@ -93,7 +85,7 @@ FLAVOURS(cuStreamGetId, (CUstream stream, unsigned long long *id), stream, id)
 static CUresult cuStreamGetCtx_in(CUstream handle, CUcontext *ctx, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
-    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+    CUresult result = name_stream(handle, per_thread, &ref, caller);
 
     *ctx = (CUcontext)current();
     return result;
@@ -103,7 +95,7 @@ FLAVOURS(cuStreamGetCtx, (CUstream stream, CUcontext *ctx), stream, ctx)
 static CUresult cuStreamGetFlags_in(CUstream handle, unsigned int *flags, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
-    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+    CUresult result = name_stream(handle, per_thread, &ref, caller);
 
     *flags = ref.stream ? ref.stream->flags : 0;
     return result;
@@ -113,7 +105,7 @@ FLAVOURS(cuStreamGetFlags, (CUstream stream, unsigned int *flags), stream, flags
 static CUresult cuStreamGetPriority_in(CUstream handle, int *priority, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
-    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+    CUresult result = name_stream(handle, per_thread, &ref, caller);
 
     *priority = ref.stream ? ref.stream->priority : 0;
     return result;
@@ -124,13 +116,15 @@ static CUresult cuStreamIsCapturing_in(CUstream handle, CUstreamCaptureStatus *s
                                        const char *caller)
 {
     struct stream_ref ref;
-    CUresult result = ask_stream(handle, per_thread, &ref, caller);
+    CUresult result = name_stream(handle, per_thread, &ref, caller);
 
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (ref.stream && ref.stream->capture == CAPTURE_ACTIVE)
         *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (ref.stream && ref.stream->capture == CAPTURE_INVALIDATED)
         *status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    if (!result && !ref.stream && !ref.per_thread && caught_by_legacy())
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* to ask ends no capture */
     return result;
 }
 FLAVOURS(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), stream, status)
@@ -146,7 +140,7 @@ static CUresult cuStreamGetCaptureInfo_v2_in(CUstream handle, CUstreamCaptureSta
 
     if (graph || dependencies || n)
         return CUDA_ERROR_NOT_SUPPORTED;
-    ask_stream(handle, per_thread, &ref, caller);
+    name_stream(handle, per_thread, &ref, caller);
     if (id && *status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
         *id = ref.stream->capture_id;
     return result;

@@ -459,10 +459,16 @@ static void test_typed_doors(void **state)
 static void test_what_is_gated(void **state)
 {
     static const char *const prefixes[] = {
-        "cuMemcpy",        "cuMemset",       "cuMemAlloc",           "cuMemFree",         "cuMemPrefetch",
-        "cuModuleLoad",    "cuModuleUnload", "cuLibraryLoad",        "cuLibraryUnload",   "cuStreamCreate",
-        "cuStreamDestroy", "cuArrayCreate",  "cuArrayDestroy",       "cuCtxCreate",       "cuCtxDestroy",
-        "cuLaunch",        "cuGraphLaunch",  "cuStreamBeginCapture", "cuStreamEndCapture"};
+        "cuMemcpy",        "cuMemset",           "cuMemAlloc",           "cuMemFree",          "cuMemPrefetch",
+        "cuModuleLoad",    "cuModuleUnload",     "cuLibraryLoad",        "cuLibraryUnload",    "cuStreamCreate",
+        "cuStreamDestroy", "cuArrayCreate",      "cuArrayDestroy",       "cuCtxCreate",        "cuCtxDestroy",
+        "cuLaunch",        "cuGraphLaunch",      "cuStreamBeginCapture", "cuStreamEndCapture", "cuMemDiscard",
+        "cuMemBatch",      "cuMemMap",           "cuMemUnmap",           "cuMemSetAccess",     "cuMemAdvise",
+        "cuStreamBatch",   "cuStreamWrite",      "cuStreamWait",         "cuStreamSet",        "cuStreamAttach",
+        "cuStreamUpdate",  "cuGreenCtxStream",   "cuGreenCtxWait",       "cuGreenCtxRecord",   "cuGreenCtxDestroy",
+        "cuCtxRecord",     "cuCtxWait",          "cuGraphConditional",   "cuGraphAdd",         "cuGraphUpload",
+        "cuMemPoolTrim",   "cuMemPoolSet",       "cuMemPoolDestroy",     "cuMulticastBind",    "cuSignalExternal",
+        "cuWaitExternal",  "cuSurfObjectCreate", "cuTexObjectCreate",    "cuCheckpoint",       "cuEventRecord"};
     (void)state;
     for (size_t p = 0; p < sizeof(prefixes) / sizeof(*prefixes); p++) {
         size_t found = 0;
