@@ -29,7 +29,7 @@ n_settings=$(echo "$settings" | wc -l)
 
 # Each launch of the driver's is one that was seen. A graph that is one row is one, however many kernels it has.
 counted() { # NAME
-    grep -qE 'CUDA graph of|graph as one|graph (with|that) ' "$tmp/report" && return
+    grep -qE 'CUDA graph of|graph as one|graphs as wholes|graph (with|that) ' "$tmp/report" && return
     expect "$1: seen" "$(account seen)" "$(launches)"
 }
 

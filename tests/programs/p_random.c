@@ -513,7 +513,7 @@ static void copy_rows(struct buffer *to, struct buffer *from, int n, int slot)
                        .dstPitch = 64,
                        .srcXInBytes = 4 * (size_t)draw(4),
                        .WidthInBytes = 32,
-                       .Height = (size_t)n / 16};
+                       .Height = (size_t)(n < 1024 ? n : 1024) / 16};
 
     SAY(cuMemcpy2DAsync(&p, here->streams[slot]));
 }
@@ -1314,6 +1314,8 @@ static void end_place(void)
         return;
     here = &places[1];
     MUST(cuCtxSetCurrent(here->ctx));
+    if (here->late) /* else the kernel may never run */
+        all_done();
     SAY(cuCtxDestroy(here->ctx));
     of_extra[1] = NULL;
     for (int i = 0; i < BUFFERS; i++) /* memory of cuMemCreate is no context's */

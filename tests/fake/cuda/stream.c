@@ -496,6 +496,11 @@ static CUresult capture_free(struct graph *graph, CUdeviceptr pointer)
     return CUDA_SUCCESS;
 }
 
+static void run_nothing(struct work *w)
+{
+    (void)w;
+}
+
 static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
@@ -514,6 +519,8 @@ static CUresult cuMemFreeAsync_in(CUdeviceptr pointer, CUstream handle, bool per
 
     if (!result && capturing(&ref))
         return capture_free(capturing(&ref), pointer);
+    if (!result && copy_ms() > 0) /* copies before it end by themselves */
+        wait_for_work(submit(&(struct work){.ref = ref, .run = run_nothing}));
     return result ? result : free_memory(pointer, false, caller);
 }
 FLAVOURS(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
@@ -562,11 +569,6 @@ FLAVOURS(cuEventRecord, (CUevent event, CUstream stream), event, stream)
 static bool event_done(struct work *w)
 {
     return !is_put_off(w->after);
-}
-
-static void run_nothing(struct work *w)
-{
-    (void)w;
 }
 
 static CUresult cuStreamWaitEvent_in(CUstream stream, CUevent handle, unsigned int flags, bool per_thread,

@@ -117,6 +117,14 @@ static bool is_put_off(uint64_t serial)
     return false;
 }
 
+/* Memory that was registered once is the program's to use again. */
+static bool is_pageable(const void *at)
+{
+    const struct allocation *a = allocation_of((uintptr_t)at);
+
+    return !a || a->head.dead;
+}
+
 /* Runs `w`, or puts a copy of it off. */
 static uint64_t submit(struct work *w)
 {
@@ -133,7 +141,7 @@ static uint64_t submit(struct work *w)
     if (!later)
         fake_misuse("out of host memory");
     *later = *w;
-    if (w->src && !allocation_of((uintptr_t)w->src)) {
+    if (w->src && is_pageable(w->src)) {
         later->src = later->staged = malloc(w->size);
         if (!later->staged)
             fake_misuse("out of host memory");
