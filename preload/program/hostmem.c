@@ -170,6 +170,11 @@ static void note(const struct range *what)
     put(r);
 }
 
+bool kp_hostmem_any(void)
+{
+    return atomic_load(&beyond) > atomic_load(&lowest);
+}
+
 bool kp_hostmem_rewound(void)
 {
     return atomic_load(&n_rewound) > 0;

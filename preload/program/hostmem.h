@@ -38,6 +38,9 @@ bool kp_hostmem_is_ours(uint64_t address);
 /* The same; *facts of it. */
 bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts);
 
+/* Whether there is any pinned or registered memory. Without a lock. */
+bool kp_hostmem_any(void);
+
 /* Whether a restore would rewind pinned or registered memory that could not be replaced. Memory that ended with its
  * context counts until something else appears at its address. */
 bool kp_hostmem_rewound(void);

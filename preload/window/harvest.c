@@ -9,6 +9,7 @@
 #include "preload/os/outcome.h"
 #include "preload/os/worker.h"
 #include "preload/program/graphs.h"
+#include "preload/program/hostmem.h"
 #include "preload/session/session.h"
 #include "preload/window/batch.h"
 #include "preload/window/flags.h"
@@ -106,7 +107,7 @@ static bool is_unaware(const struct kp_window *w, size_t k)
 {
     const struct kp_item *i = &w->items[k];
     return k < w->end && w->strategy->rewinds && !w->strategy->whole && i->function && !i->reaches_host &&
-           !kp_flags_met(KP_MET_MANAGED);
+           !kp_flags_met(KP_MET_MANAGED) && kp_hostmem_any();
 }
 
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)

@@ -43,6 +43,8 @@ without_reads() {
     ring
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6
+    # Nothing of the program's is there to be written: it has no pinned memory.
+    expect "prints-and-reads: writes to host memory told" "$(grep -c 'writes host memory' "$tmp/report")" 0
     expect "prints-and-reads: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
 }
 
@@ -56,6 +58,8 @@ with_reads() {
     ring
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6
+    # Nothing of the program's is there to be written: it has no pinned memory.
+    expect "prints-and-reads: writes to host memory told" "$(grep -c 'writes host memory' "$tmp/report")" 0
     expect "prints-and-reads: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
     limit=60 both spins "$p" spins
     expect "spins: profiled" "$(account profiled)" "$(launches)"
