@@ -25,16 +25,18 @@ enum {
     SLOTS = ROWS + KP_GATE_POOL
 };
 
-/* A trampoline's target. Slots of exported symbols come first, in the order of cuda_api.def, as trampolines.S numbers
- * them. */
-static struct slot {
+/* A trampoline's target. */
+struct slot {
     _Atomic(void *) real;
     const char *symbol;
     enum kp_api_class class;
     const struct kp_ptx_load *load; /* NULL: it loads no code that it is given */
     /* NULL: it gives or takes no memory of a device. Threads that make the first call together each write it. */
     _Atomic(const struct kp_owning *) owns;
-} slots[SLOTS] = {
+};
+
+/* Slots of exported symbols come first, in the order of cuda_api.def, as trampolines.S numbers them. */
+static struct slot slots[SLOTS] = {
 #define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL, NULL},
 #define KP_API_LOADS(symbol, base, class, receives, takes, count, options, values)                                     \
     {NULL, #symbol, KP_CLASS_##class, &KP_PTX_LOAD(receives, takes, count, options, values), NULL},
