@@ -9,6 +9,8 @@ CLANG_FORMAT ?= clang-format
 CLANG_TIDY  ?= clang-tidy
 PREFIX      ?= /usr/local
 WERROR      ?=
+# The jobs of targets that set all up by themselves: one for each processor, unless the user has said how many.
+PARALLEL      = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 # Seconds one test program may take.
 TEST_LIMIT  ?= 300
 
@@ -366,10 +368,10 @@ goldens:
 	@KP_TEST_UPDATE=1 $(MAKE) --no-print-directory run-tests TESTS='$(GOLDEN_BIN)'
 
 test: setup-test
-	@$(MAKE) --no-print-directory run-tests
+	@$(MAKE) --no-print-directory $(PARALLEL) run-tests
 
 asan ubsan tsan: setup-test
-	@$(MAKE) --no-print-directory VARIANT=$@ run-tests
+	@$(MAKE) --no-print-directory $(PARALLEL) VARIANT=$@ run-tests
 
 # --- fuzzing: tests/fuzz/fuzz_NAME.c is the harness NAME ---
 FUZZ_CC   ?= clang
@@ -442,7 +444,8 @@ check-functions:
 
 # --- demo ---
 demo: setup
-	@$(MAKE) --no-print-directory all run-demo
+	@echo "demo: builds kprof first, which takes a minute or two"
+	@$(MAKE) --no-print-directory $(PARALLEL) all run-demo
 .PHONY: run-demo
 run-demo: all
 	@NVCC='$(NVCC)' CUPTI_LIBDIR='$(CUPTI_LIBDIR)' tools/demo.sh $(OUT)
