@@ -4,6 +4,7 @@
 #   programs, for CUTLASS_EXAMPLES
 set -u
 checkout=$1
+stubs=${CUDA_HOME:-/usr/local/cuda}/lib64/stubs # a machine without a GPU has no other libcuda
 mkdir -p "$2" || exit 1
 folder=$(cd "$2" && pwd)
 failures=0
@@ -12,7 +13,7 @@ example() { # ARCH FILE
     local name=${2##*/}
     name=${name%.cu}
     nvcc -std=c++17 -O2 -arch="$1" --expt-relaxed-constexpr -I"$checkout/include" -I"$checkout/tools/util/include" \
-        -I"$checkout/examples/common" -o "$folder/$name" "$checkout/examples/$2" 2>"$folder/$name.log" && rm "$folder/$name.log" ||
+        -I"$checkout/examples/common" -o "$folder/$name" "$checkout/examples/$2" -L"$stubs" -lcuda 2>"$folder/$name.log" && rm "$folder/$name.log" ||
         { echo "FAILED: $2: $(grep -m 1 error "$folder/$name.log")" && failures=$((failures + 1)); }
 }
 
