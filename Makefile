@@ -9,8 +9,9 @@ CLANG_FORMAT ?= clang-format
 CLANG_TIDY  ?= clang-tidy
 PREFIX      ?= /usr/local
 WERROR      ?=
-# The jobs of targets that set all up by themselves: one for each processor, unless the user has said how many.
-PARALLEL      = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+# The jobs of targets that set all up by themselves: one for each processor, unless the user has said how many. A -j
+# without a number would start all jobs at once.
+PARALLEL      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(or $(shell nproc 2>/dev/null),1))
 # Seconds one test program may take.
 TEST_LIMIT  ?= 300
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# make install, make uninstall and make deb: what they put where, and that it works from there.
+# make install, make uninstall and make deb: what they put where, and that it works from there; and how many jobs make takes.
 . "$(dirname "$0")/e2e.inc"
 [ "${KP_TEST_VARIANT:-release}" = release ] || { echo "skipped: only the release build is installed"; exit 77; }
 [ -e "$build/docs/kprof.1" ] || { echo "skipped: no $build/docs, run make docs"; exit 77; }
@@ -32,6 +32,17 @@ works() { # WHAT ROOT/PREFIX
     grep -q 'launches seen' "$tmp/report" || { fail "$1: no report of a run"; cat "$tmp/said"; }
     rm -f "$tmp/report"
 }
+
+# --- how many jobs targets take that set all up by themselves: as many as the user has said ---
+jobs() { env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL "$@" --no-print-directory -sC "$source" --eval 'said: ; @echo "jobs $(PARALLEL)"' said; }
+expect "jobs: one was asked for" "$(jobs make -j1)" "jobs "
+expect "jobs: two were asked for" "$(jobs make -j2)" "jobs "
+expect "jobs: none were asked for" "$(jobs make)" "jobs -j$(nproc)"
+expect "jobs: a variable is no answer" "$(jobs make OUT=jobserver)" "jobs -j$(nproc)"
+mkdir "$tmp/fails"
+printf '#!/bin/sh\nexit 1\n' >"$tmp/fails/nproc"
+chmod +x "$tmp/fails/nproc"
+expect "jobs: processors not known" "$(jobs env PATH="$tmp/fails:$PATH" make)" "jobs -j1"
 
 # --- make install ---
 mkdir "$tmp/dest"
