@@ -51,6 +51,7 @@ static struct range *leaving; /* freed during a stream capture */
 /* Bounds of all ranges: most other numbers then cost no lock. */
 static atomic_uint_fast64_t lowest = UINT64_MAX, beyond;
 static atomic_size_t n_rewound, n_shared;
+static atomic_size_t n_of_program;
 
 /* Set before there is memory of ours, which may be freed in every phase of the process. */
 static _Atomic(const struct kp_driver *) driver;
@@ -78,8 +79,14 @@ static void changed(void)
     atomic_store(&beyond, last ? last->base + last->bytes : 0);
 }
 
+static bool is_of_program(const struct range *r)
+{
+    return !(r->flags & KP_HOSTMEM_INTERNAL);
+}
+
 static void count(const struct range *r)
 {
+    atomic_fetch_add(&n_of_program, is_of_program(r));
     atomic_fetch_add(&n_rewound, r->rewound);
     atomic_fetch_add(&n_shared, r->shared);
 }
@@ -89,6 +96,7 @@ static struct range *remove_at(size_t i)
     struct range *r = ranges[i];
     n_ranges--;
     memmove(&ranges[i], &ranges[i + 1], (n_ranges - i) * sizeof(*ranges));
+    atomic_fetch_sub(&n_of_program, is_of_program(r));
     atomic_fetch_sub(&n_rewound, r->rewound);
     atomic_fetch_sub(&n_shared, r->shared);
     changed();
@@ -172,7 +180,7 @@ static void note(const struct range *what)
 
 bool kp_hostmem_any(void)
 {
-    return atomic_load(&beyond) > atomic_load(&lowest);
+    return atomic_load(&n_of_program) > 0;
 }
 
 bool kp_hostmem_rewound(void)
@@ -226,6 +234,7 @@ void kp_hostmem_forked(void)
     n_ranges = 0;
     arenas = NULL;
     leaving = NULL;
+    atomic_store(&n_of_program, 0);
     atomic_store(&n_rewound, 0);
     atomic_store(&n_shared, 0);
     changed();

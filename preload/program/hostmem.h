@@ -23,6 +23,10 @@ struct kp_hostmem_facts {
     unsigned flags; /* likewise, of cuMemHostAlloc */
 };
 
+/* Of kp_hostmem_make, beside the flags of cuMemHostAlloc: kprof uses the memory itself, and the program never sees it.
+ */
+#define KP_HOSTMEM_INTERNAL 0x80000000u
+
 /* Makes memory of ours, *p, instead of pinned memory of the current context. False: the driver must make it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags);
 /* Frees memory of ours, or any other memory through the driver's function `real`. */
@@ -38,7 +42,7 @@ bool kp_hostmem_is_ours(uint64_t address);
 /* The same; *facts of it. */
 bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts);
 
-/* Whether there is any pinned or registered memory. Without a lock. */
+/* Whether the program has any pinned or registered memory. Without a lock. */
 bool kp_hostmem_any(void);
 
 /* Whether a restore would rewind pinned or registered memory that could not be replaced. Memory that ended with its

@@ -47,7 +47,7 @@ void kp_again_prepare(const struct kp_driver *d)
     if (!buffer.wanted || buffer.pinned)
         return;
     sigset_t before = kp_signals_hold();
-    if (kp_hostmem_make(d, &memory, PIECE, 0))
+    if (kp_hostmem_make(d, &memory, PIECE, KP_HOSTMEM_INTERNAL))
         use(memory, true);
     buffer.wanted = false;
     kp_signals_let(&before);

@@ -36,7 +36,7 @@ static void pin(struct kp_window *w, size_t k)
     const struct kp_op *op = &w->items[k].op;
     bool source = op->from_pinned && op->copy && source_of(op);
     size_t bytes = is_read_later(&w->items[k]) ? op->result_bytes : source ? op->copied : 0;
-    if (!bytes || !kp_hostmem_make(w->setup->driver, &pinned[k], bytes, 0))
+    if (!bytes || !kp_hostmem_make(w->setup->driver, &pinned[k], bytes, KP_HOSTMEM_INTERNAL))
         return;
     if (source)
         memcpy(pinned[k], op->copy, bytes);

@@ -61,6 +61,10 @@ with_reads() {
     # Nothing of the program's is there to be written: it has no pinned memory.
     expect "prints-and-reads: writes to host memory told" "$(grep -c 'writes host memory' "$tmp/report")" 0
     expect "prints-and-reads: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+    # The pinned memory that kprof makes for itself is none of the program's.
+    both reads-then-prints "$p" reads-then-prints
+    expect "reads-then-prints: profiled" "$(account profiled)" "$(launches)"
+    expect "reads-then-prints: writes to host memory told" "$(grep -c 'writes host memory' "$tmp/report")" 0
     limit=60 both spins "$p" spins
     expect "spins: profiled" "$(account profiled)" "$(launches)"
 }

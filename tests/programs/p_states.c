@@ -460,6 +460,25 @@ static void prints_and_reads(void)
     report_number("blocks", sum_ints(&linked, values, N), N * ((4 * 3 + 5) * 3 + 6));
 }
 
+/* Reads so much that kprof has pinned memory, but the program has none; then a kernel prints. */
+static void reads_then_prints(void)
+{
+    enum { MANY = 1 << 19 };
+    static int numbers[MANY];
+    CUdeviceptr many = device_ints(&linked, numbers, MANY);
+
+    for (int i = 1; i <= ROUNDS; i++) {
+        append(i);
+        MUST(cuMemcpyDtoH(numbers, many, sizeof(numbers)));
+    }
+    MUST(cuCtxSynchronize());
+    for (int i = 1; i <= ROUNDS; i++) {
+        launch("print_line", 1, session.stream, (void *[]){&i});
+        MUST(cuCtxSynchronize());
+    }
+    report("zeros", !numbers[0] && !numbers[MANY - 1]);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -472,6 +491,7 @@ static const struct {
     {"remaps", remaps},
     {"constants", constants},
     {"prints-and-reads", prints_and_reads},
+    {"reads-then-prints", reads_then_prints},
     {"surface", surface},
     {"mipmap", mipmap},
     {"ring", ring_of_host},
