@@ -50,10 +50,11 @@ void kp_host_writes_note(const char *mangled, const char *name, uint32_t passes)
 {
     static const char format[] =
         "%s writes host memory that no argument points into. A launch of it was repeated for %u "
-        "passes, and the host may have seen each write again. It runs once from now on; "
+        "pass%s, and the host may have seen each write again. It runs once from now on; "
         "--replay-mode application or rotate repeats nothing";
     char *text;
-    if (!add(mangled) || asprintf(&text, format, name, passes) < 0)
+    if (!mangled || !add(mangled) ||
+        asprintf(&text, format, name ? name : mangled, passes, passes == 1 ? "" : "es") < 0)
         return;
     kp_session_warn(KP_FAILURE_IN_PART, text);
     free(text);

@@ -30,6 +30,7 @@ ring() {
     expect "ring: rows" "$(grep -c 'aperture_sysmem' "$tmp/report")" 0
     profiled env KPROF_PAGE=raw KPROF_METRICS=lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum "$p" ring
     [ "$(grep -c 'aperture_sysmem_op_write.sum' "$tmp/report")" -gt 0 ] || { fail "ring: the row that was asked for"; show; }
+    expect "ring: one pass" "$(grep -c '^==WARNING== ring_put writes .* was repeated for 1 pass, ' "$tmp/report")" 1
 }
 
 without_reads() {
