@@ -25,6 +25,7 @@
 #include "preload/os/progress.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
+#include "preload/program/hostmem.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/program/owned.h"
 #include "preload/program/ptx.h"
@@ -335,7 +336,9 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
         how |= KP_PLAN_ROTATE;
     if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
-    if (!setup->one_pass && !setup->run && !setup->ranges && !setup->vary) /* launches are repeated one by one */
+    /* Launches are repeated one by one. Scheduling once more takes a tenth of a short program's start, so it needs
+     * memory to watch. */
+    if (!setup->one_pass && !setup->run && !setup->ranges && !setup->vary && kp_hostmem_any())
         how |= KP_PLAN_WATCH;
     if (setup->run)
         how |= shared ? KP_PLAN_UNSHARED : KP_PLAN_RUNS;
