@@ -325,11 +325,11 @@ static void tell_unknown(const char *unknown, const char *told)
     }
 }
 
-static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
+/* Returns the KP_PLAN bits of how a context's counters are collected. shared is what the runs of an application replay
+ * agreed on; NULL for none. */
+static unsigned way_of(const struct kp_context_setup *setup, const char *shared)
 {
     const struct kp_options *o = setup->options;
-    char *err = NULL;
-    char *shared = setup->run ? kp_runs_read(setup, c->chip) : NULL;
     bool quick = setup->one_pass && !setup->run && !setup->rotates;
     unsigned how = quick ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
     if (setup->rotates)
@@ -342,6 +342,15 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
         how |= KP_PLAN_WATCH;
     if (setup->run)
         how |= shared ? KP_PLAN_UNSHARED : KP_PLAN_RUNS;
+    return how;
+}
+
+static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
+{
+    const struct kp_options *o = setup->options;
+    char *err = NULL;
+    char *shared = setup->run ? kp_runs_read(setup, c->chip) : NULL;
+    unsigned how = way_of(setup, shared);
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
     if (!rc && setup->run)
         rc = kp_runs_share(setup, c, loaded.cupti, shared, &err);
