@@ -108,19 +108,29 @@ static bool has_flag(const struct kp_own_flag *flags, size_t n, const char *flag
     return n;
 }
 
-static struct kp_own_flags known_flags;
+static const struct kp_own_flags *owners;
+static size_t n_owners;
 
-void kp_flags_know(const struct kp_own_flags *own)
+void kp_flags_know(const struct kp_own_flags *all, size_t n)
 {
-    known_flags = *own;
+    owners = all;
+    n_owners = n;
+}
+
+/* Does what kp_flags_home does for flags that are no options. */
+static const char *home_of_own(const char *flag)
+{
+    static char text[128];
+    size_t len = 0;
+    for (size_t i = 0; i < n_owners; i++)
+        if (has_flag(owners[i].at, owners[i].n, flag) && len < sizeof text)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s`kprof %s`", len ? " and " : "it belongs to ",
+                                    owners[i].command);
+    return len ? text : NULL;
 }
 
 const char *kp_flags_home(const char *flag)
 {
-    static const char *const homes[2][2] = {
-        {NULL, "it belongs to `kprof diff`"},
-        {"it belongs to `kprof report`", "it belongs to `kprof report` and `kprof diff`"},
-    };
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++)
@@ -130,8 +140,7 @@ const char *kp_flags_home(const char *flag)
     for (; n; n--, query++)
         if (!strcmp(query->flag, flag))
             return "it belongs to `kprof query-metrics` and the lists, such as `kprof list-sets`";
-    return homes[has_flag(known_flags.report, known_flags.n_report, flag)]
-                [has_flag(known_flags.diff, known_flags.n_diff, flag)];
+    return home_of_own(flag);
 }
 
 static const char *home_of_letter(int letter)

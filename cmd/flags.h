@@ -30,10 +30,11 @@ struct kp_own_flag {
     int (*take)(const char *value, void *arg);
 };
 
-/* The flags that are no options of the library. */
+/* The flags of one sub-command that are no options of the library. */
 struct kp_own_flags {
-    const struct kp_own_flag *report, *diff; /* of `kprof report` and of `kprof diff` */
-    size_t n_report, n_diff;
+    const char *command;
+    const struct kp_own_flag *at;
+    size_t n;
 };
 
 /* The flags of a sub-command. */
@@ -48,10 +49,10 @@ struct kp_flags_of {
 /* Finds the value of a flag in `choices` (NULL-terminated); *out receives its index. 0, or an exit status after
  * reporting that there is none. */
 int kp_flags_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out);
-/* Makes the flags known that are no options. The tables behind it must last. */
-void kp_flags_know(const struct kp_own_flags *own);
+/* Makes the flags known that are no options, of `n` sub-commands. The table must last. */
+void kp_flags_know(const struct kp_own_flags *owners, size_t n);
 /* Returns the sub-commands that a flag (without its dashes) belongs to, as the end of a sentence; NULL for an
- * unknown flag. Static text. */
+ * unknown flag. Static text, which the next call may write anew. */
 const char *kp_flags_home(const char *flag);
 
 /* Checks the options and puts them into the environment; passes the sub-command's own flags to their `take`. Returns

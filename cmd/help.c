@@ -8,9 +8,9 @@
 #include "base/failures.h"
 #include "base/terminal.h"
 #include "base/wrap.h"
+#include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/flags.h"
-#include "cmd/main.h"
 #include "cmd/query.h"
 #include "report/define/sections.h"
 #include "report/judge/rules.h"
@@ -133,12 +133,14 @@ static void print_query_flags(void)
     }
 }
 
-static void print_own_flags(const struct kp_own_flag *own, size_t n)
+/* Prints the flags that a sub-command alone takes. */
+static void print_own_flags(const struct kp_command *command)
 {
-    for (size_t i = 0; i < n; i++) {
+    size_t n;
+    for (const struct kp_own_flag *own = command->flags(&n); n; n--, own++) {
         char flags[64];
-        snprintf(flags, sizeof flags, "      --%s%s", own[i].flag, own[i].value);
-        print_option(flags, own[i].help);
+        snprintf(flags, sizeof flags, "      --%s%s", own->flag, own->value);
+        print_option(flags, own->help);
     }
 }
 
@@ -154,6 +156,20 @@ static void print_usage(size_t width)
     for (const char *at = usage, *end; (end = strchr(at, '\n')); at = end + 1) {
         snprintf(line, sizeof line, "%.*s", (int)(end - at), at);
         print_flags(line, width);
+    }
+}
+
+/* Prints the flags of all sub-commands that have some. */
+static void print_all_own_flags(void)
+{
+    size_t n;
+    for (const struct kp_command *c = kp_commands(&n); n; n--, c++) {
+        char title[TEXT_MAX];
+        if (!c->flags)
+            continue;
+        snprintf(title, sizeof title, "What `kprof %s` takes beside %s:", c->name, c->topic->beside);
+        print_title(title);
+        print_own_flags(c);
     }
 }
 
@@ -187,48 +203,24 @@ int kp_help(void)
     print_option("  -v, --version", "the version");
     print_title("What can be collected, on any chip, without a GPU:");
     print_query_flags();
-    const struct kp_own_flags own = kp_main_own_flags();
-    print_title("What `kprof report` takes beside those of the options that are about sessions:");
-    print_own_flags(own.report, own.n_report);
-    print_title("What `kprof diff` takes beside set, section, metrics, print-details and the like:");
-    print_own_flags(own.diff, own.n_diff);
+    print_all_own_flags();
     print_statuses();
     print_title("Advanced:");
     print_rows(true);
     return kp_console_end(0, NULL);
 }
 
-/* A sub-command with options of its own. */
-struct topic {
-    const char *command, *usage, *text;
-    enum kp_option_group least; /* takes the options of this group and of later ones */
-};
-
-static const struct topic topics[] = {
-    {"report", "Usage: kprof report [options] FILE...",
-     "Prints the report of stored sessions again, which `kprof -o FILE program` makes, also on a machine without a "
-     "GPU.",
-     KP_OPT_REPORT},
-    {"diff", "Usage: kprof diff [options] A B...",
-     "Compares stored sessions, which `kprof -o FILE program` makes, launch by launch or kernel by kernel. The exit "
-     "status "
-     "is 0, or 1 when a limit of --fail-above was exceeded or nothing could be compared; 2 means wrong use.",
-     KP_OPT_DIFF},
-};
-
-int kp_help_of(const char *command)
+int kp_help_of(const struct kp_command *command)
 {
-    const struct topic *t = !strcmp(command, topics[0].command) ? &topics[0] : &topics[1];
-    const struct kp_own_flags own = kp_main_own_flags();
     size_t width = help_width(), n;
     const struct kp_option *row = kp_option_rows(&n);
-    print_flags(t->usage, width);
-    print_title(t->text);
-    printf("\nOptions of kprof %s alone:\n", t->command);
-    print_own_flags(t == topics ? own.report : own.diff, t == topics ? own.n_report : own.n_diff);
+    print_flags(command->topic->usage, width);
+    print_title(command->topic->text);
+    printf("\nOptions of kprof %s alone:\n", command->name);
+    print_own_flags(command);
     puts("\nOptions:");
     for (; n; n--, row++)
-        if (row->group >= t->least)
+        if (row->group >= command->least)
             print_row(row);
     print_option("  -h, --help", "this text");
     print_title("`kprof --help` has the options of a run, too, and says how each is set in the environment.");
@@ -267,25 +259,37 @@ static bool is_query(const char *command)
 }
 
 /* Lists the options of a sub-command. Queries take those of a run, too, and are left out here. */
-static void list_takes(const char *command)
+static void list_takes(const struct kp_command *command)
 {
-    enum kp_option_group least = !strcmp(command, "diff")     ? KP_OPT_DIFF
-                                 : !strcmp(command, "report") ? KP_OPT_REPORT
-                                                              : KP_OPT_TOOLS;
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++)
-        if (row->group >= least)
-            printf("takes\t%s\t%s\n", command, row->flag);
+        if (row->group >= command->least)
+            printf("takes\t%s\t%s\n", command->name, row->flag);
 }
 
-static void list_own(const char *command, const struct kp_own_flag *flags, size_t n)
+static void list_own(const struct kp_command *command)
 {
-    for (; n; n--, flags++)
-        printf("own\t%s\t%s\t%s\t%s\n", command, flags->flag, *flags->value ? flags->value + 1 : "", flags->help);
+    size_t n = 0;
+    const struct kp_own_flag *own = command->flags ? command->flags(&n) : NULL;
+    for (; n; n--, own++)
+        printf("own\t%s\t%s\t%s\t%s\n", command->name, own->flag, *own->value ? own->value + 1 : "", own->help);
 }
 
-int kp_help_words(const char *const *commands)
+static void list_commands(void)
+{
+    size_t n;
+    const struct kp_command *command = kp_commands(&n);
+    for (size_t i = 0; i < n; i++)
+        list_own(&command[i]);
+    for (; n; n--, command++) {
+        printf("command\t%s\n", command->name);
+        if (!is_query(command->name))
+            list_takes(command);
+    }
+}
+
+int kp_help_words(void)
 {
     size_t sections, rules;
     const struct kp_section *section = kp_sections(&sections);
@@ -295,14 +299,7 @@ int kp_help_words(const char *const *commands)
     const struct kp_query_flag *f = kp_query_flags(&queries);
     for (; queries; queries--, f++)
         printf("query\t%s\t%s\t%s\n", f->flag, *f->value ? f->value + 1 : f->value, f->help);
-    const struct kp_own_flags own = kp_main_own_flags();
-    list_own("report", own.report, own.n_report);
-    list_own("diff", own.diff, own.n_diff);
-    for (; *commands; commands++) {
-        printf("command\t%s\n", *commands);
-        if (!is_query(*commands))
-            list_takes(*commands);
-    }
+    list_commands();
     for (const char *const *set = kp_set_names(); *set; set++)
         printf("set\t%s\n", *set);
     for (size_t i = 0; i < sections; i++)

@@ -2,17 +2,18 @@
 #ifndef KP_CMD_HELP_H
 #define KP_CMD_HELP_H
 
+struct kp_command;
+
 /* Prints the usage line to stderr. */
 void kp_help_usage(void);
 
 /* Prints --help to stdout. Returns the exit status. */
 int kp_help(void);
-/* Does the same for `kprof report` or `kprof diff`, as argv[0] names it, with what it takes alone. */
-int kp_help_of(const char *command);
+/* Does the same for a sub-command that has a topic, with what it takes alone. */
+int kp_help_of(const struct kp_command *command);
 
 /* Prints the source of the man pages and the completions (tools/gen_docs.sh), which completions also read at run
- * time. A line each, tabs between the fields. `commands`: the sub-commands, NULL at the end. Returns the exit
- * status. */
-int kp_help_words(const char *const *commands);
+ * time. A line each, tabs between the fields. Returns the exit status. */
+int kp_help_words(void);
 
 #endif

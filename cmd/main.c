@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/version.h"
+#include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/help.h"
 #include "cmd/idle.h"
@@ -22,48 +23,6 @@ enum {
     FIRST_QUERY = 128, /* getopt_long's value for the first flag of the queries: above all letters, */
     FIRST_ROW = 256,   /* and for the first row */
 };
-
-static int doctor(const struct kp_query *q)
-{
-    (void)q;
-    return kp_main_doctor();
-}
-
-/* The sub-commands. Those with neither function run a program. */
-static const struct command {
-    const char *name;
-    int (*prepare)(void);              /* sets what was not given, before the program runs; 0, or an exit status */
-    int (*own)(int argc, char **argv); /* parses its own flags */
-    int (*answer)(const struct kp_query *q); /* takes the flags of a run, but no program */
-} commands[] = {
-    {"run", NULL, NULL, NULL},
-    {"series", kp_main_series, NULL, NULL},
-    {"report", NULL, kp_main_report, NULL},
-    {"diff", NULL, kp_main_diff, NULL},
-    {"doctor", NULL, NULL, doctor},
-    {"query-metrics", NULL, NULL, kp_main_query},
-    {"list-sets", NULL, NULL, kp_main_query},
-    {"list-sections", NULL, NULL, kp_main_query},
-    {"list-rules", NULL, NULL, kp_main_query},
-    {"list-chips", NULL, NULL, kp_main_query},
-};
-
-enum { COMMANDS = sizeof commands / sizeof *commands };
-
-static const struct command *find_command(const char *word)
-{
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (!strcmp(commands[i].name, word))
-            return &commands[i];
-    return NULL;
-}
-
-static void name_commands(const char *names[COMMANDS + 1])
-{
-    for (size_t i = 0; i < COMMANDS; i++)
-        names[i] = commands[i].name;
-    names[COMMANDS] = NULL;
-}
 
 /* The rows as getopt's arrays. */
 struct flags {
@@ -216,13 +175,6 @@ static void take_query_flag(const struct kp_query_flag *flag, const char *value,
     *(const char **)((char *)q + flag->offset) = *flag->value ? value : flag->flag;
 }
 
-static int list_words(void)
-{
-    const char *names[COMMANDS + 1];
-    name_commands(names);
-    return kp_help_words(names);
-}
-
 static int version(void)
 {
     printf("kprof %s\n", KP_VERSION);
@@ -251,7 +203,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
         if (c == 'v')
             return version();
         if (c == LIST_WORDS)
-            return list_words();
+            return kp_help_words();
         if (c == '?')
             return bad_flag(&f, argv);
         if (c == ':')
@@ -272,11 +224,10 @@ static int run_word(int argc, char **argv, struct kp_query *q);
 /* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
 static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
 {
-    const char *names[COMMANDS + 1];
     if (q->command && optind < argc)
         return kp_console_error(KP_EXIT_USAGE, "kprof %s takes no '%s'; " KP_TRY_HELP, q->command, argv[optind]);
     if (q->command)
-        return find_command(q->command)->answer(q);
+        return kp_command_find(q->command)->answer(q);
     if (optind == argc && (q->chip || q->mode))
         return kp_console_error(
             KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
@@ -286,13 +237,12 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
         return kp_console_error(KP_EXIT_USAGE, "no program given; " KP_TRY_HELP);
     }
     bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
-    if (!is_program && !separated && find_command(argv[optind]))
+    if (!is_program && !separated && kp_command_find(argv[optind]))
         return run_word(argc - optind, argv + optind, q);
     if (q->chip || q->mode)
         return kp_console_error(KP_EXIT_USAGE, "--%s does not go with a program; " KP_TRY_HELP,
                                 q->chip ? "chip" : "query-metrics-mode");
-    name_commands(names);
-    return kp_main_run(argv + optind, names);
+    return kp_main_run(argv + optind, kp_command_names());
 }
 
 /* Whether --help or -h is among the flags. */
@@ -307,9 +257,9 @@ static bool asks_for_help(int argc, char **argv)
 /* Runs `kprof COMMAND ...`; argv[0] is the command. */
 static int run_word(int argc, char **argv, struct kp_query *q)
 {
-    const struct command *command = find_command(argv[0]);
-    if (command->own && asks_for_help(argc, argv))
-        return kp_help_of(command->name);
+    const struct kp_command *command = kp_command_find(argv[0]);
+    if (command->topic && asks_for_help(argc, argv))
+        return kp_help_of(command);
     if (command->own)
         return command->own(argc, argv);
     q->command = command->answer ? command->name : NULL;
@@ -323,8 +273,7 @@ static int run_word(int argc, char **argv, struct kp_query *q)
 int kp_main(int argc, char **argv)
 {
     struct kp_query q = {0};
-    const struct kp_own_flags own = kp_main_own_flags();
-    kp_flags_know(&own);
+    kp_commands_know_flags();
     int status = take_flags(argc, argv, &q);
     return status >= 0 ? status : go_on(argc, argv, &q, false);
 }

@@ -8,10 +8,10 @@
 
 #include "base/stream.h"
 #include "base/text.h"
+#include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/diff.h"
 #include "cmd/html_file.h"
-#include "cmd/main.h"
 #include "cmd/open.h"
 #include "cmd/target.h"
 #include "report/html/html.h"

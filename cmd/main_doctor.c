@@ -10,10 +10,10 @@
 
 #include "base/stream.h"
 #include "base/terminal.h"
+#include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/doctor.h"
 #include "cmd/doctor_cuda.h"
-#include "cmd/main.h"
 #include "cmd/run.h"
 #include "report/dwarf/symbols.h"
 #include "report/options/options.h"

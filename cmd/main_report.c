@@ -9,10 +9,10 @@
 
 #include "base/pattern.h"
 #include "base/stream.h"
+#include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/html_file.h"
 #include "cmd/idle.h"
-#include "cmd/main.h"
 #include "cmd/open.h"
 #include "cmd/target.h"
 #include "cmd/together.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/commands.h"
 #include "cmd/console.h"
-#include "cmd/main.h"
 #include "report/options/options.h"
 
 /* What a series has where the user gives nothing else. */

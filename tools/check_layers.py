@@ -3,7 +3,7 @@
 
 check_layers.py [OBJECTS]   OBJECTS: folder of compiled objects, whose calls are looked at, too
 
-`only ROOM ROOMS...` in rooms.txt: no other room calls the room's functions. A circle of files that call each other is a fault unless rooms.txt lists it (`circle FILE FILE...`)."""
+`only ROOM ROOMS...` in rooms.txt: no other room calls the room's functions. A circle of files that call each other is a fault unless rooms.txt lists it (`circle FILE FILE...`). `straight ROOMS...`: files of these rooms do not include each other's headers in a circle, either."""
 import glob
 import os
 import re
@@ -29,7 +29,7 @@ def fault(text):
 
 
 def read_rooms():
-    rooms, circles, only = [], [], {}
+    rooms, circles, only, straight = [], [], {}, set()
     for line in open("rooms.txt"):
         words = line.split("#")[0].split()
         if not words:
@@ -38,9 +38,11 @@ def read_rooms():
             circles.append(set(words[1:]))
         elif words[0] == "only":
             only[words[1]] = set(words[1:])
+        elif words[0] == "straight":
+            straight |= set(words[1:])
         else:
             rooms.append(words[0])
-    return {room: i for i, room in enumerate(rooms)}, circles, only
+    return {room: i for i, room in enumerate(rooms)}, circles, only, straight
 
 
 def check_edge(rank, of, to, how):
@@ -72,6 +74,22 @@ def check_includes(path, rank):
             fault(f"{at}: a vendor header outside cupti/: {target}")
         if folder in ("report", "base") and CUDA_HEADER.match(target):
             fault(f"{at}: a CUDA header in {folder}/: {target}")
+
+
+def check_straight(files, straight):
+    """A file and its header are one here: X.c includes Y.h, and Y.c includes X.h."""
+    includes = {}
+    for path in files:
+        unit = os.path.splitext(path)[0]
+        if os.path.dirname(path) not in straight:
+            continue
+        for line in open(path, errors="replace"):
+            match = INCLUDE.match(line)
+            other = match and os.path.splitext(match.group(2))[0]
+            if match and os.path.dirname(other) in straight and other != unit:
+                includes.setdefault(unit, set()).add(other)
+    for circle in circles_of(includes):
+        fault("a circle of includes: " + " ".join(sorted(circle)))
 
 
 def read_calls(objects):
@@ -144,7 +162,7 @@ def check_calls(objects, rank, circles, only):
 
 
 def main():
-    rank, circles, only = read_rooms()
+    rank, circles, only, straight = read_rooms()
     files = [f for folder in FOLDERS for f in glob.glob(folder + "/**/*.*", recursive=True)]
     files = [f for f in files if f.rsplit(".", 1)[1] in ("c", "h", "S", "def")]
     for path in sorted(files):
@@ -152,6 +170,7 @@ def main():
             fault(f"{path}: its folder is no room of rooms.txt")
         else:
             check_includes(path, rank)
+    check_straight(files, straight)
     if len(sys.argv) > 1:
         check_calls(sys.argv[1], rank, circles, only)
     print(f"check-layers: {len(files)} files in {len(rank)} rooms, {faults} faults")
