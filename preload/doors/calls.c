@@ -32,7 +32,7 @@ struct slot {
     enum kp_api_class class;
     const struct kp_ptx_load *load; /* NULL: it loads no code that it is given */
     /* NULL: it gives or takes no memory of a device. Threads that make the first call together each write it. */
-    _Atomic(const struct kp_owning *) owns;
+    const struct kp_owning *_Atomic owns;
 };
 
 /* Slots of exported symbols come first, in the order of cuda_api.def, as trampolines.S numbers them. */
