@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "cmd/catalog.h"
 #include "cmd/console.h"
+#include "cmd/target.h"
 #include "collectors/providers/library.h"
 #include "report/options/options.h"
 
@@ -129,6 +130,23 @@ static int check_export(const struct kp_options *o)
     else if (!why && path && !o->force_overwrite && !lstat(path, &st))
         why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
     int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
+    free(path);
+    return status;
+}
+
+/* Checks the HTML file, which is written when the program has ended: nobody should wait for it in vain. */
+static int check_html(const struct kp_options *o)
+{
+    struct stat st;
+    char *path = known_path(o->html_file);
+    const char *why = NULL, *shown = path ? path : o->html_file;
+    if (!path || stat(path, &st))
+        why = no_folder(o->html_file);
+    else if (kp_target_is_database(path))
+        why = "it is a session, which would be lost; name another file";
+    else if (!o->force_overwrite && kp_target_replaces(path))
+        why = "the file exists; use --force-overwrite, or %p or %r in the name";
+    int status = why ? refuse(o, KP_FAILURE_REPORT, "--html", shown, why) : 0;
     free(path);
     return status;
 }
@@ -268,6 +286,8 @@ int kp_check_run(struct kp_options *o, kp_failure_set *failures)
     if (anchor(&o->export_file, "KPROF_EXPORT") || anchor(&o->log_file, "KPROF_LOG_FILE"))
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     int status = *o->export_file ? check_export(o) : 0;
+    if (!status && *o->html_file)
+        status = check_html(o);
     if (!status && !is_stream(o->log_file))
         status = check_log(o);
     if (!status && *o->cupti_dir)

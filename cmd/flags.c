@@ -178,7 +178,7 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
         int argument = kp_flags_is_plain_switch(&rows[i]) ? optional_argument : required_argument;
         longs[n++] = (struct option){rows[i].flag, argument, NULL, FIRST_FLAG + (int)i};
         if (rows[i].letter)
-            letters = stpcpy(letters, (char[]){rows[i].letter, ':', '\0'});
+            letters = stpcpy(letters, (char[]){rows[i].letter, argument == required_argument ? ':' : '\0', '\0'});
     }
     for (size_t i = 0; i < f->n_own; i++)
         longs[n++] = (struct option){f->own[i].flag, *f->own[i].value ? required_argument : no_argument, NULL,

@@ -24,12 +24,26 @@ static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
     return rc == -EIO && errno ? -errno : rc;
 }
 
-int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path)
+/* Returns why the file must not be written; NULL where it may. */
+static const char *why_kept(const char *path, bool force)
+{
+    if (kp_target_is_database(path))
+        return "it is a session, which would be lost; name another file";
+    return !force && kp_target_replaces(path) ? "the file exists; use --force-overwrite, or name another file" : NULL;
+}
+
+int kp_file_check(const char *path, bool force)
+{
+    const char *why = why_kept(path, force);
+    return why ? kp_console_error(KP_EXIT_USAGE, "cannot write %s: %s", path, why) : 0;
+}
+
+int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path, bool force)
 {
     struct kp_target target;
-    if (kp_target_is_database(path))
-        return kp_console_error(KP_EXIT_FAILED,
-                                "cannot write %s: it is a session, which would be lost; name another file", path);
+    const char *why = why_kept(path, force);
+    if (why)
+        return kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, why);
     int rc = kp_target_open(&target, path);
     if (!rc)
         rc = kp_target_end(&target, print_to(print, arg, target.to));
@@ -49,10 +63,10 @@ static int print_html(void *arg, FILE *to)
     return kp_html_print(p->html, p->compare, to);
 }
 
-int kp_html_save(const struct kp_html *h, bool compare, const char *path)
+int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force)
 {
     struct html_print p = {h, compare};
-    return kp_file_save(print_html, &p, path);
+    return kp_file_save(print_html, &p, path, force);
 }
 
 int kp_file_take(const char *flag, const char *value, const char **out)
@@ -107,11 +121,11 @@ int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const str
     return status;
 }
 
-int kp_html_files_save(struct kp_html_files *f)
+int kp_html_files_save(struct kp_html_files *f, bool force)
 {
     int status = 0;
     for (size_t i = 0; i < f->n; i++) {
-        int one = kp_html_save(f->at[i].html, false, f->at[i].path);
+        int one = kp_html_save(f->at[i].html, false, f->at[i].path, force);
         status = status ? status : one;
         kp_html_free(f->at[i].html);
         free(f->at[i].path);

@@ -2,6 +2,7 @@
 #ifndef KP_CMD_HTML_FILE_H
 #define KP_CMD_HTML_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -12,6 +13,9 @@
 /* Takes the value of a flag that names a file to write. A session is refused: the name of the file was forgotten.
  * Returns 0, or an exit status after reporting why not. */
 int kp_file_take(const char *flag, const char *value, const char **out);
+/* Refuses to write a session, or, without `force`, over another file that is there. Returns 0, or an exit status after
+ * reporting why. */
+int kp_file_check(const char *path, bool force);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);
 /* Returns the path of a file `name` in a new folder, whose name starts with `begin`, among temporary files ($TMPDIR,
@@ -19,10 +23,10 @@ int kp_html_open(const char *path);
 char *kp_temporary_file(const char *begin, const char *name);
 /* Removes such files of the user that are older than `age` seconds, with their folders. */
 void kp_temporary_clean(const char *begin, const char *name, time_t age);
-/* Writes the file; `compare` as in kp_html_print. A file that is there is replaced only when the new one is complete,
- * and a session never; for links, pipes and devices see kp_target_open. Returns 0, or an exit status after reporting
- * why. */
-int kp_html_save(const struct kp_html *h, bool compare, const char *path);
+/* Writes the file; `compare` as in kp_html_print. With `force` a file that is there is replaced, when the new one is
+ * complete; a session never is. For links, pipes and devices see kp_target_open. Returns 0, or an exit status after
+ * reporting why. */
+int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force);
 /* HTML files that are made of several sessions; zero-initialised. */
 struct kp_html_files {
     struct kp_html_file {
@@ -35,9 +39,9 @@ struct kp_html_files {
  * status after reporting why not. */
 int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const struct kp_options *o, const char *name);
 /* Writes all files, and frees them. Returns 0, or the exit status of the first that failed. */
-int kp_html_files_save(struct kp_html_files *f);
+int kp_html_files_save(struct kp_html_files *f, bool force);
 
 /* Writes a file as kp_html_save does, with what `print` prints; that returns 0 or a negative errno. */
-int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path);
+int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path, bool force);
 
 #endif

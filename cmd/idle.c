@@ -36,8 +36,6 @@ static const struct need {
     {OF(app_replay_match), OF(replay_mode), KP_REPLAY_APP_RANGE},
     {OF(app_replay_mode), OF(replay_mode), KP_REPLAY_APPLICATION},
     {OF(app_replay_mode), OF(replay_mode), KP_REPLAY_APP_RANGE},
-    {OF(force_overwrite), OF(export_file), ANY},
-    {OF(force_overwrite), OF(session_file), ANY},
 };
 
 enum { NEEDS = sizeof needs / sizeof *needs };
@@ -118,6 +116,18 @@ void kp_idle_tell(const struct kp_options *o)
         free(line);
         free(named);
     }
+}
+
+void kp_idle_tell_overwrite(const struct kp_options *o, bool written, const char *writers)
+{
+    size_t n;
+    const struct kp_option *row = kp_option_row(OF(force_overwrite));
+    char *line = NULL;
+    if (written || !o->force_overwrite || !given[row - kp_option_rows(&n)])
+        return;
+    if (asprintf(&line, "--%s has no effect without %s", row->flag, writers) >= 0)
+        kp_console_warn(line);
+    free(line);
 }
 
 /* ---- what is written instead of pages ---- */

@@ -3,6 +3,8 @@
 #ifndef KP_CMD_IDLE_H
 #define KP_CMD_IDLE_H
 
+#include <stdbool.h>
+
 struct kp_option;
 struct kp_options;
 
@@ -11,6 +13,10 @@ void kp_idle_note(const struct kp_option *row);
 
 /* Warns on stderr, with a line each, of noted flags without effect under `o`. */
 void kp_idle_tell(const struct kp_options *o);
+
+/* Does the same for force-overwrite where nothing is `written` that it could replace. `writers`: the flags of the
+ * sub-command that write files, as `--html or --trace-json`. */
+void kp_idle_tell_overwrite(const struct kp_options *o, bool written, const char *writers);
 
 /* What `kprof report` writes in place of pages; bits. */
 enum kp_instead {

@@ -12,6 +12,7 @@
 #include "cmd/console.h"
 #include "cmd/diff.h"
 #include "cmd/html_file.h"
+#include "cmd/idle.h"
 #include "cmd/open.h"
 #include "cmd/target.h"
 #include "report/html/html.h"
@@ -136,8 +137,8 @@ static int write_html(const struct sessions *s, const struct kp_options *o, cons
         of_file.file = s->at[i].name;
         rc = kp_page_write_store(kp_html_writer(html), &of_file, s->at[i].store, &err);
     }
-    int status =
-        rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc)) : kp_html_save(html, true, path);
+    int status = rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc))
+                    : kp_html_save(html, true, path, o->force_overwrite);
     kp_html_free(html);
     free(err);
     return status;
@@ -266,6 +267,12 @@ int kp_main_diff(int argc, char **argv)
         status = check_sessions(argc - optind, &f);
     if (!status)
         status = kp_open_display(&o, &d);
+    if (!status) {
+        kp_idle_tell_overwrite(&o, f.html, "--html");
+        status = f.html ? kp_file_check(f.html, o.force_overwrite) : 0;
+        if (status)
+            kp_options_free(&o);
+    }
     if (!status) {
         kp_display_fit(&d, &o, STDOUT_FILENO);
         d.brief_above = f.rows ? 0 : d.brief_above;

@@ -31,6 +31,7 @@ struct flags {
     const char *html;  /* the file to write; NULL = none */
     bool open;         /* show it */
     const char *trace; /* the trace to write; NULL = none */
+    bool force;        /* an option says so: these files are replaced where they are */
     bool is_folded;
     bool ranks; /* puts the sessions of ranks together */
     enum kp_folded_by folded;
@@ -272,7 +273,7 @@ static int save_html(const struct kp_html *html, const struct flags *f)
     char *made = f->html ? NULL : file_to_show();
     if (!f->html && !made)
         return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
-    int status = kp_html_save(html, false, made ? made : f->html);
+    int status = kp_html_save(html, false, made ? made : f->html, made || f->force);
     if (!status && f->open)
         status = kp_html_open(made ? made : f->html);
     free(made);
@@ -329,9 +330,9 @@ static int print_trace(void *arg, FILE *to)
 }
 
 /* Writes the trace of opened sessions. */
-static int save_trace(struct traced *t, const char *path)
+static int save_trace(struct traced *t, const char *path, bool force)
 {
-    int status = kp_file_save(print_trace, t, path);
+    int status = kp_file_save(print_trace, t, path, force);
     if (t->err)
         status = kp_console_error(KP_EXIT_FAILED, "%s", t->err);
     free(t->err);
@@ -354,7 +355,7 @@ static int write_trace(char *const *paths, size_t n, const struct kp_options *o,
         t.n += !one;
     }
     if (t.n) {
-        int one = save_trace(&t, f->trace);
+        int one = save_trace(&t, f->trace, f->force);
         status = status ? status : one;
     }
     printed->n = t.n;
@@ -597,6 +598,13 @@ static int check_flags(const struct flags *f, bool has_files)
     return kp_console_error(KP_EXIT_USAGE, "kprof report takes one or more session files; " KP_TRY_RECORD);
 }
 
+/* Checks that the files may be written, before a long report is made for them. Returns 0, or an exit status. */
+static int check_files(const struct flags *f)
+{
+    int status = f->html ? kp_file_check(f->html, f->force) : 0;
+    return !status && f->trace ? kp_file_check(f->trace, f->force) : status;
+}
+
 /* Returns what is written in place of pages, as bits of kp_instead. */
 static unsigned written_instead(const struct flags *f, const struct kp_options *o)
 {
@@ -625,8 +633,12 @@ int kp_main_report(int argc, char **argv)
     if (status)
         return status;
     kp_idle_tell_instead(&o, written_instead(&f, &o));
+    kp_idle_tell_overwrite(&o, f.html || f.trace, "--html or --trace-json");
     kp_display_fit(&d, &o, STDOUT_FILENO);
-    status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
+    f.force = o.force_overwrite;
+    status = check_files(&f);
+    if (!status)
+        status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     kp_options_free(&o);
     return status;
 }

@@ -473,7 +473,7 @@ static void settle_sessions(struct run *r)
     if (r->folder)
         settle_folder(r->folder, &t);
     add_exports(&r->outcome, &t);
-    int status = kp_html_files_save(&r->html);
+    int status = kp_html_files_save(&r->html, r->o.force_overwrite);
     if (status || t.failed)
         r->found |= kp_failure_bit(KP_FAILURE_REPORT);
 }
@@ -603,6 +603,7 @@ static int run(struct run *r, char **argv, const char *const *commands)
     if (status)
         return status;
     kp_idle_tell(&r->o);
+    kp_idle_tell_overwrite(&r->o, *r->o.export_file || *r->o.html_file || *r->o.session_file, "--export or --html");
     r->program = kp_check_find_program(argv[0]);
     remove_old(r);
     status = kp_options_by_runs(&r->o) ? run_series(r, argv, commands) : run_program(argv, commands, &r->child);

@@ -93,19 +93,45 @@ static int take_copy(struct kp_target *t, int descriptor)
     return take(t, fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
 }
 
-int kp_target_open(struct kp_target *t, const char *path)
+/* Finds what a path names. *descriptor: of this process, -1 for none. */
+static int find(struct kp_target *t, const char *path, int *descriptor)
 {
-    int descriptor = -1, rc;
     *t = (struct kp_target){.to = NULL};
-    if (kp_target_is_stdout(path))
-        return take_copy(t, STDOUT_FILENO);
+    *descriptor = -1;
     t->exists = !stat(path, &t->old);
     if (!t->exists && errno != ENOENT) /* the kernel follows no links of others in /tmp: neither does this */
         return -errno;
-    rc = follow(path, &t->path, &descriptor);
+    return follow(path, &t->path, descriptor);
+}
+
+/* Whether what was found, and is no descriptor, is written through. */
+static bool is_through(const struct kp_target *t)
+{
+    return (t->exists && !S_ISREG(t->old.st_mode)) || !is_there(t);
+}
+
+bool kp_target_replaces(const char *path)
+{
+    struct kp_target t;
+    int descriptor;
+    bool replaces =
+        !kp_target_is_stdout(path) && !find(&t, path, &descriptor) && descriptor < 0 && t.exists && !is_through(&t);
+    if (!kp_target_is_stdout(path))
+        free(t.path);
+    return replaces;
+}
+
+int kp_target_open(struct kp_target *t, const char *path)
+{
+    int descriptor, rc;
+    if (kp_target_is_stdout(path)) {
+        *t = (struct kp_target){.to = NULL};
+        return take_copy(t, STDOUT_FILENO);
+    }
+    rc = find(t, path, &descriptor);
     if (!rc && descriptor >= 0) {
         rc = take_copy(t, descriptor);
-    } else if (!rc && ((t->exists && !S_ISREG(t->old.st_mode)) || !is_there(t))) {
+    } else if (!rc && is_through(t)) {
         rc = take(t, open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC));
     } else if (!rc) {
         rc = open_beside(t);

@@ -15,6 +15,8 @@ struct kp_target {
 
 /* Whether the path is `-`, which stands for stdout. A file of that name is `./-`. */
 bool kp_target_is_stdout(const char *path);
+/* Whether a file is there that kp_target_open and kp_target_end would replace. */
+bool kp_target_replaces(const char *path);
 /* Opens what a path names, links followed. A file is replaced at the end, by one beside it; a descriptor of this
  * process, a pipe or a device is written through. Returns 0 or a negative errno. */
 int kp_target_open(struct kp_target *t, const char *path);

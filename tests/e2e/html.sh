@@ -57,7 +57,12 @@ ln -s round "$tmp/links/round"
 [ "$(id -u)" != 0 ] || chown 1:1 "$tmp/links/there/kept.html"
 owned=$(stat -c '%a %u:%g' "$tmp/links/there/kept.html")
 for option in "report --html" "diff --html" "report --trace-json"; do
-    "$kprof" $option "$tmp/links/far" "$folder/timeline.kprof" "$folder/timeline.kprof" >"$tmp/out" 2>&1 || fail "$option on a link: $(cat "$tmp/out")"
+    "$kprof" $option "$tmp/links/far" "$folder/timeline.kprof" "$folder/timeline.kprof" >"$tmp/out" 2>"$tmp/said"
+    expect "status of $option on a file that exists" $? 2
+    expect "$option on a file that exists" "$(cat "$tmp/said")" \
+        "==ERROR== cannot write $tmp/links/far: the file exists; use --force-overwrite, or name another file"
+    expect "$option: the file that exists" "$(cat "$tmp/links/there/kept.html")" old
+    "$kprof" $option "$tmp/links/far" -f "$folder/timeline.kprof" "$folder/timeline.kprof" >"$tmp/out" 2>&1 || fail "$option on a link: $(cat "$tmp/out")"
     expect "$option: the links" "$(readlink "$tmp/links/near") $(readlink "$tmp/links/far")" "there/kept.html $tmp/links/near"
     [ "$(stat -c %s "$tmp/links/there/kept.html")" -gt 1000 ] || fail "$option does not write what a link names"
     expect "$option: mode and owner" "$(stat -c '%a %u:%g' "$tmp/links/there/kept.html")" "$owned"
@@ -222,15 +227,43 @@ expect "status of a killed run with HTML" $? 137
 [ -s "$tmp/run/killed.html" ] || fail "a killed run writes no HTML"
 { KPROF_HTML=/dev/fd/7 of_run "$programs/p_direct"; } 7>"$tmp/run/through.html" || fail "KPROF_HTML on a descriptor"
 [ "$(head -c 15 "$tmp/run/through.html")" = "$(head -c 15 "$tmp/run/killed.html")" ] || fail "KPROF_HTML on a descriptor writes another file"
-of_run --html /nonesuch/x.html "$programs/p_direct"
-expect "status of a run whose HTML cannot be written" $? 0
-grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory; make its folder, or choose another path$' "$tmp/said" || fail "no folder for the HTML of a run: $(cat "$tmp/said")"
-of_run --strict --html /nonesuch/x.html "$programs/p_direct"
-expect "status of a strict run whose HTML cannot be written" $? 88
+# What is in the way is told before the program runs, and at the end where it came meanwhile.
+not_run() { # WHAT WHY FILE ARGUMENTS of kprof...
+    what=$1 why=$2 file=$3
+    shift 3
+    of_run "$@" --html "$file" "$programs/p_direct"
+    expect "$what: status" $? 2
+    expect "$what: what is said" "$(cat "$tmp/said")" "==ERROR== --html: $file: $why; the program was not started"
+    expect "$what: output" "$(cat "$tmp/out")" ""
+    of_run "$@" --strict --html "$file" "$programs/p_direct"
+    expect "$what, strict: status" $? 88
+}
+lost="it is a session, which would be lost; name another file"
 cp "$folder/demo.kprof" "$tmp/run/kept"
-of_run --html "$tmp/run/kept" "$programs/p_direct"
-grep -q "^==ERROR== cannot write $tmp/run/kept: it is a session, which would be lost; name another file$" "$tmp/said" || fail "a run on a session says: $(cat "$tmp/said")"
+echo old >"$tmp/run/old.html"
+not_run "no folder" "No such file or directory" /nonesuch/x.html
+not_run "a session in the way" "$lost" "$tmp/run/kept" -f
+not_run "a file in the way" "the file exists; use --force-overwrite, or %p or %r in the name" "$tmp/run/old.html"
+expect "a file in the way" "$(cat "$tmp/run/old.html")" old
+of_run -f --html "$tmp/run/old.html" "$programs/p_direct"
+expect "status of a run with -f and HTML" $? 0
+[ "$(wc -c <"$tmp/run/old.html")" -gt 1000 ] || fail "a run with -f does not replace the HTML"
 cmp -s "$folder/demo.kprof" "$tmp/run/kept" || fail "a run with --html replaces a session"
+late() { # WHY COMMAND FILE ARGUMENTS of kprof...
+    why=$1 command=$2 file=$3
+    shift 3
+    of_run "$@" --html "$file" sh -c "$command; $programs/p_direct"
+    code=$?
+    grep -qF "==ERROR== cannot write $file: $why" "$tmp/said" || fail "$why: $(cat "$tmp/said")"
+}
+mkdir "$tmp/run/gone"
+late "No such file or directory; make its folder, or choose another path" "rmdir $tmp/run/gone" "$tmp/run/gone/x.html"
+expect "status of a run whose HTML cannot be written" $code 0
+late "$lost" "cp $folder/demo.kprof $tmp/run/late.html" "$tmp/run/late.html"
+cmp -s "$folder/demo.kprof" "$tmp/run/late.html" || fail "a run with --html replaces a session that came meanwhile"
+late "the file exists; use --force-overwrite, or name another file" "echo new >$tmp/run/new.html" "$tmp/run/new.html" --strict
+expect "status of a strict run whose HTML cannot be written" $code 88
+expect "a file that came meanwhile" "$(cat "$tmp/run/new.html")" new
 KPROF_HTML=$tmp/run/alone.html KPROF_EXPORT=$tmp/run/alone.kprof LD_LIBRARY_PATH=$build/fake LD_PRELOAD=$library "$programs/p_direct" >"$tmp/out" 2>"$tmp/said"
 grep -q "^==WARNING== No HTML is written with LD_PRELOAD alone; .kprof report --html FILE $tmp/run/alone.kprof. makes it" "$tmp/said" ||
     fail "the library alone says: $(cat "$tmp/said")"

@@ -37,7 +37,7 @@ KPROF_SET=quick KPROF_CACHE_CONTROL=none recorded many 5
 
 # The trace has all of it, of one session and of several.
 traced() { # WHAT
-    "$build/kprof" report --trace-json "$tmp/trace.json" "$tmp/s.kprof" >"$tmp/said" 2>&1 || fail "$1: $(cat "$tmp/said")"
+    "$build/kprof" report -f --trace-json "$tmp/trace.json" "$tmp/s.kprof" >"$tmp/said" 2>&1 || fail "$1: $(cat "$tmp/said")"
     [ -s "$tmp/said" ] && fail "$1: the trace comes with words: $(cat "$tmp/said")"
     look "$1: trace" trace "$tmp/s.kprof" "$tmp/trace.json"
     # Perfetto's own parser, where its binary is at hand

@@ -40,7 +40,7 @@ long=$(sqlite "$out/timeline.kprof" "SELECT count(*) FROM activity WHERE kind = 
 [ "$long" = 0 ] || fail "$long kernels of more than 100 ms"
 
 # Trace, page and session agree.
-"$kprof" report --trace-json "$out/timeline.json" "$out/timeline.kprof" || fail "the trace"
+"$kprof" report -f --trace-json "$out/timeline.json" "$out/timeline.kprof" || fail "the trace"
 look trace "$out/timeline.kprof" "$out/timeline.json"
 [ -z "${KP_TRACE_PROCESSOR:-}" ] || look perfetto "$out/timeline.kprof" "$out/timeline.json" "$KP_TRACE_PROCESSOR"
 in_session=$(sqlite "$out/timeline.kprof" "SELECT sum(end_ns - start_ns) FROM activity WHERE kind = 0")
@@ -48,7 +48,7 @@ in_trace=$(python3 -c 'import json, sys
 print(sum(round(e["dur"] * 1000) for e in json.load(open(sys.argv[1]))["traceEvents"] if e["ph"] == "X" and e["cat"] == "kernel"))' \
     "$out/timeline.json")
 [ "$in_session" = "$in_trace" ] || fail "kernels take $in_session ns in the session, $in_trace in the trace"
-"$kprof" report --html "$out/timeline.html" "$out/timeline.kprof" || fail "the HTML file"
+"$kprof" report -f --html "$out/timeline.html" "$out/timeline.kprof" || fail "the HTML file"
 "$kprof" report --page timeline --csv "$out/timeline.kprof" >"$out/timeline.csv" || fail "the page"
 python3 - "$out/timeline.csv" $((repeat / 5)) <<'END' || fail "the gaps"
 import csv, sys

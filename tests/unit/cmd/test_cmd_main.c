@@ -750,7 +750,10 @@ static void flags_without_effect_are_told_of(void **state)
     assert_exited(RUN("--quiet", "-f", "--nvtx-push-pop-scope=process", "--kernel-name-base", "mangled", "true"), 0, "",
                   "==WARNING== --kernel-name-base has no effect without --kernel-name or --kernel-id\n"
                   "==WARNING== --nvtx-push-pop-scope has no effect without --nvtx\n"
-                  "==WARNING== --force-overwrite has no effect without --export or --session-file\n");
+                  "==WARNING== --force-overwrite has no effect without --export or --html\n");
+    char html[] = "KPROF_HTML=x.html", force[] = "KPROF_FORCE_OVERWRITE=on";
+    assert_exited(RUN_WITH(ENV(html), "--quiet", "-f", "true"), 0, "", "");
+    assert_exited(RUN_WITH(ENV(force), "--quiet", "true"), 0, "", "");
     struct outcome o = RUN("report", "--csv-defuse", "--trace-columns=m", "none");
     assert_int_equal(strncmp(o.err, defuse, strlen(defuse)), 0);
     assert_non_null(strstr(o.err, "==WARNING== --trace-columns has no effect without --page trace\n"));
@@ -774,6 +777,11 @@ static void flags_of_pages_are_told_of_where_there_are_none(void **state)
     told_of_report("--html=out", "--top=3", "==WARNING== --top has no effect with --html\n");
     told_of_report("--html=out", "--set=basic", "");
     told_of_report("--html=out", "-kscale", "");
+    told_of_report("--html=out", "-f", "");
+    told_of_report("--trace-json=out", "-f", "");
+    told_of_report("--open", "-f", "==WARNING== --force-overwrite has no effect without --html or --trace-json\n");
+    told_of_report("--page=raw", "-fkscale",
+                   "==WARNING== --force-overwrite has no effect without --html or --trace-json\n");
     told_of_report("--open", "--json", "==WARNING== --json has no effect with --open\n");
     told_of_report("--json", "--page=raw", "==WARNING== --page has no effect with --json\n");
     told_of_report("--json", "-c2", "");
