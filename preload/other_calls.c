@@ -285,6 +285,36 @@ bool kp_process_goes_beside(void)
     return true;
 }
 
+/* Goes on in the gate, shared, where the window answers; else leaves what enter_beside_window has entered. */
+static bool leave_to_query(bool told, int before)
+{
+    if (told)
+        kp_gate_exclusive_to_shared();
+    else
+        kp_gate_leave_exclusive();
+    pthread_setcancelstate(before, &before);
+    return told;
+}
+
+bool kp_process_tells_free(uint64_t *more)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    kp_guard++;
+    bool told = kp_window_tells_free(&process->setup, more);
+    kp_guard--;
+    return leave_to_query(told, before);
+}
+
+bool kp_process_tells_pool(CUmemPool_attribute what)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    return leave_to_query(kp_window_tells_pool(what), before);
+}
+
 bool kp_process_ends_stream(CUstream stream, CUresult *answer)
 {
     int before;

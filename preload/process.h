@@ -95,6 +95,11 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 /* Enters the gate shared beside a window that watches. False: it has to be closed first. */
 bool kp_process_goes_beside(void);
 
+/* Enters the gate shared beside a window that watches, for a query of how much memory is free: *more byte than the
+ * driver tells. The other one is for a query of a pool. False: the window has to be closed first. */
+bool kp_process_tells_free(uint64_t *more);
+bool kp_process_tells_pool(CUmemPool_attribute what);
+
 /* Whether the window that watches keeps a stream that the program destroys; *answer is then what cuStreamDestroy
  * returns. */
 bool kp_process_ends_stream(CUstream stream, CUresult *answer);

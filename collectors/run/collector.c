@@ -578,6 +578,11 @@ int kp_collector_save(struct kp_collector *c, char **why)
     return 0;
 }
 
+uint64_t kp_collector_copied(const struct kp_collector *c)
+{
+    return c->saved ? c->copied : 0;
+}
+
 /* Whether a second copy fits beside the first, and leaves `spare` byte. What a save by change keeps besides cannot be
  * foretold: it is what the launches of the window write. */
 static bool fits_again(const struct kp_collector *c, size_t spare)

@@ -112,6 +112,10 @@ bool kp_collector_has_room(const struct kp_collector *c, size_t more);
  * of the program may run. 0, or -1 with *why (malloc'ed). */
 int kp_collector_keep(struct kp_collector *c, char **why);
 
+/* Returns how much of the device's memory the copy takes beside kp_collector_held, byte: as it was measured when the
+ * memory was saved. */
+uint64_t kp_collector_copied(const struct kp_collector *c);
+
 /* Frees the saved states. What a save by change may use again stays. */
 void kp_collector_drop(struct kp_collector *c);
 /* Returns how much of the device's memory stays in use between windows, byte; gives back `bytes` of it or a little

@@ -151,6 +151,25 @@ static enum entered enter_create(const struct slot *s, void *real, const uint64_
     return kp_window_watches() && kp_process_goes_beside() ? SHARED : NOTHING;
 }
 
+/* Byte of the device's memory that the open window has, for a query that goes on beside it. */
+static __thread uint64_t unseen __attribute__((tls_model("initial-exec")));
+
+static enum entered enter_ask_free(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real, (void)args;
+    unseen = 0;
+    if (kp_window_watches() && kp_process_tells_free(&unseen))
+        return SHARED;
+    unseen = 0;
+    return NOTHING;
+}
+
+static enum entered enter_ask_pool(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    return kp_window_watches() && kp_process_tells_pool((CUmemPool_attribute)args[1]) ? SHARED : NOTHING;
+}
+
 static enum entered enter_stream_end(const struct slot *s, void *real, const uint64_t *args)
 {
     (void)s, (void)real;
@@ -305,6 +324,8 @@ static const struct rule {
     [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
     [KP_CLASS_SHARE] = {.succeeded = kp_window_shared_memory},
     [KP_CLASS_MANAGED] = {.succeeded = kp_window_managed_memory},
+    [KP_CLASS_ASK_FREE] = {.instead = enter_ask_free},
+    [KP_CLASS_ASK_POOL] = {.instead = enter_ask_pool},
     [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .stale = KP_STALE_HANDLES},
     [KP_CLASS_DEVICE_END] = {.ends = KP_ENDS_DEVICE, .stale = KP_STALE_HANDLES},
     [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
@@ -374,7 +395,8 @@ static void end_owning(const struct kp_owning *row)
     uint64_t held = kp_shadow_held_on(-1);
     if (held && d->cuCtxGetDevice(&device) == CUDA_SUCCESS)
         held = kp_shadow_held_on(device);
-    kp_owned_note(d, row, owning, held);
+    kp_owned_note(d, row, owning, held + unseen);
+    unseen = 0;
     kp_guard--;
 }
 

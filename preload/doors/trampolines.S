@@ -37,6 +37,8 @@ symbol:                                                                         
 #define KP_ROW_JOIN(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_ALLOC(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_FREE(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_ASK_FREE(symbol)      KP_TRAMPOLINE(symbol)
+#define KP_ROW_ASK_POOL(symbol)      KP_TRAMPOLINE(symbol)
 #define KP_ROW_MODULE(symbol)        KP_TRAMPOLINE(symbol)
 #define KP_ROW_ALLOC_ASYNC(symbol)   KP_TRAMPOLINE(symbol)
 #define KP_ROW_FREE_ASYNC(symbol)    KP_TRAMPOLINE(symbol)

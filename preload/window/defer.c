@@ -1,19 +1,29 @@
 #include "preload/window/defer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/lock.h"
 #include "preload/window/waits.h"
 
 /* The wait for the work that may still use the memory, ms. */
 enum { WORK_MS = 1000 };
 
 /* One of both: memory, or a stream. */
-static struct ended {
+struct ended {
     CUcontext ctx;
     CUdeviceptr memory;
     CUstream stream;
-} * ended;
+    size_t bytes; /* of memory; 0: of a pool, or not known */
+};
+
+/* Written in the gate's exclusive section, under the lock. Others read under the lock. */
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_ENDED];
+static struct ended *ended;
 static size_t n_ended, cap_ended;
+
+/* Without the lock: in most programs, at most times, there is none. */
+static atomic_size_t n_memory;
 
 static bool is_kept(const struct ended *e)
 {
@@ -23,37 +33,70 @@ static bool is_kept(const struct ended *e)
     return i < n_ended;
 }
 
-static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory)
+static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory, size_t *bytes)
 {
     CUdeviceptr base = 0;
-    size_t bytes;
-    return memory && d->cuMemGetAddressRange && d->cuMemGetAddressRange(&base, &bytes, memory) == CUDA_SUCCESS &&
+    return memory && d->cuMemGetAddressRange && d->cuMemGetAddressRange(&base, bytes, memory) == CUDA_SUCCESS &&
            base == memory;
+}
+
+/* Whether the memory is of no pool: a pool keeps what is given back to it, for how long is its own affair. */
+static bool is_of_no_pool(const struct kp_driver *d, CUdeviceptr memory)
+{
+    CUmemoryPool pool = NULL;
+    return d->cuPointerGetAttribute &&
+           d->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory) == CUDA_SUCCESS && !pool;
+}
+
+/* Under the lock. */
+static bool has_room(void)
+{
+    enum { FIRST = 64 };
+    size_t cap = cap_ended ? 2 * cap_ended : FIRST;
+    if (n_ended < cap_ended)
+        return true;
+    struct ended *grown = realloc(ended, cap * sizeof(*grown));
+    if (!grown)
+        return false;
+    ended = grown;
+    cap_ended = cap;
+    return true;
 }
 
 static bool keep(const struct ended *e)
 {
-    enum { FIRST = 64 };
-    if (n_ended == cap_ended) {
-        size_t cap = cap_ended ? 2 * cap_ended : FIRST;
-        struct ended *grown = realloc(ended, cap * sizeof(*grown));
-        if (!grown)
-            return false;
-        ended = grown;
-        cap_ended = cap;
-    }
-    ended[n_ended++] = *e;
-    return true;
+    kp_lock_take(lock, KP_FOREVER);
+    bool kept = has_room();
+    if (kept)
+        ended[n_ended++] = *e;
+    kp_lock_give(lock);
+    if (kept && e->memory)
+        atomic_fetch_add(&n_memory, 1);
+    return kept;
+}
+
+/* Makes the first `kept` the only ones. Under the lock, except in a forked child. */
+static void shrink(size_t kept)
+{
+    size_t memory = 0;
+    for (size_t i = 0; i < kept; i++)
+        memory += ended[i].memory != 0;
+    n_ended = kept;
+    atomic_store(&n_memory, memory);
 }
 
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer)
 {
-    const struct ended e = {.ctx = ctx, .memory = memory};
+    struct ended e = {.ctx = ctx, .memory = memory};
+    size_t bytes = 0;
     *answer = is_kept(&e) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (*answer != CUDA_SUCCESS)
         return true;
     bool ends = later || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) == CUDA_SUCCESS;
-    return ends && is_allocation(d, memory) && keep(&e);
+    if (!ends || !is_allocation(d, memory, &bytes))
+        return false;
+    e.bytes = !later && is_of_no_pool(d, memory) ? bytes : 0;
+    return keep(&e);
 }
 
 bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer)
@@ -76,21 +119,54 @@ void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
 {
     size_t kept = 0;
+    for (size_t i = 0; i < n_ended; i++) /* not under the lock, as the driver may wait */
+        if (ended[i].ctx == ctx && ended[i].stream)
+            d->cuStreamDestroy(ended[i].stream);
+        else if (ended[i].ctx == ctx)
+            d->cuMemFree(ended[i].memory);
+    kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n_ended; i++)
         if (ended[i].ctx != ctx)
             ended[kept++] = ended[i];
-        else if (ended[i].stream)
-            d->cuStreamDestroy(ended[i].stream);
-        else
-            d->cuMemFree(ended[i].memory);
-    n_ended = kept;
+    shrink(kept);
+    kp_lock_give(lock);
 }
 
 void kp_defer_forget(bool (*of)(CUcontext ctx))
 {
     size_t kept = 0;
-    for (size_t i = 0; of && i < n_ended; i++)
+    if (!of) {
+        shrink(0);
+        return;
+    }
+    kp_lock_take(lock, KP_FOREVER);
+    for (size_t i = 0; i < n_ended; i++)
         if (!of(ended[i].ctx))
             ended[kept++] = ended[i];
-    n_ended = kept;
+    shrink(kept);
+    kp_lock_give(lock);
+}
+
+bool kp_defer_whole(CUdeviceptr memory, size_t bytes)
+{
+    static const size_t block = 2 << 20;
+    return bytes && memory % block == 0 && bytes % block == 0;
+}
+
+bool kp_defer_gives(uint64_t *bytes)
+{
+    bool whole = true;
+    for (size_t i = 0; i < n_ended && whole; i++) {
+        whole = kp_defer_whole(ended[i].memory, ended[i].bytes);
+        *bytes += ended[i].bytes;
+    }
+    return whole;
+}
+
+bool kp_defer_none_of_pools(void)
+{
+    size_t i = 0;
+    while (i < n_ended && (!ended[i].memory || ended[i].bytes))
+        i++;
+    return i == n_ended;
 }

@@ -7,6 +7,8 @@
 
 #include <cuda.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "collectors/facts/driver.h"
 
@@ -27,5 +29,16 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx);
 
 /* Forgets what was kept of contexts that have ended, and their memory with them; NULL: of all, in a forked child. */
 void kp_defer_forget(bool (*of)(CUcontext ctx));
+
+/* Whether an allocation fills blocks of the driver's alone: freed, it gives back what it takes, to the byte. Smaller
+ * ones share a block, and what they give back depends on others. */
+bool kp_defer_whole(CUdeviceptr memory, size_t bytes);
+
+/* Adds to *bytes how much more device memory would be free without what is kept of any context. False: that is not
+ * known. */
+bool kp_defer_gives(uint64_t *bytes);
+
+/* Whether none of what is kept can be of a pool. */
+bool kp_defer_none_of_pools(void);
 
 #endif

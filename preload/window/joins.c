@@ -163,6 +163,8 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
         i->backup = 0;
         return false;
     }
+    w->aside += bytes;
+    w->aside_in_part |= !kp_defer_whole(i->backup, bytes);
     i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
     kp_timeline_ours_copy(w->context->id, bytes);

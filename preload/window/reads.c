@@ -20,7 +20,7 @@ enum {
     ALWAYS_LOGGED = 64 << 20, /* byte of a window that are logged whatever memory there is */
     SHARE = 8,                /* of the host's free memory that may be logged beyond that: one in so many */
     MOST_CUTS = 3,            /* of a context, before its reads close windows as other calls do */
-    ROOM = 1 << 20,           /* byte of device memory for values that come later, at the least */
+    ROOM = 2 << 20,           /* device memory for values that come later, in multiples of so many byte */
     ARRIVE_MS = 1000          /* the longest wait for them */
 };
 
@@ -136,7 +136,7 @@ static bool lacks_log(const struct question *q)
         return false;
     if (bytes > ROOM && !kp_collector_has_room(w->context->collector, bytes))
         return true;
-    size_t room = bytes > ROOM ? bytes : ROOM;
+    size_t room = (bytes + ROOM - 1) / ROOM * ROOM;
     struct kp_read_log *grown = realloc(w->logs, (w->n_logs + 1) * sizeof(*grown));
     if (!grown)
         return true;
@@ -144,7 +144,7 @@ static bool lacks_log(const struct question *q)
     CUdeviceptr memory;
     if (w->setup->driver->cuMemAlloc(&memory, room) != CUDA_SUCCESS)
         return true;
-    grown[w->n_logs++] = (struct kp_read_log){memory, memory, room};
+    grown[w->n_logs++] = (struct kp_read_log){memory, memory, room, room};
     return false;
 }
 

@@ -33,7 +33,7 @@ struct kp_read {
 /* Device memory for values that come later; `room` byte from `next` on are free. */
 struct kp_read_log {
     CUdeviceptr memory, next;
-    size_t room;
+    size_t bytes, room;
 };
 
 /* Events of ours around a host function in its stream; NULL: there are none. */
@@ -98,6 +98,8 @@ struct kp_window {
     struct kp_twin *twins;
     size_t n_twins;
     size_t stuck;          /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
+    uint64_t aside;        /* byte of new memory that were copied aside, */
+    bool aside_in_part;    /* not all of them in whole blocks of the driver's: see kp_defer_whole */
     size_t settings;       /* operations that set attributes */
     size_t reads;          /* operations that gave the host a result */
     size_t logged;         /* byte that they read */

@@ -8,7 +8,7 @@
  * (harvest.c).
  *
  * Between launches, operations join the window (joins.c); those that give the host a result are logged (reads.c).
- * Memory that the program frees meanwhile is kept (defer.c).
+ * Memory that the program frees meanwhile is kept (defer.c). Queries of memory are told as without all that (told.c).
  *
  * At most one window is open in a process. Call all functions inside the gate's exclusive section, under kp_guard,
  * unless told otherwise; flags.h has those for any thread.
@@ -93,6 +93,13 @@ bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, b
  * repetitions set it in the same order. False: the window cannot hold it. */
 bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                     uint64_t *ticket);
+
+/* Whether the open window may stay while the program asks how much memory of the current device is free: *more byte
+ * than the driver tells would be without the window. False: that is not known. */
+bool kp_window_tells_free(const struct kp_context_setup *setup, uint64_t *more);
+
+/* Whether it may stay while the program asks for an attribute of a pool, which is then as without the window. */
+bool kp_window_tells_pool(CUmemPool_attribute what);
 
 /* Whether the open window keeps a stream that the program destroys; *answer is then what cuStreamDestroy returns. */
 bool kp_window_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer);

@@ -97,6 +97,20 @@ leaves_it_open() {
     empty=1 windows "first launch refused" 1 "$p" refused-first
 }
 
+# Queries of memory are answered as without the window, which stays where the answer is known.
+asks() {
+    for save in all changes; do
+        export KPROF_SAVE=$save FAKE_SAVE_TAKES=6291456 FAKE_FREES_TWICE=1
+        both "free memory, save $save" "$p" asks-free
+        expect "free memory, save $save: passes" "$(passes)" $PASSES
+        both "free memory in parts of blocks, save $save" "$p" asks-free-parts
+        expect "free memory in parts of blocks, save $save: passes" "$(passes)" $((4 * PASSES))
+        both "memory of a pool, save $save" "$p" asks-pool
+        expect "memory of a pool, save $save: passes" "$(passes)" $((2 * PASSES))
+        unset KPROF_SAVE FAKE_SAVE_TAKES FAKE_FREES_TWICE
+    done
+}
+
 # What closes it.
 closes_it() {
     for what in dtoh dtoh-async capture; do
@@ -371,7 +385,7 @@ ends() {
 
 # Under ASan those that differ in what kprof's own code does; the rest, which differ in what the program calls, would take
 # minutes there.
-these="waiting closes_it ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside between"
+these="waiting closes_it asks ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside between"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && these="waiting ends threads reads seen_by_others"
 for part in $these; do
     beside "$part"

@@ -1,7 +1,8 @@
 /* LINK: -ldl -lpthread */
 /*
  * A look-alike of libcheckpoint.so: saves and restores every live allocation of a context of the fake driver, pinned
- * host memory included, as the real one does. FAKE_FAIL and FAKE_LOG as in fake_common.h.
+ * host memory included, as the real one does. FAKE_FAIL and FAKE_LOG as in fake_common.h. FAKE_SAVE_TAKES: byte of
+ * the device's memory that a saved state takes.
  */
 #include <cuda.h>
 #include <cupti_result.h>
@@ -34,6 +35,7 @@ struct block {
 struct image {
     CUcontext ctx;
     struct block *blocks, **end;
+    long taken; /* of the device's memory, byte */
 };
 
 CUptiResult cuptiCheckpointSave(CUpti_Checkpoint *const handle);
@@ -107,6 +109,7 @@ static void free_image(struct image *image)
         free(block->present);
         free(block);
     }
+    fake_driver()->take(image->ctx, -image->taken);
     free(image);
 }
 
@@ -129,6 +132,9 @@ CUptiResult cuptiCheckpointSave(CUpti_Checkpoint *const handle)
     if (fake_driver()->context_capturing(image->ctx))
         fake_misuse("%s: a stream of the context is capturing", __func__);
     fake_driver()->each_allocation(image->ctx, save_block, image);
+    if (getenv("FAKE_SAVE_TAKES"))
+        image->taken = atol(getenv("FAKE_SAVE_TAKES"));
+    fake_driver()->take(image->ctx, image->taken);
     if (handle->pPriv)
         free_image(handle->pPriv);
     handle->pPriv = image;

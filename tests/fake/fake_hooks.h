@@ -117,6 +117,9 @@ struct fake_cuda_api {
     void (*set_transfer_hook)(fake_transfer_fn fn);
 
     uint64_t (*graph_count)(void); /* graphs instantiated so far */
+
+    /* Takes so much memory of the context's device, or (negative) gives it back, byte. */
+    void (*take)(CUcontext ctx, long bytes);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -413,6 +413,86 @@ static void frees(void)
     report_number("given back, KiB", (int)((after - before) >> 10), 4 << 10);
 }
 
+static int free_mib(void)
+{
+    size_t left, all;
+
+    MUST(cuMemGetInfo(&left, &all));
+    return (int)(left >> 20);
+}
+
+/* Asks how much memory is free between launches, allocations and frees of whole blocks. */
+static void asks_free(void)
+{
+    CUdeviceptr memory[3];
+    int before = free_mib(), taken = 0;
+
+    for (int i = 0; i < 3; i++) {
+        increment(values, session.stream);
+        report_number("free behind a launch, MiB", before - free_mib(), taken);
+        MUST(cuMemAlloc(&memory[i], (size_t)(i + 1) << 21));
+        taken += (i + 1) << 1;
+        report_number("behind an allocation", before - free_mib(), taken);
+        increment(memory[i], session.stream);
+    }
+    for (int i = 0; i < 3; i++) {
+        MUST(cuMemFree(memory[i]));
+        taken -= (i + 1) << 1;
+        report_number("behind a free", before - free_mib(), taken);
+        report_number("once more", cuMemFree(memory[i]), CUDA_ERROR_INVALID_VALUE);
+        report_number("and behind that", before - free_mib(), taken);
+        increment(values, session.stream);
+    }
+    append(taken);
+}
+
+/* The same where a part of a block is allocated, or freed: only the driver knows. */
+static void asks_free_parts(void)
+{
+    CUdeviceptr memory, part;
+    int before = free_mib();
+
+    MUST(cuMemAlloc(&memory, 3 << 20));
+    increment(values, session.stream);
+    MUST(cuMemFree(memory));
+    report_number("behind a free, MiB", before - free_mib(), 0);
+    increment(values, session.stream);
+    MUST(cuMemAlloc(&part, 1 << 20));
+    report_number("behind an allocation", before - free_mib(), 1);
+    increment(part, session.stream);
+    report_number("behind a launch", before - free_mib(), 1);
+    MUST(cuMemFree(part));
+    report_number("behind a free", before - free_mib(), 0);
+    append(1);
+}
+
+static int pool_has(CUmemPool_attribute what)
+{
+    CUmemoryPool pool;
+    cuuint64_t bytes;
+
+    MUST(cuDeviceGetDefaultMemPool(&pool, session.device));
+    MUST(cuMemPoolGetAttribute(pool, what, &bytes));
+    return (int)bytes;
+}
+
+/* Asks the pool, which has memory that is freed in its order. */
+static void asks_pool(void)
+{
+    CUdeviceptr memory;
+
+    MUST(cuMemAllocAsync(&memory, 4096, session.stream));
+    increment(memory, session.stream);
+    report_number("the pool has, byte", pool_has(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 4096);
+    increment(memory, session.stream);
+    MUST(cuMemFreeAsync(memory, session.stream));
+    report_number("its threshold", pool_has(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 0);
+    increment(values, session.stream);
+    report_number("the pool has then", pool_has(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+    increment(values, session.stream);
+    append(2);
+}
+
 /* As much memory as there is, again and again: what a window keeps is given back before an allocation fails. */
 static void frees_most(void)
 {
@@ -1358,6 +1438,9 @@ static const struct {
     {"attributes", attributes},
     {"frees", frees},
     {"frees-most", frees_most},
+    {"asks-free", asks_free},
+    {"asks-free-parts", asks_free_parts},
+    {"asks-pool", asks_pool},
     {"fault", fault},
     {"old", old},
     {"pools", pools},

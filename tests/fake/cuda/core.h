@@ -179,6 +179,7 @@ struct allocation {
     bool host;        /* of a mapping: so has the host */
     bool registered;
     unsigned int host_flags; /* of cuMemHostAlloc */
+    bool of_pool;            /* allocated in the order of a stream */
     bool of_graph;           /* of an allocation node: */
     bool backed;             /* there is memory behind its addresses, */
     bool held;               /* and no free node was reached since */

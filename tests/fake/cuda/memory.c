@@ -11,6 +11,7 @@
 #define PAGE         4096u
 #define POISON       0xa5
 #define CANARY       0xc3
+#define BLOCK        ((size_t)2 << 20)  /* what is as large begins at a multiple of that */
 #define SPARSE_BYTES ((size_t)16 << 20) /* filling more than this would slow every test that sweeps a cache */
 
 #define SAME_AS(name, target) __typeof__(target) name __attribute__((alias(#target)))
@@ -44,7 +45,7 @@ static void take_all_back(void);
 static CUresult allocate(void **out, size_t size, bool pinned_host)
 {
     struct context *ctx = current();
-    size_t mapped = (size + PAGE - 1) / PAGE * PAGE;
+    size_t mapped = (size + PAGE - 1) / PAGE * PAGE, block = size < BLOCK ? PAGE : BLOCK;
     struct allocation *a;
     unsigned char *base;
 
@@ -54,8 +55,11 @@ static CUresult allocate(void **out, size_t size, bool pinned_host)
         take_all_back();
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    base = mmap(NULL, mapped + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED || mprotect(base, mapped, PROT_READ | PROT_WRITE))
+    base = mmap(NULL, mapped + block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    base = (unsigned char *)(((uintptr_t)base + block - PAGE) / block * block); /* a page remains behind it */
+    if (mprotect(base, mapped, PROT_READ | PROT_WRITE))
         return CUDA_ERROR_OUT_OF_MEMORY;
     a = list_allocation(ctx, base, size);
     a->info.pinned_host = pinned_host;
@@ -345,6 +349,9 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(CUdeviceptr *)data = (CUdeviceptr)a->info.base;
         return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *(CUmemoryPool *)data = a->of_pool ? (CUmemoryPool)&used_bytes[a->head.ctx->device] : NULL;
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         *(size_t *)data = a->info.size;
         return CUDA_SUCCESS;
@@ -370,7 +377,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
-/* Each device has one pool, of which all its memory is. */
+/* Each device has one pool, which has what was allocated in the order of a stream. */
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 {
     ENTER(NEED_INIT);
@@ -381,9 +388,16 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     ENTER(NEED_INIT);
+    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+        *(cuuint64_t *)value = 0;
+        return CUDA_SUCCESS;
+    }
     if (attribute != CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
         return CUDA_ERROR_NOT_SUPPORTED;
-    *(cuuint64_t *)value = *(const size_t *)pool;
+    *(cuuint64_t *)value = 0;
+    for (const struct allocation *a = allocations; a; a = a->next)
+        if (a->of_pool && !a->head.dead && &used_bytes[a->head.ctx->device] == (const size_t *)pool)
+            *(cuuint64_t *)value += a->info.size;
     return CUDA_SUCCESS;
 }
 

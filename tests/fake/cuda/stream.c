@@ -508,7 +508,11 @@ static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream hand
 
     if (!result && capturing(&ref))
         return capture_alloc(capturing(&ref), out, bytes);
-    return result ? result : allocate((void **)out, bytes, false);
+    if (!result)
+        result = allocate((void **)out, bytes, false);
+    if (!result)
+        allocation_of(*out)->of_pool = true;
+    return result;
 }
 FLAVOURS(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream stream), out, bytes, stream)
 
@@ -681,6 +685,13 @@ static void api_each_allocation(CUcontext ctx, fake_allocation_fn fn, void *data
             fn(&a->info, data);
 }
 
+static void api_take(CUcontext ctx, long bytes)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    used_bytes[((struct context *)ctx)->device] += (size_t)bytes;
+}
+
 static const char *api_chip_name(int device)
 {
     return device >= 0 && device < n_devices() ? the_chip()->chip : NULL;
@@ -715,7 +726,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         api_context_current,    api_context_id,     api_context_device,  api_context_sticky,
         api_context_capturing,  api_stream_ordinal, api_each_allocation, api_chip_name,
         api_initialised,        api_lock,           api_unlock,          api_one_at_a_time,
-        set_module_hook,        set_transfer_hook,  graph_count,
+        set_module_hook,        set_transfer_hook,  graph_count,         api_take,
     };
 
     return &api;

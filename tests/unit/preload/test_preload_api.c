@@ -30,6 +30,8 @@ enum class {
     ALLOC_ASYNC,
     FREE,
     FREE_ASYNC,
+    ASK_FREE,
+    ASK_POOL,
     MODULE,
     GLOBAL,
     LOAD,
@@ -558,7 +560,8 @@ static void test_classes_of_a_base(void **state)
         if (first == i || rows[first].class == rows[i].class)
             continue;
         bool typed = rows[i].class == JOIN || rows[i].class == ALLOC || rows[i].class == DOOR ||
-                     rows[i].class == FREE || rows[i].class == MODULE || rows[i].class == GLOBAL;
+                     rows[i].class == FREE || rows[i].class == MODULE || rows[i].class == GLOBAL ||
+                     rows[i].class == ASK_FREE;
         if (rows[first].class != GATE || !typed || strcmp(rows[first].symbol, rows[first].base))
             fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);
     }

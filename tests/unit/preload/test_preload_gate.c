@@ -107,6 +107,18 @@ bool kp_process_takes_load(void)
     return true;
 }
 
+bool kp_process_tells_free(uint64_t *more)
+{
+    (void)more;
+    return false;
+}
+
+bool kp_process_tells_pool(CUmemPool_attribute what)
+{
+    (void)what;
+    return false;
+}
+
 bool kp_process_goes_beside(void)
 {
     return false;

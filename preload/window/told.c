@@ -1,0 +1,45 @@
+/*
+ * What the driver tells of device memory while a window is open, and what it would tell without the window. A query
+ * that can be answered closes no window.
+ */
+#include "collectors/run/collector.h"
+#include "preload/window/defer.h"
+#include "preload/window/strategy.h"
+#include "preload/window/window.h"
+
+static struct kp_window *const w = &kp_window_now;
+
+/* Whether the current device is that of the window. Without a context the driver refuses the query. */
+static bool is_on_its_device(const struct kp_driver *d)
+{
+    CUdevice device;
+    return d->cuCtxGetDevice(&device) == CUDA_SUCCESS && device == w->context->device_ordinal;
+}
+
+/* Adds what the window allocated beside the program's memory. False: some of it shares blocks with the program's. */
+static bool add_own(uint64_t *bytes)
+{
+    bool whole = !w->aside_in_part;
+    *bytes += w->aside;
+    for (size_t k = 0; k < w->n_logs && whole; k++) {
+        whole = kp_defer_whole(w->logs[k].memory, w->logs[k].bytes);
+        *bytes += w->logs[k].bytes;
+    }
+    return whole;
+}
+
+bool kp_window_tells_free(const struct kp_context_setup *setup, uint64_t *more)
+{
+    *more = 0;
+    if (!w->open || !w->strategy->rewinds)
+        return false;
+    if (!is_on_its_device(setup->driver))
+        return true;
+    *more = kp_collector_copied(w->context->collector);
+    return !w->allocates && add_own(more) && kp_defer_gives(more);
+}
+
+bool kp_window_tells_pool(CUmemPool_attribute what)
+{
+    return w->open && w->strategy->rewinds && (what < CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || kp_defer_none_of_pools());
+}
