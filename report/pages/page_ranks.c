@@ -157,8 +157,10 @@ static void fill_cells(struct cells *c, const struct entry *e, double total, boo
     c->at[NAME] = e->name;
 }
 
-/* Columns that a narrow terminal loses, in this order. */
-static const int dispensable[] = {AVERAGE, BLOCK, LOWEST, GRID, RANKS, WHICH};
+/* Columns that a narrow terminal loses, in this order: the last ones only where marks stand for what is in WHICH, which
+ * tells entries of one kernel and shape apart. */
+static const int dispensable[] = {AVERAGE, BLOCK, LOWEST, GRID, RANKS, LAUNCHES, INTERVAL};
+enum { DISPENSABLE = sizeof dispensable / sizeof *dispensable, BESIDE_WHICH = DISPENSABLE - 2 };
 
 /* A table being written. */
 struct written {
@@ -167,6 +169,7 @@ struct written {
     size_t n;            /* of the entries */
     struct cells *cells; /* of these */
     bool hidden[FIELDS];
+    bool marked;  /* the column WHICH has marks, which notes below the table explain */
     char **names; /* NULL: in full */
 };
 
@@ -189,19 +192,75 @@ static size_t width_of(const struct written *s, size_t column)
     return width;
 }
 
+/* Returns the first entry whose WHICH is the same: up to `i`. */
+static size_t first_of(const struct written *s, size_t i)
+{
+    size_t first = 0;
+    while (strcmp(s->entries->at[first].which, s->entries->at[i].which) != 0)
+        first++;
+    return first;
+}
+
+/* Whether entries with other launches have the same cell, as their beginnings are cut. */
+static bool is_ambiguous(const struct written *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(s->cells[i].at[WHICH], s->cells[k].at[WHICH]) &&
+                strcmp(s->entries->at[i].which, s->entries->at[k].which) != 0)
+                return true;
+    return false;
+}
+
+/* Writes [1], [2], ... into the cells, the same for the same launches. */
+static void mark_which(struct written *s)
+{
+    unsigned marks = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        size_t first = first_of(s, i);
+        if (first < i)
+            memcpy(s->cells[i].text[WHICH], s->cells[first].text[WHICH], CELL);
+        else if (*s->entries->at[i].which)
+            snprintf(s->cells[i].text[WHICH], CELL, "[%u]", ++marks);
+    }
+    s->marked = marks;
+}
+
+static void explain_marks(const struct written *s)
+{
+    for (size_t i = 0; s->marked && i < s->n; i++)
+        if (first_of(s, i) == i && *s->entries->at[i].which)
+            kp_write_note(s->to, KP_LEVEL_PAGE, s->cells[i].text[WHICH], s->entries->at[i].which);
+}
+
+/* Hides columns so that names have room; returns that room. *fits: all the others do. */
+static size_t fit_columns(struct written *s, size_t n, bool *fits)
+{
+    size_t widths[NAME], wide = kp_out_wide(&s->to->out), used = 1;
+    for (size_t i = 0; i < NAME; i++)
+        widths[i] = width_of(s, i);
+    if (s->hidden[WHICH]) { /* it takes no room */
+        widths[WHICH] = 0;
+        wide += KP_PAGE_GAP;
+    }
+    size_t room = kp_page_fit_columns(widths, NAME, dispensable, n, wide, s->hidden);
+    for (size_t i = 0; i < NAME; i++)
+        used += s->hidden[i] && i != WHICH ? 0 : widths[i] + KP_PAGE_GAP;
+    *fits = used + room <= wide;
+    return room;
+}
+
 /* Chooses the columns that leave room for names; returns that room. */
 static size_t choose_columns(struct written *s)
 {
-    size_t widths[NAME];
-    for (size_t i = 0; i < NAME; i++)
-        widths[i] = width_of(s, i);
-    size_t n = sizeof dispensable / sizeof *dispensable, wide = kp_out_wide(&s->to->out);
-    if (s->hidden[WHICH]) { /* it takes no room, and is the last of them */
-        widths[WHICH] = 0;
-        wide += KP_PAGE_GAP;
-        n--;
-    }
-    return kp_page_fit_columns(widths, NAME, dispensable, n, wide, s->hidden);
+    const bool none = s->hidden[WHICH];
+    bool fits;
+    size_t room = fit_columns(s, none ? DISPENSABLE : BESIDE_WHICH, &fits);
+    if (none || (fits && !is_ambiguous(s)))
+        return room;
+    memset(s->hidden, 0, sizeof s->hidden);
+    mark_which(s);
+    return fit_columns(s, DISPENSABLE, &fits);
 }
 
 static int shorten(struct written *s, size_t room)
@@ -262,6 +321,7 @@ static int write_entries(struct kp_writer *w, struct entries *e)
     if (!rc) {
         kp_write_heading(w, KP_LEVEL_PAGE, "Kernels by rank");
         write_table(&s);
+        explain_marks(&s);
         if (!w->kind->rows)
             write_notes(w, e->n - s.n);
         kp_write_gap(w);

@@ -226,6 +226,20 @@ in no NVTX range"
     expect "paths: of each pair" "$(grep -c '^    Note: the launches in \(the NVTX ranges step # / \(for\|back\)ward / layers@conv2d_# (#: any number)\|no NVTX range\)$' "$tmp/diff")" 3
     together --page ranks --csv "$tmp"/paths.nvtx.kprof "$tmp/paths.other.kprof" >"$tmp/ranks.csv"
     expect "paths: by rank" "$(grep -c '"120",.*,"in the NVTX ranges step # / backward / layers@conv2d_#","increment"' "$tmp/ranks.csv")" 1
+    # At any width each row says which launches it has: in a column, whose text may lack its beginning, or by a mark that is
+    # explained.
+    for width in 60 80 120 200; do
+        COLUMNS=$width together --page ranks "$tmp"/paths.nvtx.kprof "$tmp/paths.other.kprof" >"$tmp/ranks.$width"
+        told=$(tr -s ' \n' ' ' <"$tmp/ranks.$width")
+        for where in 'in no NVTX range' 'forward / layers@conv2d_#' 'backward / layers@conv2d_#'; do
+            case $told in *"$where"*) ;; *) fail "paths: the ranks at $width columns lack $where"; cat "$tmp/ranks.$width" ;; esac
+        done
+        marks=0
+        [ "$width" -gt 80 ] || marks=3
+        expect "paths: marks at $width columns" "$(grep -c '^ .* \[[123]\] .*increment$' "$tmp/ranks.$width")" $marks
+        expect "paths: explained at $width columns" "$(grep -c '^ *\[[123]\]: in ' "$tmp/ranks.$width")" $marks
+        expect "paths: width of $width" "$(awk -v most="$width" 'length > most' "$tmp/ranks.$width" | wc -l)" 0
+    done
     "$build/kprof" diff "$tmp/paths.nvtx.kprof" "$tmp/paths.shape.kprof" >"$tmp/diff" 2>&1
     expect "paths: not those of all" "$(grep -c 'Only in A:  increment .* in no NVTX range, 30 launches$' "$tmp/diff")" 1
     grep -q 'has the name, grid and note of one of B' "$tmp/diff" || fail "paths: why nothing is paired"
