@@ -23,8 +23,9 @@ uint64_t kp_rotation_path(const struct kp_nvtx *n)
             continue;
         hash = kp_hash(r->domain, strlen(r->domain) + 1, hash);
         for (const char *at = r->name; *at;) {
-            char c = kp_range_next(&at);
-            hash = kp_hash(&c, 1, hash);
+            char next[2];
+            size_t len = kp_range_next(r->name, &at, next);
+            hash = kp_hash(next, len, hash);
         }
         hash = kp_hash("", 1, hash);
     }
@@ -72,7 +73,7 @@ char *kp_rotation_say_path(const struct kp_nvtx *n)
         const struct kp_nvtx_range *r = &n->ranges[i];
         fprintf(to, "%s%s%s%s", i ? " / " : "", r->domain, *r->domain ? "@" : "",
                 *r->name ? r->name : kp_range_nameless);
-        numbers |= strchr(r->name, KP_RANGE_NUMBER) != NULL;
+        numbers |= kp_range_has_number(r->name);
     }
     fputs(numbers ? KP_KIND_NUMBERS : "", to);
     if (kp_text_end(to, &text)) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "base/width.h"
@@ -168,22 +169,75 @@ bool kp_range_is_new(const struct kp_nvtx *n, size_t i)
     return true;
 }
 
-char kp_range_next(const char **at)
+/* Classify the same in every locale. Bytes of other scripts are letters. */
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (unsigned char)c >= 0x80;
+}
+
+/* Words before a number that grows with the program. seq and id are those of PyTorch's emit_nvtx. */
+static const char *const counters[] = {"step",       "iter",  "iteration", "epoch", "batch", "minibatch",
+                                       "microbatch", "frame", "seq",       "id",    "it",    "i"};
+
+static bool is_counter(const char *word, size_t len)
+{
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+        if (strlen(counters[i]) == len && !strncasecmp(counters[i], word, len))
+            return true;
+    return false;
+}
+
+/* Whether the digits from `at` to `end` count steps. */
+static bool counts_steps(const char *name, const char *at, const char *end)
+{
+    const char *last = at;
+    if (is_letter(*end))
+        return false;
+    while (last > name && !is_letter(last[-1]) && !is_digit(last[-1]))
+        last--;
+    const char *word = last;
+    while (word > name && is_letter(word[-1]))
+        word--;
+    if (is_counter(word, (size_t)(last - word)))
+        return true;
+    bool apart = at == name || (last < at && (last == name || is_letter(last[-1])));
+    return apart && !end[strspn(end, ")]}> \t\r\n")];
+}
+
+size_t kp_range_next(const char *name, const char **at, char out[2])
 {
     const char *c = *at;
-    size_t digits = strspn(c, "0123456789");
-    char lower = (char)(c[digits] | 0x20);
-    bool is_number = digits && !(lower >= 'a' && lower <= 'z');
-    *at += is_number ? digits : 1;
-    return is_number ? KP_RANGE_NUMBER : *c;
+    size_t digits = c == name || !is_digit(c[-1]) ? strspn(c, "0123456789") : 0;
+    if (digits && counts_steps(name, c, c + digits)) {
+        *at += digits;
+        *out = KP_RANGE_NUMBER;
+        return 1;
+    }
+    ++*at;
+    bool escaped = *c == KP_RANGE_NUMBER || *c == KP_RANGE_ESCAPE;
+    *out = KP_RANGE_ESCAPE;
+    out[escaped] = *c;
+    return 1 + escaped;
 }
 
 char *kp_range_without_numbers(const char *name)
 {
-    char *text = malloc(strlen(name) + 1), *to = text;
-    while (text && *name)
-        *to++ = kp_range_next(&name);
+    char *text = malloc(2 * strlen(name) + 1), *to = text;
+    for (const char *at = name; text && *at;)
+        to += kp_range_next(name, &at, to);
     if (text)
         *to = '\0';
     return text;
+}
+
+bool kp_range_has_number(const char *text)
+{
+    while (*text && *text != KP_RANGE_NUMBER)
+        text += *text == KP_RANGE_ESCAPE && text[1] ? 2 : 1;
+    return *text;
 }

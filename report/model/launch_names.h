@@ -36,13 +36,20 @@ char *kp_trace_name(const char *demangled, size_t width);
 /* Returns the name of a range as a heading for its launches: as a filter names it, without line ends. malloc'ed;
  * NULL without memory. */
 char *kp_range_title(const struct kp_nvtx_range *r);
-/* Stands for a number in a range's name where numbers do not count. */
+/* Stands for a number in a range's name that counts steps, where these are one range; the same character of the name
+ * itself, or an escape, has an escape before it. */
 #define KP_RANGE_NUMBER '#'
-/* Reads the next character of a name in which they do not, and moves *at behind it. Digits are a number unless a letter
- * follows: those of "step 3" and "iteration3" are, those of "conv2d" are not. */
-char kp_range_next(const char **at);
-/* Returns such a name with all its numbers replaced; malloc'ed, NULL without memory. */
+#define KP_RANGE_ESCAPE '\\'
+/* Reads the next character, or number that counts steps, of a name and moves *at, which begins as `name`, behind it.
+ * Writes what stands for it; returns the length of that. Digits count steps
+ * - behind a word for it, directly or after other characters: "step 3", "Iter12", "batch[7]", "seq = 40, sizes = []";
+ * - as the whole name, or its end behind such a character and a letter: "12", "train_5", "conv2d (3)".
+ * They do not where a letter follows, nor anywhere else: "layer1", "conv2d", "layers.0.mlp", "[64, 3]", "lr 0.5". */
+size_t kp_range_next(const char *name, const char **at, char out[2]);
+/* Returns such a name as a whole; malloc'ed, NULL without memory. */
 char *kp_range_without_numbers(const char *name);
+/* Whether such a text stands for names with other numbers, too. */
+bool kp_range_has_number(const char *text);
 /* Replaces the name of a nameless range. */
 extern const char kp_range_nameless[];
 /* Whether range `i` is the first of its kind, domain and name around the launch; recursion opens several. */

@@ -249,7 +249,7 @@ static struct kp_rotation_key *find_in(struct kp_rotation *r, struct kp_launch *
     return kp_rotation_find(r, l, named("kernel"));
 }
 
-/* On request launches in other NVTX ranges are of another key. Numbers in their names do not count, nor do ranges that
+/* On request launches in other NVTX ranges are of another key. Numbers of steps do not count, nor do ranges that
  * are not of the thread. */
 static void test_keys_by_path(void **state)
 {
@@ -259,7 +259,8 @@ static void test_keys_by_path(void **state)
     } cases[] = {
         {"step 17", "forward", true},     {"step 3", "forward", true},    {"step 3", "backward", false},
         {"step", "forward", false},       {"forward", "step 3", false},   {"step 3f", "orward", false},
-        {"step three", "forward", false}, {"step 3", "forward2d", false},
+        {"step three", "forward", false}, {"step 3", "forward2d", false}, {"step #", "forward", false},
+        {"step 3", "forward1", false},
     };
     struct kp_plan *p = new_plan();
     struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);

@@ -341,18 +341,39 @@ static void a_range_without_a_name_has_a_title(void **state)
     kp_result_free(&r);
 }
 
-/* Digits are a number unless a letter follows. */
-static void numbers_of_ranges_do_not_count(void **state)
+/* Digits of a step's number do not count; all others do. */
+static void numbers_of_steps_do_not_count(void **state)
 {
     static const char *const rows[][2] = {
         {"", ""},
         {"step 3", "step #"},
+        {"Step3", "Step#"},
         {"iteration12", "iteration#"},
-        {"aten::conv2d, seq = 40, sizes = [[64, 3]]", "aten::conv2d, seq = #, sizes = [[#, #]]"},
-        {"64x32 tile", "64x# tile"},
-        {"3\xc3\xbc", "#\xc3\xbc"},
-        {"#", "#"},
-        {"0.5@7[", "#.#@#["},
+        {"iter_12", "iter_#"},
+        {"EPOCH: 3, batch[7] forward", "EPOCH: #, batch[#] forward"},
+        {"i=3", "i=#"},
+        {"step 3/100", "step #/100"},
+        {"step 3b", "step 3b"},
+        {"train_5", "train_#"},
+        {"conv2d (3)", "conv2d (#)"},
+        {"12", "#"},
+        {" 12 ", " # "},
+        {"layer1", "layer1"},
+        {"layer2", "layer2"},
+        {"wait3", "wait3"},
+        {"fp16 conv1x1", "fp16 conv1x1"},
+        {"layers.0.mlp", "layers.0.mlp"},
+        {"lr=0.5", "lr=0.5"},
+        {"aten::conv2d, seq = 40, sizes = [[64, 3]]", "aten::conv2d, seq = #, sizes = [[64, 3]]"},
+        {"64x32 tile", "64x32 tile"},
+        {"\xd1\x88\xd0\xb0\xd0\xb3"
+         "3",
+         "\xd1\x88\xd0\xb0\xd0\xb3"
+         "3"},
+        {"3\xc3\xbc", "3\xc3\xbc"},
+        {"#", "\\#"},
+        {"\\12", "\\\\#"},
+        {"a#7", "a\\##"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -360,6 +381,10 @@ static void numbers_of_ranges_do_not_count(void **state)
         assert_string_equal(name, rows[i][1]);
         free(name);
     }
+    assert_true(kp_range_has_number("step #"));
+    assert_true(kp_range_has_number("\\\\#"));
+    assert_false(kp_range_has_number("\\# forward"));
+    assert_false(kp_range_has_number("\\"));
 }
 
 /* What tells an entry of a rotation from others of its kernel and shape stands alone in a table. */
@@ -418,7 +443,7 @@ int main(void)
         cmocka_unit_test(other_readers_agree),
         cmocka_unit_test(a_kernel_is_named_after_its_range),
         cmocka_unit_test(a_range_without_a_name_has_a_title),
-        cmocka_unit_test(numbers_of_ranges_do_not_count),
+        cmocka_unit_test(numbers_of_steps_do_not_count),
         cmocka_unit_test(notes_say_which_launches),
         cmocka_unit_test(a_range_is_cut_between_characters),
     };
