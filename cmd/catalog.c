@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "collectors/plan/chips.h"
 #include "collectors/plan/plan.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/providers.h"
@@ -30,33 +31,12 @@ enum { FULL_NAME_MAX = 512 };
 /* Used without a GPU: the chip of the H100 and H200. */
 static const char stand_in[] = "GH100";
 
-static const struct {
-    const char *name;
-    int major, minor;
-} chips[] = {
-#define KP_CHIP(name, major, minor, opens, passes) {name, major, minor},
-#include "collectors/plan/chips.def"
-};
-
-enum { CHIPS = sizeof(chips) / sizeof(*chips) };
-
 struct kp_catalog {
     struct kp_cupti *cupti;
     struct kp_host *host;
     char *chip, *title;
     int major, minor;
 };
-
-bool kp_catalog_chip_cc(const char *chip, int *major, int *minor)
-{
-    for (size_t i = 0; i < CHIPS; i++)
-        if (!strcmp(chips[i].name, chip)) {
-            *major = chips[i].major;
-            *minor = chips[i].minor;
-            return true;
-        }
-    return false;
-}
 
 /* Whether the range profiler supports the chip; older chips have metrics of the older profiler. */
 static bool is_profiled(int major, int minor)
@@ -141,8 +121,8 @@ static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
     c->chip = kp_strdup(*chip ? as_cupti_writes(c, chip) : stand_in);
     if (!c->chip)
         return -ENOMEM;
-    if (!kp_catalog_chip_cc(c->chip, &c->major, &c->minor))
-        kp_catalog_chip_cc(chips[CHIPS - 1].name, &c->major, &c->minor);
+    if (!kp_chip_cc(c->chip, &c->major, &c->minor))
+        kp_chip_cc(kp_chips[kp_n_chips - 1].name, &c->major, &c->minor);
     if (!*chip && asprintf(note, "no GPU was found: this is what %s has; --chip chooses another", stand_in) < 0) {
         *note = NULL;
         return -ENOMEM;
@@ -205,7 +185,7 @@ int kp_catalog_chips(struct kp_catalog *c, int (*fn)(const char *chip, const cha
         int major, minor;
         bool opens = !kp_tables_open(c->cupti, KP_TABLES_COUNTED, names[i], NULL, &h);
         kp_tables_close(h);
-        if (kp_catalog_chip_cc(names[i], &major, &minor))
+        if (kp_chip_cc(names[i], &major, &minor))
             snprintf(about, sizeof(about), "CC %d.%d%s%s", major, minor, opens ? "" : ", listed without metrics",
                      is_profiled(major, minor) ? "" : ", not profiled: 7.5 or newer is needed");
         else
@@ -349,11 +329,11 @@ int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *
 static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char **why)
 {
     int rc = -EINVAL;
-    for (size_t i = CHIPS; rc == -EINVAL && i--;) {
+    for (size_t i = kp_n_chips; rc == -EINVAL && i--;) {
         struct kp_plan *p = NULL;
         free(*why);
         *why = NULL;
-        rc = kp_plan_make(cupti, chips[i].name, NULL, chips[i].major, chips[i].minor, NULL, 0, item,
+        rc = kp_plan_make(cupti, kp_chips[i].name, NULL, kp_chips[i].major, kp_chips[i].minor, NULL, 0, item,
                           how | KP_PLAN_ANY_CHIP, &p, why);
         kp_plan_free(p);
         if (rc && rc != -EINVAL && rc != -ENOMEM) { /* this CUPTI has no metrics of the chip */

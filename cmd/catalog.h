@@ -16,9 +16,6 @@
 /* The dynamic loader, undisguised: the command contains nothing of libkprof.so. */
 extern const struct kp_dl kp_catalog_dl;
 
-/* Returns the compute capability of a chip that CUPTI knows; false for a chip newer than the table (chips.def). */
-bool kp_catalog_chip_cc(const char *chip, int *major, int *minor);
-
 enum kp_catalog_kind {
     KP_CATALOG_COUNTER,
     KP_CATALOG_RATIO,

@@ -18,6 +18,11 @@ struct kp_host {
     bool no_raw;                      /* that failed */
 };
 
+static bool is_told_to_stop(const struct kp_cupti *c)
+{
+    return c->goes_on && !c->goes_on();
+}
+
 int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                      const uint8_t *availability, struct kp_host **out)
 {
@@ -29,7 +34,7 @@ int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, cons
     p.profilerType = profiler;
     p.pChipName = chip;
     p.pCounterAvailabilityImage = availability;
-    int rc = kp_cupti_room();
+    int rc = is_told_to_stop(c) ? -ECANCELED : kp_cupti_room();
     if (!rc)
         rc = KP_CALL(c, cuptiProfilerHostInitialize, &p);
     if (rc) {
@@ -271,6 +276,8 @@ int kp_host_constituents(struct kp_host *h, const char *name, const char ***name
 int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, bool *fits)
 {
     *fits = false;
+    if (is_told_to_stop(h->c))
+        return -ECANCELED;
     if (h->no_raw)
         return -ENOSYS;
     int rc = h->raw ? 0 : open_evaluator(h);

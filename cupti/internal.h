@@ -24,7 +24,8 @@ struct kp_cupti {
 #undef KP_CUPTI
     const struct kp_dl *dl;
     char version[16];
-    char *path, *folder; /* folder: "" if unknown */
+    char *path, *folder;   /* folder: "" if unknown */
+    bool (*goes_on)(void); /* of a copy: asked by calls of host.h that take long; NULL = they go on */
 };
 
 /* Declares a zeroed params struct with its size set: every CUPTI call of the profiler family takes one. */

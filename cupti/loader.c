@@ -286,6 +286,21 @@ void kp_cupti_complete(struct kp_cupti *c)
     bind_entries(c, LIB_NVPERF_HOST, open_metrics(c), &none); /* none of these is needed */
 }
 
+struct kp_cupti *kp_cupti_copy(const struct kp_cupti *c, bool (*goes_on)(void))
+{
+    struct kp_cupti *copy = malloc(sizeof(*copy));
+    if (!copy)
+        return NULL;
+    *copy = *c;
+    copy->goes_on = goes_on;
+    copy->path = c->path ? strdup(c->path) : NULL;
+    copy->folder = strdup(c->folder);
+    if (copy->path && copy->folder)
+        return copy;
+    kp_cupti_free(copy);
+    return NULL;
+}
+
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
 {
     int rc = kp_cupti_open(dl, dir, near, out, err);

@@ -30,6 +30,11 @@ int kp_cupti_open(const struct kp_dl *dl, const char *dir, const char *const *ne
 bool kp_cupti_warm(const struct kp_cupti *c, bool (*goes_on)(void));
 void kp_cupti_complete(struct kp_cupti *c);
 
+/* Returns a copy of an opened table, for a thread of its own: it may complete and use it while others do so with `c`.
+ * As soon as goes_on says no, kp_host_open, kp_host_schedule and kp_host_fits_pass return -ECANCELED for the copy. To
+ * kp_cupti_free; NULL without memory. Call it where `c` does not change. */
+struct kp_cupti *kp_cupti_copy(const struct kp_cupti *c, bool (*goes_on)(void));
+
 /* Whether the folder has a file that kp_cupti_load would try with `dir`. Loads nothing. */
 bool kp_cupti_lies_in(const char *dir);
 

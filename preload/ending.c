@@ -17,6 +17,7 @@
 #include "preload/os/worker.h"
 #include "preload/phase.h"
 #include "preload/process.h"
+#include "preload/program/ahead.h"
 #include "preload/program/context.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/program/filter.h"
@@ -93,7 +94,7 @@ static void wait_for_plan(void)
 /* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
 void kp_process_exit_called(void)
 {
-    kp_context_wait_warm(false);
+    kp_ahead_wait(false);
     wait_for_plan();
     if (atomic_load(&process->ending) && atomic_load(&process->exiter) == kp_thread_id())
         kp_process_finish();
@@ -116,6 +117,7 @@ static void leave_contexts(context_match match, uint64_t arg, const char *why, l
     if (alone) {
         kp_guard++;
         kp_window_close(why);
+        kp_ahead_wait(false); /* where nothing was launched, nobody waits for a plan */
         kp_worker_drain(KP_FOREVER);
         kp_patience_reap();
         kp_timeline_flush(true);

@@ -346,7 +346,7 @@ bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
 static void make_ready(void)
 {
     if (!atomic_exchange(&process->ahead, true))
-        kp_context_warm(&process->setup);
+        kp_context_make_ready(&process->setup);
 }
 
 /* Tries only: calls in flight may wait for what the program does next, and there is another time. */

@@ -23,6 +23,7 @@
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 #include "preload/phase.h"
+#include "preload/program/ahead.h"
 #include "preload/program/context.h"
 #include "preload/program/filter.h"
 #include "preload/program/hostmem.h"
@@ -93,7 +94,7 @@ static void in_forked_child(void)
     }
     kp_window_forked();
     kp_worker_forked();
-    kp_context_forked();
+    kp_ahead_forked();
     kp_hostmem_forked();
     kp_owned_forked();
     kp_mute_forked();

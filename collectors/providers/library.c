@@ -23,6 +23,11 @@ void kp_library_complete(struct kp_cupti *c)
     kp_cupti_complete(c);
 }
 
+struct kp_cupti *kp_library_copy(const struct kp_cupti *c, bool (*goes_on)(void))
+{
+    return kp_cupti_copy(c, goes_on);
+}
+
 bool kp_library_lies_in(const char *dir)
 {
     return kp_cupti_lies_in(dir);

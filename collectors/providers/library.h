@@ -26,6 +26,7 @@ int kp_library_open(const struct kp_dl *dl, const char *dir, const char *const *
                     char **err);
 bool kp_library_warm(const struct kp_cupti *c, bool (*goes_on)(void));
 void kp_library_complete(struct kp_cupti *c);
+struct kp_cupti *kp_library_copy(const struct kp_cupti *c, bool (*goes_on)(void));
 /* Whether the folder has a file of the library; loads nothing. */
 bool kp_library_lies_in(const char *dir);
 /* Starts its profiler; once a process, before calls that ask a device or a context. */

@@ -25,6 +25,7 @@
 #include "preload/os/progress.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
+#include "preload/program/ahead.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/program/owned.h"
@@ -107,69 +108,6 @@ static void load_cupti(const char *dir)
         kp_exit_first();
 }
 
-/* ---- what takes long, ahead of the first launch ---- */
-
-/* 1 while the worker opens the libraries of metrics, or is about to; waits happen in the kernel. */
-static atomic_int warming;
-static struct kp_lock *const warming_lock = &kp_locks[KP_LOCK_WARMING];
-
-/* When it opens them: after a pause, which programs that make a context and end do not outlive; at once, for a launch;
- * or never, as the program ends and would have to wait for what nobody needs. */
-enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
-static atomic_int when;
-
-/* A launch by a library's constructor holds the loader's lock, which the worker needs: the wait for it must end. */
-enum { WARM_MS = 1000, PAUSE_MS = 25 };
-
-static bool is_needed(void)
-{
-    return atomic_load(&when) != NEVER;
-}
-
-static void warm(void *unused)
-{
-    (void)unused;
-    long start = kp_now_ms(), waited = 0;
-    while (atomic_load(&when) == AFTER_A_PAUSE && (waited = kp_now_ms() - start) < PAUSE_MS)
-        kp_wait_while(&when, AFTER_A_PAUSE, PAUSE_MS - waited);
-    start = kp_now_ms();
-    kp_lock_take(warming_lock, KP_FOREVER);
-    bool opened = kp_library_warm(loaded.cupti, is_needed);
-    kp_lock_give(warming_lock);
-    if (opened)
-        kp_debug(KP_DEBUG_PLAN, "the libraries of metrics are open, ahead of the first launch; %ld ms",
-                 kp_now_ms() - start);
-    atomic_store(&warming, 0);
-    kp_wake_all(&warming);
-}
-
-void kp_context_warm(const struct kp_context_setup *setup)
-{
-    if (setup->options->only_timeline)
-        return;
-    load_cupti(setup->options->cupti_dir);
-    if (!loaded.cupti || loaded.started)
-        return;
-    atomic_store(&when, AFTER_A_PAUSE);
-    atomic_store(&warming, 1);
-    if (!kp_worker_submit(warm, NULL))
-        atomic_store(&warming, 0);
-}
-
-void kp_context_wait_warm(bool needed)
-{
-    long start = kp_now_ms(), waited = 0;
-    atomic_store(&when, needed ? AT_ONCE : NEVER);
-    kp_wake_all(&when);
-    while (atomic_load(&warming) && (waited = kp_now_ms() - start) < WARM_MS)
-        kp_wait_while(&warming, 1, WARM_MS - waited);
-}
-
-void kp_context_forked(void)
-{
-    atomic_store(&warming, 0);
-}
-
 /* Makes CUPTI ready for all calls, where there is one. */
 static void start_cupti(const struct kp_context_setup *setup)
 {
@@ -177,7 +115,7 @@ static void start_cupti(const struct kp_context_setup *setup)
     if (!loaded.cupti || loaded.started)
         return;
     loaded.started = true;
-    kp_context_wait_warm(true);
+    kp_ahead_wait(true);
     kp_library_complete(loaded.cupti);
     int rc = kp_library_start(loaded.cupti);
     if (rc) {
@@ -293,6 +231,13 @@ bool kp_context_is_planning(void)
     return atomic_load(&planning) > 0;
 }
 
+static void tell_plan(const struct kp_context *c, size_t n_sections, const char *metrics, const struct kp_plan *p,
+                      const char *when)
+{
+    kp_debug(KP_DEBUG_PLAN, "%zu sections and metrics '%s' of %s: %zu metrics, %zu passes%s", n_sections, metrics,
+             c->chip, p->n_metrics, p->passes, when);
+}
+
 static int plan_for(const struct kp_context *c, const struct kp_section *const *sections, size_t n_sections,
                     const char *metrics, unsigned how, struct kp_plan **out, char **err)
 {
@@ -305,8 +250,7 @@ static int plan_for(const struct kp_context *c, const struct kp_section *const *
     if (rc)
         kp_debug(KP_DEBUG_PLAN, "%zu sections and metrics '%s' of %s: %s", n_sections, metrics, c->chip, strerror(-rc));
     else
-        kp_debug(KP_DEBUG_PLAN, "%zu sections and metrics '%s' of %s: %zu metrics, %zu passes", n_sections, metrics,
-                 c->chip, (*out)->n_metrics, (*out)->passes);
+        tell_plan(c, n_sections, metrics, *out, "");
     return rc;
 }
 
@@ -345,13 +289,26 @@ static unsigned way_of(const struct kp_context_setup *setup, const char *shared)
     return how;
 }
 
+/* Returns a plan that the worker has made, NULL if it has none of this kind. */
+static struct kp_plan *planned_ahead(const struct kp_context_setup *setup, const struct kp_context *c, unsigned how)
+{
+    if (setup->run || c->availability)
+        return NULL;
+    return kp_ahead_take(c->chip, c->device.cc_major, c->device.cc_minor, how);
+}
+
 static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     const struct kp_options *o = setup->options;
     char *err = NULL;
     char *shared = setup->run ? kp_runs_read(setup, c->chip) : NULL;
     unsigned how = way_of(setup, shared);
-    int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
+    int rc = 0;
+    c->plan = planned_ahead(setup, c, how);
+    if (c->plan)
+        tell_plan(c, setup->n_sections, o->metrics, c->plan, ", made ahead");
+    else
+        rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
     if (!rc && setup->run)
         rc = kp_runs_share(setup, c, loaded.cupti, shared, &err);
     free(shared);
@@ -362,6 +319,31 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
     else if (rc)
         without_counters(c, err);
     return rc;
+}
+
+/* Reads the compute capability of the first device, which most programs use; 0 where the driver does not say. */
+static void first_device(const struct kp_driver *d, struct kp_ahead *wish)
+{
+    const CUdevice first = 0;
+    if (d->cuDeviceGetAttribute(&wish->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, first) != CUDA_SUCCESS ||
+        d->cuDeviceGetAttribute(&wish->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, first) != CUDA_SUCCESS)
+        wish->major = wish->minor = 0;
+}
+
+void kp_context_make_ready(const struct kp_context_setup *setup)
+{
+    struct kp_ahead wish = {.sections = setup->sections,
+                            .n_sections = setup->n_sections,
+                            .metrics = setup->options->metrics,
+                            .how = way_of(setup, NULL)};
+    if (setup->options->only_timeline)
+        return;
+    load_cupti(setup->options->cupti_dir);
+    if (!loaded.cupti || loaded.started)
+        return;
+    if (!setup->run)
+        first_device(setup->driver, &wish);
+    kp_ahead_begin(loaded.cupti, &wish);
 }
 
 static bool is_curve(const char *metric)

@@ -165,14 +165,9 @@ const struct kp_cupti *kp_context_cupti(void);
 void kp_context_prepare(const struct kp_context_setup *setup);
 void kp_context_prepare_images(const struct kp_context_setup *setup);
 
-/* Has the worker open what the first launch needs of CUPTI, which takes 0.1 to 0.2 s, while the program makes its first
- * context, or launches what is not wanted. Call it once, inside the gate's exclusive section. */
-void kp_context_warm(const struct kp_context_setup *setup);
-/* Waits until the worker has, for a second at most. Not `needed`: until it has opened the one that it is about to, and
- * it opens no other one. Before exit handlers run: among them are those of the libraries being opened. Any thread. */
-void kp_context_wait_warm(bool needed);
-/* In a forked child: the worker does not exist there. */
-void kp_context_forked(void);
+/* Has the worker prepare what the first launch needs, see ahead.h. Call it once, inside the gate's exclusive section.
+ */
+void kp_context_make_ready(const struct kp_context_setup *setup);
 
 /* Whether loads of modules are seen as they happen: images are watched, and a function can be loaded before its launch.
  * Any thread. */

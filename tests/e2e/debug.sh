@@ -30,7 +30,7 @@ obstacles() {
 
 others() {
     KPROF_DEBUG=gate,replay,plan both "others" "$programs/p_window" closed-by capture
-    expect "others: plans" "$(shown plan '4 sections and metrics .* [0-9]+ metrics, 9 passes$')" 1
+    expect "others: plans" "$(shown plan '4 sections and metrics .* [0-9]+ metrics, 9 passes, made ahead$')" 1
     expect "others: first passes" "$(shown replay 'pass 1 of 9 of a window of ')" "$(shown replay 'pass 9 of 9 of a window of ')"
     [ "$(shown replay 'rehearsal of a window of ')" -gt 1 ] || fail "others: rehearsals"
     expect "others: times" "$(shown replay '[0-9]+ launches, 9 passes, ms: restores [0-9.]+, .*, decode [0-9.]+$')" \
@@ -39,10 +39,19 @@ others() {
     expect "others: windows" "$(shown window '')" 0
 }
 
-# The worker opens the libraries of metrics ahead of a launch that may be wanted. Where none is, nobody waits for them.
+# The worker opens the libraries of metrics ahead of a launch that may be wanted, and plans. Where none is, nobody waits
+# for them.
 opened_ahead() { # NAME LINES PLANS
     expect "ahead, $1: opened" "$(shown plan 'the libraries of metrics are open, ahead of the first launch; [0-9]+ ms$')" "$2"
-    expect "ahead, $1: plans" "$(shown plan '.* sections and metrics ')" "$3"
+    expect "ahead, $1: made" "$(shown plan 'a plan for GH100 is made, ahead of the first launch; [0-9]+ ms$')" "$2"
+    expect "ahead, $1: plans" "$(shown plan '.* sections and metrics .* passes, made ahead$')" "$3"
+    expect "ahead, $1: other plans" "$(shown plan '.* sections and metrics .* passes$')" 0
+}
+
+planned_here() { # NAME MADE
+    expect "ahead, $1: made" "$(shown plan 'a plan for [A-Z0-9]+ is made, ahead of the first launch')" "$2"
+    expect "ahead, $1: made ahead" "$(shown plan '.* sections and metrics .*, made ahead$')" 0
+    [ "$(shown plan '.* sections and metrics .* passes$')" -gt 0 ] || fail "ahead, $1: no plan"
 }
 
 ahead() {
@@ -56,6 +65,16 @@ ahead() {
     opened_ahead "later" 1 1
     KPROF_SET=quick KPROF_PROFILE_FROM_START=off KPROF_DEBUG=plan both "ahead, outside" "$programs/p_window" many 20
     opened_ahead "outside" 0 0
+    # Several chips have this capability, and pinned memory is watched by a plan of its own.
+    FAKE_CC=8.6 KPROF_DEBUG=plan both "ahead, one of several chips" "$programs/p_window" many 20
+    planned_here "one of several chips" 0
+    KPROF_DEBUG=plan both "ahead, pinned memory" "$programs/p_pinned"
+    planned_here "pinned memory" 1
+    # The program ends, most likely while the worker plans for what nobody launches.
+    for set in basic full; do
+        KPROF_SET=$set KPROF_LAUNCH_SKIP=100000 KPROF_DEBUG=plan both "ahead, $set, in vain" "$programs/p_many" 1000
+        expect "ahead, $set, in vain: plans" "$(shown plan '.* sections and metrics ')" 0
+    done
 }
 
 locks() {

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "cmd/catalog.h"
+#include "collectors/plan/chips.h"
 #include "collectors/providers/providers.h"
 #include "cupti/host.h"
 #include "tests/support/collect_support.h"
@@ -32,13 +33,25 @@ static void test_every_chip_has_a_compute_capability(void **state)
     (void)state;
     assert_int_equal(kp_host_chips(c, &names, &n), 0);
     for (size_t i = 0; i < n; i++)
-        if (!kp_catalog_chip_cc(names[i], &major, &minor)) {
+        if (!kp_chip_cc(names[i], &major, &minor)) {
             print_message("%s has no row in collectors/plan/chips.def\n", names[i]);
             assert_string_not_equal(kp_cupti_version(c), "13.0");
         }
-    assert_true(kp_catalog_chip_cc("GA102", &major, &minor));
+    assert_true(kp_chip_cc("GA102", &major, &minor));
     assert_true(major == 8 && minor == 6);
-    assert_false(kp_catalog_chip_cc("ZZ999", &major, &minor));
+    assert_false(kp_chip_cc("ZZ999", &major, &minor));
+}
+
+static void test_some_capabilities_are_of_one_chip(void **state)
+{
+    (void)state;
+    assert_string_equal(kp_chip_only(9, 0), "GH100");
+    assert_string_equal(kp_chip_only(7, 0), "GV100");  /* the first row */
+    assert_string_equal(kp_chip_only(12, 1), "GB20B"); /* the last one */
+    assert_null(kp_chip_only(8, 6));                   /* five chips */
+    assert_null(kp_chip_only(10, 0));                  /* two */
+    assert_null(kp_chip_only(6, 0));
+    assert_null(kp_chip_only(0, 0));
 }
 
 /* ---- the operations ---- */
@@ -391,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_chip_has_a_compute_capability),
+        cmocka_unit_test(test_some_capabilities_are_of_one_chip),
         cmocka_unit_test(test_operations),
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_flags_and_commands_are_the_same),

@@ -236,11 +236,18 @@ static void test_in_parts(void **state)
     assert_true(kp_cupti_warm(c, for_a_while));
     assert_true(attempted(target) && attempted(host));
     assert_null(c->NVPW_InitializeHost);
+    struct kp_cupti *copy = kp_cupti_copy(c, never);
+    assert_non_null(copy);
+    kp_cupti_complete(copy); /* leaves the other one as it is */
+    assert_true(copy->NVPW_InitializeHost && !c->NVPW_InitializeHost);
+    assert_string_equal(kp_cupti_path(copy), kp_cupti_path(c));
     dl.n = 0;
     kp_cupti_complete(c);
     assert_true(attempted(target) && attempted(host));
     assert_non_null(c->NVPW_InitializeHost);
     kp_cupti_free(c);
+    assert_non_null(strstr(kp_cupti_path(copy), "/where/it/lies/"));
+    kp_cupti_free(copy);
 }
 
 /* ---- what it must have ---- */

@@ -1,0 +1,160 @@
+#include "preload/program/ahead.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/debug.h"
+#include "base/lock.h"
+#include "collectors/plan/chips.h"
+#include "collectors/providers/library.h"
+#include "collectors/providers/tables.h"
+#include "preload/os/progress.h"
+#include "preload/os/worker.h"
+
+/* What the worker is at, or about to begin; waits happen in the kernel. */
+enum { IDLE, OPENING, PLANNING };
+static atomic_int busy;
+static struct kp_lock *const opening = &kp_locks[KP_LOCK_WARMING];
+
+/* When it begins: after a pause, which programs that make a context and end do not outlive; at once, for a launch; or
+ * never, as the program ends and would have to wait for what nobody needs. */
+enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
+static atomic_int when;
+
+/* A launch by a library's constructor holds the loader's lock, which the worker needs to open libraries: the wait for
+ * it must end. A plan takes nobody's lock, and whoever launches would need as long for it. */
+enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 25 };
+
+static struct {
+    const struct kp_cupti *library;
+    struct kp_cupti *copy; /* the worker's own: the other one is completed by the first launch */
+    struct kp_ahead wish;
+    _Atomic(struct kp_plan *) plan;
+} ahead;
+
+static bool is_needed(void)
+{
+    return atomic_load(&when) != NEVER;
+}
+
+static void pause_first(void)
+{
+    long start = kp_now_ms(), waited = 0;
+    while (atomic_load(&when) == AFTER_A_PAUSE && (waited = kp_now_ms() - start) < PAUSE_MS)
+        kp_wait_while(&when, AFTER_A_PAUSE, PAUSE_MS - waited);
+}
+
+/* Has the library open what it opens by itself at its first use, which takes the loader's lock. */
+static void use_once(const char *chip)
+{
+    struct kp_host *host;
+    if (!kp_tables_open(ahead.copy, KP_TABLES_COUNTED, chip, NULL, &host))
+        kp_tables_close(host);
+}
+
+/* Returns whether the libraries are open, and for a chip to plan for (NULL = none) ready to be used. */
+static bool open_libraries(const char *chip)
+{
+    long start = kp_now_ms();
+    kp_lock_take(opening, KP_FOREVER);
+    bool opened = kp_library_warm(ahead.library, is_needed);
+    if (opened && chip) {
+        kp_library_complete(ahead.copy);
+        use_once(chip);
+    }
+    kp_lock_give(opening);
+    if (opened)
+        kp_debug(KP_DEBUG_PLAN, "the libraries of metrics are open, ahead of the first launch; %ld ms",
+                 kp_now_ms() - start);
+    return opened;
+}
+
+/* A plan that fails is made again at the first launch, which tells why. */
+static void plan(const char *chip)
+{
+    const struct kp_ahead *w = &ahead.wish;
+    long start = kp_now_ms();
+    struct kp_plan *made = NULL;
+    char *err = NULL;
+    int rc = kp_plan_make(ahead.copy, chip, NULL, w->major, w->minor, w->sections, w->n_sections, w->metrics, w->how,
+                          &made, &err);
+    free(err);
+    if (rc)
+        return;
+    if (!is_needed()) { /* metrics are missing in it */
+        kp_plan_free(made);
+        return;
+    }
+    kp_debug(KP_DEBUG_PLAN, "a plan for %s is made, ahead of the first launch; %ld ms", chip, kp_now_ms() - start);
+    atomic_store(&ahead.plan, made);
+}
+
+static void go(int to)
+{
+    atomic_store(&busy, to);
+    kp_wake_all(&busy);
+}
+
+static void work(void *unused)
+{
+    const char *chip = ahead.copy ? kp_chip_only(ahead.wish.major, ahead.wish.minor) : NULL;
+    (void)unused;
+    pause_first();
+    if (open_libraries(chip) && chip && is_needed()) {
+        go(PLANNING);
+        plan(chip);
+    }
+    kp_library_free(ahead.copy);
+    go(IDLE);
+}
+
+void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
+{
+    ahead.library = c;
+    ahead.wish = *wish;
+    ahead.copy = wish->major ? kp_library_copy(c, is_needed) : NULL;
+    atomic_store(&when, AFTER_A_PAUSE);
+    atomic_store(&busy, OPENING);
+    if (kp_worker_submit(work, NULL))
+        return;
+    kp_library_free(ahead.copy);
+    atomic_store(&busy, IDLE);
+}
+
+/* Waits while the worker is at that step. */
+static void wait_while(int step, long most_ms)
+{
+    long start = kp_now_ms(), waited = 0;
+    while (atomic_load(&busy) == step && (waited = kp_now_ms() - start) < most_ms)
+        kp_wait_while(&busy, step, most_ms - waited);
+}
+
+void kp_ahead_wait(bool needed)
+{
+    atomic_store(&when, needed ? AT_ONCE : NEVER);
+    kp_wake_all(&when);
+    wait_while(OPENING, OPEN_MS);
+    bool tells = needed && atomic_load(&busy) == PLANNING;
+    if (tells)
+        kp_progress_begin("planning what to collect", true);
+    wait_while(PLANNING, PLAN_MS);
+    if (tells)
+        kp_progress_end();
+    if (atomic_load(&busy) != IDLE) /* whoever launches goes on without it */
+        atomic_store(&when, NEVER);
+}
+
+struct kp_plan *kp_ahead_take(const char *chip, int major, int minor, unsigned how)
+{
+    const struct kp_ahead *w = &ahead.wish;
+    const char *planned = kp_chip_only(w->major, w->minor);
+    if (!planned || strcmp(planned, chip) || w->major != major || w->minor != minor || w->how != how)
+        return NULL;
+    return atomic_exchange(&ahead.plan, NULL);
+}
+
+void kp_ahead_forked(void)
+{
+    atomic_store(&busy, IDLE);
+}
