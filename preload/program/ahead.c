@@ -30,7 +30,7 @@ static struct {
     const struct kp_cupti *library;
     struct kp_cupti *copy; /* the worker's own: the other one is completed by the first launch */
     struct kp_ahead wish;
-    _Atomic(struct kp_plan *) plan;
+    struct kp_plan *_Atomic plan;
 } ahead;
 
 static bool is_needed(void)
