@@ -83,6 +83,23 @@ expect "graphs.sh, a folder alone: programs" "$(sed -n 's/^| \([^|]* | exit code
 PATH=$tmp/stubs:$PATH CASES=none bash "$gpu/graphs.sh" "$tmp/graphs" >"$tmp/said" 2>&1
 expect "graphs.sh, no case none: exit status" $? 2
 
+# app_replay.sh with a bound of time: the program that is running is cut off, the next one is left out, and both have rows.
+cat >"$tmp/stubs/nvcc" <<'END'
+#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho sum: 5\nexec sleep 60\n' >"$2"
+chmod +x "$2"
+END
+chmod +x "$tmp/stubs/nvcc"
+start=$SECONDS
+PATH=$tmp/stubs:$PATH LIMIT=4 timeout 40 bash "$gpu/app_replay.sh" "$tmp/app" patterns order >"$tmp/said" 2>"$tmp/app.err"
+code=$?
+[ $code != 124 ] || fail "app_replay.sh goes on when its time is over"
+[ $((SECONDS - start)) -lt 30 ] || fail "app_replay.sh takes $((SECONDS - start)) s of its 4"
+row '| patterns | 0 | '
+row '| order | | no time left | | | | | | |'
+row 'Metrics of several passes: no time left'
+
 # real.py over samples that are scripts: cut off, it ends what runs, and prints what there is.
 samples=$tmp/samples
 sample() { # NAME, and the script on stdin
