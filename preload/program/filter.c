@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
+#include "report/view/chooser.h"
 
 enum { SLOTS = 4096, BUCKETS = 1024, CHUNK = KP_STRIPE_BYTES, CHUNKS = 256, COUNTED = CHUNK * CHUNKS };
 
@@ -127,19 +128,6 @@ static struct kernel *intern(struct kp_filter *f, const char *name)
     return *bucket = k;
 }
 
-static char *name_of(enum kp_name_base base, const char *mangled)
-{
-    switch (base) {
-    case KP_NAME_BASE_FUNCTION:
-        return kp_demangle_base(mangled);
-    case KP_NAME_BASE_DEMANGLED:
-        return kp_demangle(mangled);
-    case KP_NAME_BASE_MANGLED:
-        break;
-    }
-    return strdup(mangled);
-}
-
 static void judge(const struct kp_filter *f, struct kernel *k, const char *mangled)
 {
     k->wanted = kp_pattern_match(f->name, k->name);
@@ -153,7 +141,7 @@ static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
 {
     char *symbol = f->source.mangled(function);
     const char *mangled = symbol ? symbol : "";
-    char *name = name_of(f->options->kernel_name_base, mangled);
+    char *name = kp_chooser_name(f->options->kernel_name_base, mangled);
     struct kernel *k = name ? intern(f, name) : &f->nameless;
     judge(f, k, mangled);
     free(name);

@@ -100,7 +100,7 @@ void kp_chooser_free(struct kp_chooser *c)
 
 /* ---- the stages ---- */
 
-static char *name_of(enum kp_name_base base, const char *mangled)
+char *kp_chooser_name(enum kp_name_base base, const char *mangled)
 {
     switch (base) {
     case KP_NAME_BASE_FUNCTION:
@@ -228,7 +228,7 @@ int kp_chooser_takes(struct kp_chooser *c, const struct kp_result *r)
         c->graphs++;
         return 0;
     }
-    char *name = name_of(o->kernel_name_base, l->mangled ? l->mangled : "");
+    char *name = kp_chooser_name(o->kernel_name_base, l->mangled ? l->mangled : "");
     if (!name)
         return -ENOMEM;
     int taken = has_name(c, name, l) ? has_id(c, name, l) : 0;

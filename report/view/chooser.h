@@ -31,4 +31,7 @@ int kp_chooser_takes(struct kp_chooser *c, const struct kp_result *r);
 uint64_t kp_chooser_matched(const struct kp_chooser *c);
 uint64_t kp_chooser_graphs(const struct kp_chooser *c);
 
+/* Returns what the filters by name look at, of a kernel's symbol; malloc'ed, NULL without memory. Any thread. */
+char *kp_chooser_name(enum kp_name_base base, const char *mangled);
+
 #endif
