@@ -1,4 +1,4 @@
-/* A plan being made; shared by plan.c, plan_list.c and plan_schedule.c. */
+/* A plan being made; shared by the files of this room. */
 #ifndef KP_COLLECTORS_PLAN_PLAN_INTERNAL_H
 #define KP_COLLECTORS_PLAN_PLAN_INTERNAL_H
 
@@ -40,6 +40,10 @@ int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, boo
 int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had);
 /* Plans rows[from..to) of a section, which are in one body or before the first. *any is set when the chip has one. */
 int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t from, size_t to, bool *any);
+
+/* Does the same for a section, and for the inputs of its rules, on chips that have it. */
+int kp_plan_want_section(struct kp_planner *x, const struct kp_section *s);
+int kp_plan_want_rules(struct kp_planner *x, const struct kp_section *s);
 
 /* Adds `mark` and `name` to kp_plan.listed. */
 void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *name);

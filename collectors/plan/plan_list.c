@@ -14,17 +14,6 @@
 
 enum { NAME_MAX_LEN = 512 };
 
-static const char *const default_suffixes[KP_METRIC_TYPES][5] = {
-    [KP_METRIC_COUNTER] = {".avg", ".max", ".min", ".sum", NULL},
-    [KP_METRIC_RATIO] = {".ratio", NULL},
-    [KP_METRIC_THROUGHPUT] = {KP_THROUGHPUT_SUFFIX, NULL},
-};
-
-const char *const *kp_plan_default_suffixes(enum kp_metric_type type)
-{
-    return default_suffixes[type];
-}
-
 /* ---- near names ---- */
 
 /* A growing list of words to choose from. */
@@ -154,7 +143,7 @@ static int list_base(struct kp_planner *x, const char *base, enum kp_metric_type
 {
     char full[NAME_MAX_LEN];
     int rc = 0;
-    for (const char *const *suffix = default_suffixes[type]; *suffix && !rc; suffix++) {
+    for (const char *const *suffix = kp_plan_default_suffixes(type); *suffix && !rc; suffix++) {
         bool had;
         snprintf(full, sizeof(full), "%s%s", base, *suffix);
         rc = kp_plan_want(x, full, KP_UNIT_OF_CHIP, false, &had);
@@ -167,7 +156,7 @@ static bool is_base(struct kp_host *host, const char *name, enum kp_metric_type 
 {
     struct kp_metric_props props;
     char full[NAME_MAX_LEN];
-    snprintf(full, sizeof(full), "%s%s", name, *default_suffixes[type]);
+    snprintf(full, sizeof(full), "%s%s", name, *kp_plan_default_suffixes(type));
     return !kp_tables_metric(host, full, &props);
 }
 
@@ -342,7 +331,7 @@ static int list_sampled(struct kp_planner *x, const char *name)
         rc = unknown_sampled(x, host, name);
     else if (is_base(host, name, props.type))
         rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option,
-                      x->owner, KP_SAMPLED, name, KP_SAMPLED, name, *default_suffixes[props.type]);
+                      x->owner, KP_SAMPLED, name, KP_SAMPLED, name, *kp_plan_default_suffixes(props.type));
     else
         kp_plan_note_listed(x, KP_SAMPLED, name);
     kp_tables_close(host);
