@@ -231,8 +231,9 @@ static bool copy_instructions(const struct kp_code *from, struct kp_code *to)
     for (size_t i = 0; to->instructions && i < from->n_instructions; i++) {
         const struct kp_instruction *f = &from->instructions[i];
         struct kp_instruction *t = &to->instructions[to->n_instructions++];
-        *t =
-            (struct kp_instruction){f->offset, f->location, kp_strdup(f->opcode), kp_strdup(f->text), f->spill, f->ptx};
+        *t = *f;
+        t->opcode = kp_strdup(f->opcode);
+        t->text = kp_strdup(f->text);
         if (!t->opcode || !t->text)
             return false;
     }

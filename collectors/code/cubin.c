@@ -330,6 +330,7 @@ static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_pla
         to->offset = (uint32_t)(i * KP_SASS_SIZE);
         to->opcode = kp_strdup(kp_sass_opcode(at + i * KP_SASS_SIZE, c->sm));
         to->text = kp_strdup("");
+        to->access_bits = (uint16_t)kp_sass_access_bits(at + i * KP_SASS_SIZE, c->sm);
         if (!to->opcode || !to->text)
             return -ENOMEM;
     }

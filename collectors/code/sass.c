@@ -44,6 +44,28 @@ static const struct code {
 
 _Static_assert(sizeof(opcodes) / sizeof(*opcodes) <= UINT8_MAX + 1, "more opcodes than a code's row can name");
 
+enum sizes {
+#define KP_SASS_SIZES(id, ...) SIZES_##id,
+#include "collectors/code/sass.def"
+};
+
+static const uint16_t sizes[][16] = {
+#define KP_SASS_SIZES(id, ...) {__VA_ARGS__},
+#include "collectors/code/sass.def"
+};
+
+static const struct access {
+    uint16_t operation;
+    uint8_t first, last;  /* compute capability */
+    uint32_t mask, value; /* of bits 64..95 */
+    uint8_t lowest, bits; /* of the field, within bits 64..95 */
+    uint8_t sizes;
+} accesses[] = {
+#define KP_SASS_ACCESS(operation, first, last, mask, value, lowest, bits, list)                                        \
+    {operation, first, last, mask, value, lowest, bits, SIZES_##list},
+#include "collectors/code/sass.def"
+};
+
 static int by_operation(const void *key, const void *entry)
 {
     return (int)*(const uint16_t *)key - ((const struct code *)entry)->operation;
@@ -66,6 +88,19 @@ const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm)
             return opcodes[code->opcode].name;
     }
     return "";
+}
+
+unsigned kp_sass_access_bits(const uint8_t *instruction, uint32_t sm)
+{
+    uint64_t words[KP_SASS_SIZE / sizeof(uint64_t)];
+    memcpy(words, instruction, sizeof(words));
+    for (size_t i = 0; i < sizeof(accesses) / sizeof(*accesses); i++) {
+        const struct access *a = &accesses[i];
+        if (a->operation == (words[0] & 0x1ff) && sm >= a->first && (sm <= a->last || a->last == LATER) &&
+            (words[1] & a->mask) == a->value)
+            return sizes[a->sizes][words[1] >> a->lowest & ((1u << a->bits) - 1)];
+    }
+    return 0;
 }
 
 const char *kp_sass_category(const char *opcode)

@@ -14,6 +14,10 @@
  * `sm` (90 is 9.0); "" when unknown. */
 const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm);
 
+/* Returns how many bits of memory a thread accesses by that instruction; 0 for one that accesses none, and where the
+ * size is not known. */
+unsigned kp_sass_access_bits(const uint8_t *instruction, uint32_t sm);
+
 /* Returns the category of a basic opcode ("Load/Store"); "" when unknown. */
 const char *kp_sass_category(const char *opcode);
 

@@ -565,7 +565,8 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
 {
     const struct kp_options *o = setup->options;
     if (c->extras && !loaded.codes) {
-        loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_choices_has(&o->page, KP_PAGE_SOURCE));
+        loaded.codes = kp_codes_new(kp_images_find, o->import_source || kp_choices_has(&o->page, KP_PAGE_SOURCE) ||
+                                                        kp_derive_source_reads_texts(c->plan->listed));
         kp_session_codes(loaded.codes);
     }
     const struct kp_providers_setup extras = wishes_of(setup, c);
@@ -643,6 +644,7 @@ static int derive_source(void *of, struct kp_result *r)
 {
     struct kp_lookup code = kp_codes_lookup(loaded.codes);
     (void)of;
+    kp_session_prepare_codes();
     return kp_derive_source(r, loaded.codes ? &code : NULL, kp_sass_category);
 }
 

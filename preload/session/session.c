@@ -45,13 +45,13 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_SESSION];
 static struct {
     struct kp_store *store; /* this and the following under `storing` */
     struct kp_codes *codes;
-    uint64_t codes_put; /* codes already in the store */
-    uint32_t names_put; /* likewise of names of the timeline */
-    bool lost_timeline; /* the store has refused it */
-    char *file;         /* of the store */
-    char *own_folder;   /* the file's folder, when nobody asked for the file; malloc'ed */
-    char *folder;       /* working folder of the process, when the session was opened */
-    bool begun;         /* log and store have been opened */
+    uint64_t codes_prepared, codes_put; /* codes that have their texts, codes already in the store */
+    uint32_t names_put;                 /* likewise of names of the timeline */
+    bool lost_timeline;                 /* the store has refused it */
+    char *file;                         /* of the store */
+    char *own_folder;                   /* the file's folder, when nobody asked for the file; malloc'ed */
+    char *folder;                       /* working folder of the process, when the session was opened */
+    bool begun;                         /* log and store have been opened */
     const struct kp_options *options;
     bool temporary; /* nobody asked for the file: removed at the end */
     struct kept *kept, **kept_end;
@@ -474,13 +474,30 @@ void kp_session_codes(struct kp_codes *codes)
     kp_lock_give(storing);
 }
 
+/* Returns the number of functions so far, which all have their texts now. Call under `storing`. */
+static uint64_t prepare_codes(void)
+{
+    uint64_t n = session.codes ? kp_codes_count(session.codes) : 0;
+    if (n > session.codes_prepared)
+        kp_codes_prepare(session.codes, session.codes_prepared + 1, n + 1);
+    session.codes_prepared = n;
+    return n;
+}
+
+void kp_session_prepare_codes(void)
+{
+    kp_lock_take(storing, KP_FOREVER);
+    struct kp_quiet q = kp_quiet_begin();
+    prepare_codes();
+    kp_quiet_end(&q);
+    kp_lock_give(storing);
+}
+
 /* Stores functions that are new since the last results. Leaves out those that cannot be stored. */
 static int put_codes(char **err)
 {
-    uint64_t n = session.codes ? kp_codes_count(session.codes) : 0;
+    uint64_t n = prepare_codes();
     int rc = 0;
-    if (n > session.codes_put)
-        kp_codes_prepare(session.codes, session.codes_put + 1, n + 1);
     while (!rc && session.codes_put < n) {
         const struct kp_code *code = kp_codes_get(session.codes, session.codes_put + 1);
         rc = code ? kp_store_put_code(session.store, code, err) : 0;

@@ -64,6 +64,9 @@ void kp_session_collection(const char *metrics, const char *cupti_version);
 
 /* Sets the functions whose instructions results count; new ones are stored before the results. */
 void kp_session_codes(struct kp_codes *codes);
+/* Adds the texts, if wanted, to the code of functions that are new, before results are derived from them. May take
+ * seconds, in which nothing can be stored. */
+void kp_session_prepare_codes(void);
 
 /* A finished launch. */
 struct kp_session_entry {

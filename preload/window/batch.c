@@ -191,6 +191,7 @@ static void store(struct kp_batch *b)
     struct kp_session_entry *entries = calloc(b->n + 1, sizeof(*entries));
     const struct kp_plan *plan = b->context->plan;
     bool profiled = b->counters || (b->setup->run && !b->context->no_counters) || (plan && !kp_plan_counts(plan));
+    kp_session_prepare_codes();
     for (size_t i = 0; i < b->n; i++) {
         bool cut = b->cut && i >= b->counted;
         complete(b, b->results[i], cut ? b->cut : b->why);

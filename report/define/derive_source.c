@@ -1,9 +1,12 @@
 #include "report/define/derive_source.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/text.h"
 #include "report/define/derive.h"
 #include "report/define/sections.h"
 #include "report/define/source.h"
@@ -23,7 +26,9 @@ enum how {
     BY_CATEGORY,
     BY_SPACE, /* of instructions that access memory, others do not count */
     BY_ACCESS,
-    SAMPLES, /* of all reasons */
+    BY_SIZE,
+    BY_MODIFIERS, /* by opcode with all its modifiers, as the disassembly has it */
+    SAMPLES,      /* of all reasons */
 };
 
 /* Rows of any other kind take the total of the metric itself. */
@@ -50,6 +55,7 @@ struct launch {
     struct kp_code *codes;
     const char *(*category)(const char *opcode);
     bool sampled, counted;
+    struct kp_arena *keys; /* of mixes, where neither the code nor a table has them */
 };
 
 /* ---- values ---- */
@@ -150,7 +156,7 @@ static double ratios(const struct launch *l, const struct computed *c)
 /* ---- mixes ---- */
 
 struct share {
-    const char *key; /* of code, or static */
+    const char *key; /* of code, static, or of the launch's keys */
     double value;
 };
 
@@ -181,19 +187,54 @@ static const char *memory_key(const char *opcode, enum how how)
     return "";
 }
 
-/* Returns what the mix tells instructions apart by; NULL when the opcode is not known, "" when it does not count. */
+const char *kp_memory_space(const char *opcode)
+{
+    return opcode ? memory_key(opcode, BY_SPACE) : "";
+}
+
+const char *kp_memory_access(const char *opcode)
+{
+    return opcode ? memory_key(opcode, BY_ACCESS) : "";
+}
+
+/* Returns the bits that the instruction accesses; "" for one that accesses no memory, NULL where they are not known. */
+static const char *size_key(const struct launch *l, const struct kp_instruction *i)
+{
+    char bits[8];
+    if (!*memory_key(i->opcode, BY_SPACE))
+        return "";
+    int len = snprintf(bits, sizeof bits, "%u", i->access_bits);
+    return i->access_bits ? kp_arena_text(l->keys, bits, (size_t)len) : NULL;
+}
+
+/* Returns the opcode with its modifiers, which are between the predicate and the operands; NULL without a text. */
+static const char *modifiers_key(const struct launch *l, const struct kp_instruction *i)
+{
+    const char *text = i->text ? i->text : "";
+    if (*text == '@')
+        text += strcspn(text, " ");
+    text += strspn(text, " ");
+    return *text ? kp_arena_text(l->keys, text, strcspn(text, " ")) : NULL;
+}
+
+/* Returns what the mix tells instructions apart by; NULL when it is not known, "" when the instruction does not
+ * count. */
 static const char *key_of(const struct launch *l, const struct kp_code *code, uint32_t offset, enum how how)
 {
     const struct kp_instruction *i = kp_code_at(code, offset);
+    if (how == BY_MODIFIERS)
+        return i ? modifiers_key(l, i) : NULL;
     if (!i || !i->opcode || !*i->opcode)
         return NULL;
     if (how == BY_SPACE || how == BY_ACCESS)
         return memory_key(i->opcode, how);
+    if (how == BY_SIZE)
+        return size_key(l, i);
     const char *category = how == BY_CATEGORY ? l->category(i->opcode) : i->opcode;
     return *category ? category : "Other";
 }
 
-/* Lists executed counts, one entry an instruction. Sets *unknown where some have no opcode. */
+/* Lists executed counts, one entry an instruction. Sets *unknown where some have no key. */
 static size_t list_shares(const struct launch *l, const struct computed *c, struct share *to, bool *unknown)
 {
     size_t n = 0;
@@ -225,6 +266,21 @@ static size_t put_together(struct share *shares, size_t n)
 
 static const char no_opcodes[] = "the opcodes of the kernel's code are not known";
 
+static const char *why_unknown(enum how how)
+{
+    return how == BY_MODIFIERS
+               ? "the kernel's code was not disassembled: KPROF_IMPORT_SOURCE=yes (import-source) does it "
+                 "where nvdisasm is found"
+           : how == BY_SIZE ? "the size of an access to memory is not known"
+                            : no_opcodes;
+}
+
+/* Whether an instruction may be without a part in the mix, so that there may be none. */
+static bool may_be_empty(enum how how)
+{
+    return how == BY_SPACE || how == BY_ACCESS || how == BY_SIZE;
+}
+
 static int set_mix(const struct launch *l, const char *metric, const char *unit, const struct computed *c)
 {
     size_t most = 1, n;
@@ -246,8 +302,8 @@ static int set_mix(const struct launch *l, const char *metric, const char *unit,
         values[i] = shares[i].value;
         sum += (uint64_t)shares[i].value;
     }
-    unknown |= !n && c->how != BY_SPACE && c->how != BY_ACCESS;
-    rc = unknown ? kp_result_set_na(l->r, metric, no_opcodes) : kp_result_set_count(l->r, metric, unit, sum);
+    unknown |= !n && !may_be_empty(c->how);
+    rc = unknown ? kp_result_set_na(l->r, metric, why_unknown(c->how)) : kp_result_set_count(l->r, metric, unit, sum);
     if (!rc && n && !unknown)
         rc = kp_result_set_instances(l->r, metric, keys, values, n);
 out:
@@ -300,6 +356,8 @@ static int set_computed(const struct launch *l, const struct kp_row *row, const 
     case BY_CATEGORY:
     case BY_SPACE:
     case BY_ACCESS:
+    case BY_SIZE:
+    case BY_MODIFIERS:
         return set_mix(l, row->metric, unit, c);
     case SAMPLES:
         break;
@@ -454,7 +512,8 @@ static int set_rows(const struct launch *l)
 
 int kp_derive_source(struct kp_result *r, const struct kp_lookup *lookup, const char *(*category)(const char *opcode))
 {
-    struct launch l = {.r = r, .codes = calloc(r->n_counts + 1, sizeof *l.codes), .category = category};
+    struct kp_arena keys = {.blocks = NULL};
+    struct launch l = {.r = r, .codes = calloc(r->n_counts + 1, sizeof *l.codes), .category = category, .keys = &keys};
     int rc = l.codes ? 0 : -ENOMEM;
     for (size_t k = 0; !rc && lookup && lookup->code && k < r->n_counts; k++) {
         rc = lookup->code(lookup->arg, r->counts[k].code, &l.codes[k]);
@@ -473,5 +532,24 @@ int kp_derive_source(struct kp_result *r, const struct kp_lookup *lookup, const 
     for (size_t k = 0; l.codes && k < r->n_counts; k++)
         kp_code_free(&l.codes[k]);
     free(l.codes);
+    kp_arena_free(&keys);
     return rc;
+}
+
+bool kp_derive_source_reads_texts(const char *metrics)
+{
+    static const struct {
+        const char *name;
+        enum how how;
+    } mixes[] = {
+#define KP_MIX_OF(name, unit, how, counted) {name, how},
+#include "report/define/source_metrics.def"
+    };
+    const char *item;
+    size_t len;
+    while (metrics && kp_word_next(&metrics, &item, &len))
+        for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++)
+            if (mixes[i].how == BY_MODIFIERS && strlen(mixes[i].name) == len && !strncmp(mixes[i].name, item, len))
+                return true;
+    return false;
 }

@@ -63,12 +63,13 @@ struct kp_location {
 };
 
 struct kp_instruction {
-    uint32_t offset;   /* of the function's begin, byte */
-    uint32_t location; /* index + 1 into the locations; 0 = no line is known */
-    char *opcode;      /* basic opcode ("FFMA", "LDG"); "" = not known */
-    char *text;        /* disassembly, without the trailing semicolon; "" = no disassembler */
-    bool spill;        /* moves a register to memory or back, for want of registers; not kept in sessions */
-    uint32_t ptx;      /* line of the PTX; 0 = not known */
+    uint32_t offset;      /* of the function's begin, byte */
+    uint32_t location;    /* index + 1 into the locations; 0 = no line is known */
+    char *opcode;         /* basic opcode ("FFMA", "LDG"); "" = not known */
+    char *text;           /* disassembly, without the trailing semicolon; "" = no disassembler */
+    uint16_t access_bits; /* of memory, that a thread accesses; 0 = none, or not known */
+    bool spill;           /* moves a register to memory or back, for want of registers; not kept in sessions */
+    uint32_t ptx;         /* line of the PTX; 0 = not known */
 };
 
 /* A line of the PTX that a function was assembled from. */

@@ -152,6 +152,8 @@ static void write_instruction(struct kp_json *j, const struct kp_instruction *i)
     write_word(j, "text", i->text);
     if (i->ptx)
         kp_json_count(j, "ptx", i->ptx);
+    if (i->access_bits)
+        kp_json_count(j, "access_bits", i->access_bits);
     kp_json_end(j);
 }
 

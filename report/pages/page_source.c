@@ -51,9 +51,10 @@ static int write_launch(struct kp_result *r, void *arg)
 
 /* --- in rows, a field a metric: all metrics have to be known before the first launch is written --- */
 
-enum { PLACE = 9 /* fields for place and text of an instruction */ };
-static const char *const place[PLACE] = {"Function", "Offset",      "File",     "Line", "Inlined At",
-                                         "Opcode",   "Instruction", "PTX Line", "PTX"};
+enum { PLACE = 12 /* fields for place and text of an instruction, and for its access to memory */ };
+static const char *const place[PLACE] = {"Function",         "Offset",      "File",     "Line", "Inlined At",
+                                         "Opcode",           "Instruction", "PTX Line", "PTX",  "Address Space",
+                                         "Access Operation", "Access Size"};
 
 struct names {
     char **at; /* of metrics, sorted */

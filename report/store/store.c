@@ -1,5 +1,5 @@
 /*
- * The session file, schema version 9. Users may query it: most tables are a struct of model.h.
+ * The session file, schema version 10. Users may query it: most tables are a struct of model.h.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
  *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
@@ -40,7 +40,7 @@
  * frame, and everything after it; version 5 session.environment; version 6 launch.graph and node; version 7
  * launch.alike, counted, groups and groups_counted, metric.counted and deviation,
  * session.timeline, timeline_dropped and replay, and the tables of the timeline; version 8 those of variants; version 9
- * instruction.ptx and the table ptx.
+ * instruction.ptx and the table ptx; version 10 instruction.access_bits.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -62,7 +62,7 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 9,
+    SCHEMA_VERSION = 10,
     HAS_RANGES = 3,   /* the version that brought the tables of NVTX ranges */
     HAS_CODE = 4,     /* those of call stacks, code, counts and series */
     HAS_TIMELINE = 7, /* and launches of rotations */

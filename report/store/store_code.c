@@ -19,7 +19,7 @@ const char kp_store_code_schema[] =
     "CREATE TABLE location(code INTEGER, position INTEGER, file INTEGER, line INTEGER, parent INTEGER, function TEXT,"
     " PRIMARY KEY(code, position)) WITHOUT ROWID;"
     "CREATE TABLE instruction(code INTEGER, offset INTEGER, location INTEGER, opcode TEXT, text TEXT,"
-    " ptx INTEGER, PRIMARY KEY(code, offset)) WITHOUT ROWID;"
+    " ptx INTEGER, access_bits INTEGER, PRIMARY KEY(code, offset)) WITHOUT ROWID;"
     "CREATE TABLE ptx(code INTEGER, line INTEGER, text TEXT, PRIMARY KEY(code, line)) WITHOUT ROWID;"
     "CREATE TABLE code_counts(launch INTEGER, position INTEGER, code INTEGER, offsets TEXT,"
     " PRIMARY KEY(launch, position));"
@@ -186,6 +186,7 @@ static int write_instruction(struct kp_store *s, uint64_t code, const struct kp_
     kp_bind_text(&r, i->opcode);
     kp_bind_text(&r, i->text);
     kp_bind_uint(&r, i->ptx);
+    kp_bind_uint(&r, i->access_bits);
     return kp_sql_end(&r);
 }
 
@@ -303,6 +304,7 @@ static void read_instruction(struct kp_sql *r, struct kp_code *out)
     i->opcode = kp_column_text(r);
     i->text = kp_column_text(r);
     i->ptx = (uint32_t)kp_column_uint(r);
+    i->access_bits = (uint16_t)kp_column_uint(r);
 }
 
 static int read_instructions(struct kp_store *s, struct kp_code *out)

@@ -8,6 +8,7 @@
 
 #include "base/plain.h"
 #include "base/text.h"
+#include "report/define/derive_source.h"
 #include "report/write/cells.h"
 #include "report/write/csv_launch.h"
 #include "report/write/csv_rotation.h"
@@ -342,6 +343,17 @@ static void write_place(struct kp_csv_writer *c, const struct kp_code *code, con
     }
 }
 
+/* Writes what the instruction does with memory; nothing for one that does not access it. */
+static void write_access(struct kp_csv_writer *c, const struct kp_instruction *i)
+{
+    kp_csv_field(&c->csv, i ? kp_memory_space(i->opcode) : "");
+    kp_csv_field(&c->csv, i ? kp_memory_access(i->opcode) : "");
+    if (i && i->access_bits)
+        kp_csv_formatted(&c->csv, "%u", i->access_bits);
+    else
+        leave_empty(&c->csv, 1);
+}
+
 static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
 {
     struct kp_csv_writer *c = csv_of(w);
@@ -354,6 +366,7 @@ static void write_source_code(struct kp_writer *w, const struct kp_view *v, cons
         const struct kp_source_instruction *at = &v->source->instructions[i];
         start_row(c);
         write_place(c, f->code, at);
+        write_access(c, at->code);
         for (size_t k = c->layout->metric; k < c->n; k++)
             kp_csv_formatted(&c->csv, "%" PRIu64, values[k] && at->at != SIZE_MAX ? values[k][at->at] : 0);
         end_row(c);

@@ -61,7 +61,8 @@ struct kp_code kp_test_code(uint64_t id)
                                                     .location = (uint32_t)(i % 5),
                                                     .opcode = kp_strdup(i % 2 ? "FFMA" : "LDG"),
                                                     .text = i ? named("FFMA R1, R2, R3,", i) : NULL,
-                                                    .ptx = (uint32_t)(i % 4 * 7)};
+                                                    .ptx = (uint32_t)(i % 4 * 7),
+                                                    .access_bits = i % 2 ? 0 : (uint16_t)(8u << i % 6)};
     for (uint32_t i = 0; i < id % 3 + 1; i++) {
         char *text = named("ld.global.f32 \t%f1, [%rd4]; //", id + i);
         assert_int_equal(kp_code_add_ptx(&c, 7 * (i + 1), text, SIZE_MAX), 0);
@@ -163,6 +164,7 @@ void kp_test_same_code(const struct kp_code *a, const struct kp_code *b)
         same_text(x->opcode, y->opcode);
         same_text(x->text, y->text);
         assert_int_equal(x->ptx, y->ptx);
+        assert_int_equal(x->access_bits, y->access_bits);
     }
     assert_int_equal(a->n_ptx, b->n_ptx);
     for (size_t i = 0; i < a->n_ptx; i++) {

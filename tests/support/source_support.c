@@ -99,6 +99,13 @@ static const struct kp_ptx_line transpose_ptx[] = {
 };
 static const uint32_t transpose_ptx_of[] = {16, 24, 25, 27, 28, 31, 32, 31, 35, 38, 40, 40, 0, 0};
 
+/* Accesses are of 32 bits unless their text says otherwise. */
+static uint16_t access_bits(const struct row *row)
+{
+    bool accesses = !strncmp(row->opcode, "LD", 2) || !strncmp(row->opcode, "ST", 2);
+    return !accesses || !strcmp(row->opcode, "LDC") ? 0 : strstr(row->text, ".128 ") ? 128 : 32;
+}
+
 static void fill_code(struct kp_code *c, uint64_t id, const char *function, const struct row *rows, size_t n)
 {
     *c = (struct kp_code){.id = id, .function = kp_strdup(function), .n_instructions = n};
@@ -108,7 +115,8 @@ static void fill_code(struct kp_code *c, uint64_t id, const char *function, cons
         c->instructions[i] = (struct kp_instruction){.offset = (uint32_t)(16 * i),
                                                      .location = rows[i].location,
                                                      .opcode = kp_strdup(rows[i].opcode),
-                                                     .text = kp_strdup(rows[i].text)};
+                                                     .text = kp_strdup(rows[i].text),
+                                                     .access_bits = access_bits(&rows[i])};
 }
 
 static void fill_places(struct kp_code *c)

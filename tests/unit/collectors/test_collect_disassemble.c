@@ -335,6 +335,27 @@ static size_t opcode_len(const char **text)
     return strcspn(*text, ". ");
 }
 
+/* The bits that a text of a plain load or store says; 0 for other opcodes. */
+static unsigned bits_in(const char *opcode, const char *text)
+{
+    static const struct {
+        const char *modifier;
+        unsigned bits;
+    } sizes[] = {{".U8", 8}, {".S8", 8}, {".U16", 16}, {".S16", 16}, {".64", 64}, {".128", 128}};
+    static const char *const plain[] = {"LD", "LDG", "LDL", "LDS", "ST", "STG", "STL", "STS"};
+    size_t len = strcspn(text, " "), i = 0;
+    while (i < sizeof(plain) / sizeof(*plain) && strcmp(plain[i], opcode) != 0)
+        i++;
+    if (i == sizeof(plain) / sizeof(*plain))
+        return 0;
+    for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        const char *at = strstr(text, sizes[i].modifier);
+        if (at && at < text + len)
+            return sizes[i].bits;
+    }
+    return 32;
+}
+
 static void test_real(void **state)
 {
     (void)state;
@@ -345,6 +366,7 @@ static void test_real(void **state)
     }
     struct kp_code *const codes[] = {&on.nested, &on.called};
     assert_int_equal(kp_disassemble(tool, on.image, on.size, codes, 2, LIMIT_MS), 0);
+    size_t accesses = 0;
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < codes[i]->n_instructions; k++) {
             const char *text = codes[i]->instructions[k].text, *opcode = codes[i]->instructions[k].opcode;
@@ -352,8 +374,11 @@ static void test_real(void **state)
             assert_int_equal(len, strlen(opcode));
             assert_memory_equal(text, opcode, len);
             assert_null(strstr(text, ".L_"));
+            assert_int_equal(codes[i]->instructions[k].access_bits, bits_in(opcode, text));
+            accesses += codes[i]->instructions[k].access_bits != 0;
         }
     }
+    assert_true(accesses > 0);
     free(tool);
 }
 

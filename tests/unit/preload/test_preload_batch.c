@@ -98,6 +98,16 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
     }
 }
 
+/* Disassembles the second instruction of the first function, where its code is known. */
+void kp_session_prepare_codes(void)
+{
+    struct kp_code *code = t.codes ? (struct kp_code *)kp_codes_get(t.codes, 1) : NULL;
+    if (code && code->n_instructions > 1) {
+        free(code->instructions[1].text);
+        code->instructions[1].text = kp_strdup("@P0 LDG.E.64 R2, desc[UR4][R2.64]");
+    }
+}
+
 void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told)
 {
     (void)result, (void)base, (void)told;
@@ -336,6 +346,41 @@ static void test_counts_by_instruction(void **state)
     kp_codes_free(t.codes);
 }
 
+static uint8_t image[65536];
+static size_t image_size;
+
+static const void *image_of(uint32_t crc, size_t *size)
+{
+    (void)crc;
+    *size = image_size;
+    return image;
+}
+
+/* Code is disassembled before metrics are made of it. */
+static void test_texts_come_first(void **state)
+{
+    (void)state;
+    FILE *f = fopen(kp_test_source("tests/data/inline.sm90-cuda13.cubin"), "re");
+    assert_non_null(f);
+    image_size = fread(image, 1, sizeof(image), f);
+    fclose(f);
+    t.codes = kp_codes_new(image_of, true);
+    uint64_t id = kp_codes_id(t.codes, 1, "nested");
+    struct kp_batch *b = kp_batch_new(1);
+    struct kp_result *r = calloc(1, sizeof(*r));
+    struct kp_code_counts counts = kp_test_counts(id, 3);
+    r->launch.cc_major = 9;
+    kp_test_metric(&counts, "inst_executed")[1] = 5;
+    assert_int_equal(kp_result_add_counts(r, &counts), 0);
+    kp_batch_add(b, r, "k0", NULL, 0);
+    kp_batch_finish(b, &setup, &context, counters, NULL);
+    const struct kp_metric *m = kp_result_find(&t.stored[0], "sass__inst_executed_per_opcode_with_modifier_all");
+    assert_int_equal(m->count, 5);
+    assert_int_equal(m->n_instances, 1);
+    assert_string_equal(m->instances[0].key, "LDG.E.64");
+    kp_codes_free(t.codes);
+}
+
 /* Values that there was no memory for are not missing without a word. */
 static void test_values_that_were_lost(void **state)
 {
@@ -366,6 +411,7 @@ int main(void)
         TEST(test_nothing_to_count),
         TEST(test_without_a_plan),
         TEST(test_counts_by_instruction),
+        TEST(test_texts_come_first),
         TEST(test_values_that_were_lost),
     };
     return cmocka_run_group_tests_name("preload/batch", tests, NULL, NULL);

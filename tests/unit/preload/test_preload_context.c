@@ -109,6 +109,10 @@ void kp_session_warn(enum kp_failure kind, const char *text)
     (void)text;
 }
 
+void kp_session_prepare_codes(void)
+{
+}
+
 void kp_session_codes(struct kp_codes *codes)
 {
     (void)codes;

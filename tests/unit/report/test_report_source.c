@@ -178,6 +178,11 @@ static void mixes_come_by_number(void **state)
     assert_int_equal(m->n_instances, 2);
     assert_instance(m, 0, "Load", 4096);
     assert_instance(m, 1, "Store", 4096);
+    m = kp_result_find(&r, "memory_access_size_type");
+    assert_int_equal(m->count, 8192);
+    assert_string_equal(m->unit, "inst");
+    assert_int_equal(m->n_instances, 1);
+    assert_instance(m, 0, "32", 8192);
     kp_result_free(&r);
     /* without code there is no mix, and a reason */
     kp_test_add_without_code(&r);
@@ -192,6 +197,38 @@ static void mixes_come_by_number(void **state)
     assert_int_equal(kp_result_find(&r, "memory_type")->kind, KP_VALUE_NA);
     assert_value(&r, "derived__avg_thread_unexecuted_true", 32);
     kp_result_free(&r);
+}
+
+/* Opcodes as the disassembly has them, without predicates; the thread's where the predicate is on. */
+static void modifiers_are_those_of_the_disassembly(void **state)
+{
+    static const char all[] = "sass__inst_executed_per_opcode_with_modifier_all";
+    struct kp_result r = {0};
+    (void)state;
+    kp_test_add_transpose(&r, 1);
+    derive(&r);
+    const struct kp_metric *m = kp_result_find(&r, all);
+    assert_int_equal(m->count, 40960);
+    assert_int_equal(m->n_instances, 7);
+    assert_instance(m, 0, "IMAD", 12288);
+    assert_instance(m, 1, "EXIT", 8192); /* with a predicate and without */
+    assert_instance(m, 2, "ISETP.GE.AND", 4096);
+    assert_instance(m, 4, "LDG.E.CONSTANT", 4096);
+    m = kp_result_find(&r, "sass__thread_inst_executed_true_per_opcode_with_modifier_all");
+    assert_int_equal(m->count, 9 * 131072);
+    assert_int_equal(m->n_instances, 7);
+    assert_instance(m, 1, "EXIT", 131072);
+    kp_result_free(&r);
+    kp_test_add_transpose(&r, 1);
+    assert_int_equal(kp_derive_source(&r, NULL, NULL), 0);
+    m = kp_result_find(&r, all);
+    assert_int_equal(m->kind, KP_VALUE_NA);
+    assert_non_null(strstr(m->text, "was not disassembled"));
+    assert_int_equal(kp_result_find(&r, "memory_access_size_type")->kind, KP_VALUE_NA);
+    kp_result_free(&r);
+    assert_true(kp_derive_source_reads_texts("inst_executed,sass__inst_executed_per_opcode_with_modifier_all"));
+    assert_false(kp_derive_source_reads_texts("sass__inst_executed_per_opcode,memory_access_size_type"));
+    assert_false(kp_derive_source_reads_texts(NULL));
 }
 
 /* One local load in two functions: what the compiler notes of it makes the difference. */
@@ -690,7 +727,8 @@ static int bad_code(void *arg, uint64_t id, struct kp_code *out)
     out->locations[2] = (struct kp_location){7, UINT32_MAX, 99, NULL};
     static const uint32_t offsets[] = {16, 16, 0, 48, 32, UINT32_MAX}; /* not ascending */
     for (size_t i = 0; i < 6; i++)
-        out->instructions[i] = (struct kp_instruction){offsets[i], (uint32_t)i, NULL, NULL, false, (uint32_t)(3 * i)};
+        out->instructions[i] = (struct kp_instruction){
+            .offset = offsets[i], .location = (uint32_t)i, .ptx = (uint32_t)(3 * i), .access_bits = UINT16_MAX};
     for (uint32_t i = 0; i < 3; i++) /* not ascending, either */
         kp_code_add_ptx(out, 9 - 3 * i, escape, SIZE_MAX);
     out->instructions[5].text =
@@ -791,6 +829,7 @@ int main(void)
         cmocka_unit_test(never_executed_instructions_have_idle_threads),
         cmocka_unit_test(the_own_function_comes_first),
         cmocka_unit_test(mixes_come_by_number),
+        cmocka_unit_test(modifiers_are_those_of_the_disassembly),
         cmocka_unit_test(spills_are_told_from_other_local_memory),
         cmocka_unit_test(loads_and_stores_are_those_of_the_counter),
         cmocka_unit_test(what_was_not_collected_is_not_set),

@@ -263,13 +263,15 @@ static void a_file_without_ptx(void **state)
     char *err = NULL;
     write_session(p->file);
     sql(p->file, "DROP VIEW line_values; DROP VIEW code_values; DROP TABLE ptx;"
-                 "ALTER TABLE instruction DROP COLUMN ptx; PRAGMA user_version=8");
+                 "ALTER TABLE instruction DROP COLUMN access_bits; ALTER TABLE instruction DROP COLUMN ptx;"
+                 "PRAGMA user_version=8");
     struct kp_store *s = kp_test_reopen(p->file);
     kp_test_done(kp_store_get_code(s, FIRST_CODE, &code, &err), &err);
     assert_int_equal(code.n_ptx, 0);
     assert_int_equal(code.n_instructions, wanted.n_instructions);
     for (size_t i = 0; i < code.n_instructions; i++) {
         assert_int_equal(code.instructions[i].ptx, 0);
+        assert_int_equal(code.instructions[i].access_bits, 0);
         assert_string_equal(code.instructions[i].opcode, wanted.instructions[i].opcode);
     }
     kp_store_close(s);
