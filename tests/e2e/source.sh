@@ -317,6 +317,36 @@ refusals() {
 END
 }
 
+# A disassembler of our own, of the kernel axpy_inplace.
+write_disassembler() {
+    mkdir -p "$tmp/tools"
+    cat >"$tmp/tools/nvdisasm" <<'END'
+#!/bin/sh
+echo '.section .text.axpy_inplace,"ax",@progbits'
+i=0
+while [ $i -lt 64 ]; do
+    [ $i = 5 ] && text='@!P0 LDG.E.CONSTANT R2, desc[UR4][R2.64]' || text='FFMA.FTZ R1, R2, R3, R4'
+    printf '/*%04x*/ %s ;\n' $((16 * i)) "$text"
+    i=$((i + 1))
+done
+END
+    chmod +x "$tmp/tools/nvdisasm"
+}
+
+# Opcodes with modifiers are asked for by name, and so is the disassembly that tells them; sizes need none.
+modifiers() {
+    all=sass__inst_executed_per_opcode_with_modifier_all
+    write_disassembler
+    unset KPROF_SET
+    export KPROF_LAUNCH_COUNT=1 KPROF_PAGE=raw KPROF_PRINT_METRIC_INSTANCES=values
+    both "modifiers" env PATH="$tmp/tools:$PATH" KPROF_METRICS=$all "$programs/p_direct"
+    expect "modifiers" "$(sed -n "s/^    $all  *//p" "$tmp/report")" "384 (352; 32)"
+    both "sizes" env PATH="$tmp/tools:$PATH" KPROF_METRICS=memory_access_size_type "$programs/p_direct"
+    expect "sizes" "$(sed -n 's/^    memory_access_size_type  *inst  *//p' "$tmp/report")" "64 (64)"
+    tr -s '\n ' ' ' <"$tmp/report" | grep -q "$all.*: the kernel's code was not disassembled" ||
+        { fail "no reason why there are no modifiers"; show; }
+}
+
 # A program that is killed leaves the code and the counts of the windows that were closed.
 killed() {
     for end in sigkill abort; do
@@ -334,7 +364,7 @@ killed() {
 # Under a sanitiser the programs that the others have run are enough: each of them takes minutes there.
 programs_too="harmless_windows harmless"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && programs_too=
-these="$programs_too faults contexts sections pages intervals refusals stored killed"
+these="$programs_too faults contexts modifiers sections pages intervals refusals stored killed"
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) these="sections killed" ;; esac
 for part in $these; do
     beside "$part"
