@@ -89,6 +89,29 @@ int kp_flags_take_choice(const char *flag, const char *value, const char *const 
     return KP_EXIT_USAGE;
 }
 
+const char *kp_flags_separator(const struct kp_option *row)
+{
+    switch (row->kind) {
+    case KP_OPT_RANGES:
+    case KP_OPT_VARY:
+        return ";";
+    case KP_OPT_SECTIONS:
+    case KP_OPT_RULES:
+    case KP_OPT_NAMES:
+    case KP_OPT_PATTERNS:
+    case KP_OPT_DEVICES:
+        return ",";
+    default:
+        return NULL;
+    }
+}
+
+char *kp_flags_joined(const struct kp_option *row, const char *before, const char *value)
+{
+    char *text = NULL;
+    return asprintf(&text, "%s%s%s", before, kp_flags_separator(row), value) < 0 ? NULL : text;
+}
+
 /* ---- owners of flags ---- */
 
 /* The sub-commands that take the options of a group. */
@@ -251,11 +274,23 @@ static int take_options(const struct kp_flags_of *f, const char *const *values, 
     return status;
 }
 
-int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
+/* Notes the value of a flag: added to what it was given before, or in its place. `owned` is to be freed. 0 or -ENOMEM.
+ */
+static int keep_value(size_t row, const char *value, const char **values, char **owned)
+{
+    size_t n;
+    const struct kp_option *of = &kp_option_rows(&n)[row];
+    char *whole = values[row] && kp_flags_separator(of) ? kp_flags_joined(of, values[row], value) : strdup(value);
+    free(owned[row]);
+    values[row] = owned[row] = whole;
+    return whole ? 0 : -ENOMEM;
+}
+
+/* Reads the flags into `values`, a row of the options each. Returns 0, or an exit status after reporting why. */
+static int read_flags(const struct kp_flags_of *f, int argc, char **argv, const char **values, char **owned)
 {
     struct option longs[MAX_FLAGS + 1];
     char letters[2 * MAX_FLAGS + 2];
-    const char *values[MAX_FLAGS] = {0};
     size_t n = list_flags(f, longs, letters);
     int c, status = 0;
     optind = 0; /* restarts getopt, after the command's own flags */
@@ -270,10 +305,23 @@ int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
             return unknown_flag(f, longs, n, word);
         if (c >= FIRST_OWN)
             status = f->own[c - FIRST_OWN].take(optarg, f->arg);
-        else
-            values[c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG)] = optarg ? optarg : "on";
+        else if (keep_value(c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG), optarg ? optarg : "on",
+                            values, owned))
+            status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     }
+    return status;
+}
+
+int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
+{
+    const char *values[MAX_FLAGS] = {0};
+    char *owned[MAX_FLAGS] = {0};
+    int status = read_flags(f, argc, argv, values, owned);
     if (!status)
         status = take_options(f, values, true);
-    return status ? status : take_options(f, values, false);
+    if (!status)
+        status = take_options(f, values, false);
+    for (size_t i = 0; i < MAX_FLAGS; i++)
+        free(owned[i]);
+    return status;
 }

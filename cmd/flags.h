@@ -23,6 +23,12 @@ bool kp_flags_is_abbreviated(const struct option *flag, const char **word, char 
  * nearest. malloc'ed; NULL when there is none. */
 char *kp_flags_meant(const char *word, const char *const *names);
 
+/* Returns what separates the items of a row's value, if a flag that is given again adds to it; else NULL: the last one
+ * holds. */
+const char *kp_flags_separator(const struct kp_option *row);
+/* Adds to what an earlier flag of such a row said, as ncu does. malloc'ed; NULL without memory. */
+char *kp_flags_joined(const struct kp_option *row, const char *before, const char *value);
+
 /* A flag of one sub-command, which is no option of the library. */
 struct kp_own_flag {
     const char *flag, *value, *help; /* as in --help; value "" = a switch */

@@ -90,32 +90,6 @@ static int bad_flag(const struct flags *f, char *const *argv)
     return unknown_flag(f, word);
 }
 
-/* Returns what separates the items of a row's value, if a flag that is given again adds to it; else NULL: the last one
- * holds. */
-static const char *separator(const struct kp_option *row)
-{
-    switch (row->kind) {
-    case KP_OPT_RANGES:
-    case KP_OPT_VARY:
-        return ";";
-    case KP_OPT_SECTIONS:
-    case KP_OPT_RULES:
-    case KP_OPT_NAMES:
-    case KP_OPT_PATTERNS:
-    case KP_OPT_DEVICES:
-        return ",";
-    default:
-        return NULL;
-    }
-}
-
-/* Adds to what an earlier flag said, as ncu does. malloc'ed. */
-static char *joined(const char *before, const char *separator, const char *value)
-{
-    char *text = NULL;
-    return asprintf(&text, "%s%s%s", before, separator, value) < 0 ? NULL : text;
-}
-
 /* Takes a flag; `again`: it was given before. */
 static int take_flag(const struct kp_option *row, const char *value, bool again)
 {
@@ -130,7 +104,7 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     /* A child of the program may have changed its folder. */
     bool is_path = row->kind == KP_OPT_FOLDER || row->kind == KP_OPT_FILE || row->kind == KP_OPT_RENAMES;
     char *whole = !rc && is_path ? realpath(value, NULL) : NULL;
-    if (!rc && again && separator(row) && !(whole = joined(getenv(name), separator(row), value)))
+    if (!rc && again && kp_flags_separator(row) && !(whole = kp_flags_joined(row, getenv(name), value)))
         rc = -ENOMEM;
     if (!rc && setenv(name, whole ? whole : value, 1))
         rc = -ENOMEM;

@@ -68,6 +68,20 @@ counted 'skip' 16 KPROF_LAUNCH_SKIP=3
 counted 'count' 4 KPROF_LAUNCH_COUNT=4
 counted 'skip and count among matches' 2 KPROF_KERNEL_NAME=append KPROF_LAUNCH_SKIP=3 KPROF_LAUNCH_COUNT=5
 
+# Lists that are given again grow, in all sub-commands; what holds one value has the last one.
+demo=$source/examples/h200-demo.kprof
+expect "two sections in two flags" "$("$build/kprof" report --section SpeedOfLight --section=Occupancy "$demo" | grep -c '^    Section: ')" 8
+expect "two metrics in two flags" "$("$build/kprof" report --metrics launch__grid_size --metrics launch__block_size "$demo" | grep -c '^    launch__\(grid\|block\)_size ')" 8
+expect "two metrics of a comparison" "$("$build/kprof" diff --show all --metrics launch__grid_size --metrics launch__block_size "$demo" "$demo" | grep -c 'launch__\(grid\|block\)_size')" 8
+expect "two names" "$("$build/kprof" report --section LaunchStats -k nothing_like_it -k transpose_tiled "$demo" | grep -c '^    Section: ')" 1
+
+# A session that was cut off says so.
+head -c 20000 "$demo" >"$tmp/cut.kprof"
+"$build/kprof" report "$tmp/cut.kprof" >"$tmp/said" 2>&1
+expect "a session that was cut off: status" $? 1
+expect "a session that was cut off" "$(cat "$tmp/said")" \
+    "==ERROR== cannot read '$tmp/cut.kprof': database disk image is malformed; it is damaged or cut off: copy it again as a whole, or record it anew"
+
 # When nothing was selected the kernels that were there are named.
 KPROF_KERNEL_NAME=nothing_like_it profiled "$programs/p_direct"
 grep -q atomic_count "$tmp/report" || { fail "kernels that were seen are not named"; show; }
