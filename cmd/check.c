@@ -142,6 +142,8 @@ static int check_html(const struct kp_options *o)
     const char *why = NULL, *shown = path ? path : o->html_file;
     if (!path || stat(path, &st))
         why = no_folder(o->html_file);
+    else if (S_ISDIR(st.st_mode))
+        why = "it is a folder; name a file in it";
     else if (kp_target_is_database(path))
         why = "it is a session, which would be lost; name another file";
     else if (!o->force_overwrite && kp_target_replaces(path))

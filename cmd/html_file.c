@@ -27,6 +27,9 @@ static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
 /* Returns why the file must not be written; NULL where it may. */
 static const char *why_kept(const char *path, bool force)
 {
+    struct stat st;
+    if (!kp_target_is_stdout(path) && !stat(path, &st) && S_ISDIR(st.st_mode))
+        return "it is a folder; name a file in it";
     if (kp_target_is_database(path))
         return "it is a session, which would be lost; name another file";
     return !force && kp_target_replaces(path) ? "the file exists; use --force-overwrite, or name another file" : NULL;

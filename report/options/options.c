@@ -117,7 +117,7 @@ static int read_count(const char *value, const char *lowest, uint64_t *out, char
     if (errno == ERANGE)
         return kp_error(err, "%s is too large", value);
     if (!isdigit((unsigned char)*value) || *end)
-        return kp_error(err, "'%s' is not a whole number", value);
+        return kp_error(err, "'%s' is not a whole number of 0 or more", value);
     if (*out < strtoull(lowest, NULL, 10))
         return kp_error(err, "%s is too small; the lowest value is %s", value, lowest);
     return 0;

@@ -103,7 +103,9 @@ static int failed(struct kp_store *s, const char *what, int rc, char **err)
     const char *why = sqlite3_errcode(s->db) == rc ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
     if (s->is_guarded && (rc == SQLITE_TOOBIG || rc == SQLITE_INTERRUPT))
         why = "it asks for more than a file of its size can hold; it is damaged, or kprof did not write it";
-    rc = kp_error(err, "cannot %s '%s': %s", what, s->path, why);
+    const char *advice =
+        rc == SQLITE_CORRUPT ? "; it is damaged or cut off: copy it again as a whole, or record it anew" : "";
+    rc = kp_error(err, "cannot %s '%s': %s%s", what, s->path, why, advice);
     return rc == -EINVAL ? -EIO : rc;
 }
 

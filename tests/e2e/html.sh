@@ -46,6 +46,12 @@ expect "status where one of two sessions is missing" $? 2
 expect "status on a full disk" $? 1
 expect "what is said on a full disk" "$(cat "$tmp/said")" "==ERROR== cannot write /dev/full: No space left on device"
 
+for option in "report --html" "diff --html" "report --trace-json"; do
+    "$kprof" $option "$folder" -f "$folder/demo.kprof" "$folder/demo.kprof" >"$tmp/out" 2>"$tmp/said"
+    expect "status of $option on a folder" $? 2
+    expect "$option on a folder" "$(cat "$tmp/said")" "==ERROR== cannot write $folder: it is a folder; name a file in it"
+done
+
 # What a link names is replaced, with its mode, and the link stays; a link to nothing makes what it names.
 mkdir "$tmp/links" "$tmp/links/there"
 echo old >"$tmp/links/there/kept.html"
@@ -242,6 +248,7 @@ lost="it is a session, which would be lost; name another file"
 cp "$folder/demo.kprof" "$tmp/run/kept"
 echo old >"$tmp/run/old.html"
 not_run "no folder" "No such file or directory" /nonesuch/x.html
+not_run "a folder in the way" "it is a folder; name a file in it" "$tmp/run" -f
 not_run "a session in the way" "$lost" "$tmp/run/kept" -f
 not_run "a file in the way" "the file exists; use --force-overwrite, or %p or %r in the name" "$tmp/run/old.html"
 expect "a file in the way" "$(cat "$tmp/run/old.html")" old
