@@ -11,16 +11,16 @@
 #include "collectors/facts/driver.h"
 
 enum {
-    KP_ALONE_MS = 2000,     /* for a launch that may wait for the host, before the program goes on */
-    KP_END_MS = 30000,      /* for the end of a window's launches, where the program itself would not wait */
-    KP_EXIT_MS = 2000,      /* likewise, as the program ends */
-    KP_REHEARSAL_MS = 2000, /* for a rehearsed launch, in addition to its earlier duration */
-    KP_SHORT_MS = 200       /* the minimum of any wait */
+    KP_ALONE_MS = 2000,    /* for a launch that may wait for the host, before the program goes on */
+    KP_END_MS = 30000,     /* for the end of a window's launches, where the program itself would not wait */
+    KP_EXIT_MS = 2000,     /* likewise, as the program ends */
+    KP_REHEARSAL_MS = 100, /* for a rehearsed launch, in addition to twice what the window took in the program */
+    KP_SHORT_MS = 200      /* the minimum of any other wait */
 };
 
 /* Waits for a stream; does not use the budget. */
 CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms);
-/* Waits for a rehearsed launch. Only time beyond that of the program's own launch uses the budget. */
+/* Waits for a rehearsed launch: how long is known from the program's own, so that no budget makes it shorter. */
 CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms);
 /* Waits for a copy on the default stream of the current context, whatever other streams do. */
 CUresult kp_wait_copy(const struct kp_driver *d, long ms);

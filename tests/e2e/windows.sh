@@ -170,6 +170,11 @@ waiting() {
         expect "$what: seen" "$(account seen)" "$(launches)"
         expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
     done
+    # One that a later launch ends: the rehearsal waits 0.1 s more than twice what the window took, here twice. Two waits
+    # of the longest kind would be 4 s.
+    KPROF_DEBUG=replay both "the rehearsal's patience" "$p" waits-for-launch
+    rehearsal=$(sed -n 's/.* 0 passes, ms: .*rehearsals \([0-9]*\).*/\1/p' "$tmp/kprof.err")
+    [ "${rehearsal:-0}" -ge 200 ] && [ "$rehearsal" -lt 4000 ] || fail "the rehearsal's patience: ${rehearsal:-no} ms"
 }
 
 # Memory that others see.
