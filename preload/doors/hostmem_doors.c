@@ -5,6 +5,7 @@
 #include "preload/os/mappings.h"
 #include "preload/process.h"
 #include "preload/program/hostmem.h"
+#include "preload/window/defer.h"
 
 /* Enters the gate; `symbol` is the driver's function, which may close a window. */
 static bool enter(const char *symbol)
@@ -116,25 +117,38 @@ CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, v
     return rc;
 }
 
+/* ---- what the driver tells of memory: of ours it knows the mapping, of which the program's memory is a part ---- */
+
+/* Returns the address to ask the driver of: one that is none of its own, in the place of one that the program does not
+ * have, or no more. The driver's own answer is then what it would have been. */
+static CUdeviceptr as_program_has(CUdeviceptr p)
+{
+    static const char none;
+    return kp_hostmem_is_gap(p) || kp_defer_has(p) ? (CUdeviceptr)(uintptr_t)&none : p;
+}
+
+static void *as_program_has_host(void *p)
+{
+    return (void *)(uintptr_t)as_program_has((CUdeviceptr)(uintptr_t)p);
+}
+
 /* KP_VENDOR: for an address inside a mapping the driver (580) returns the mapping's begin. */
 CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
                                       unsigned flags)
 {
     (void)ptsz;
     if (!out || flags || !kp_hostmem_is_ours((uintptr_t)p))
-        return real(out, p, flags);
+        return real(out, as_program_has_host(p), flags);
     *out = (CUdeviceptr)(uintptr_t)p;
     return CUDA_SUCCESS;
 }
-
-/* ---- what the driver tells of memory: of ours it knows the mapping, of which the program's memory is a part ---- */
 
 CUresult kp_cuMemHostGetFlags(PFN_cuMemHostGetFlags_v2030 real, bool ptsz, unsigned *flags, void *p)
 {
     struct kp_hostmem_facts facts;
     (void)ptsz;
     if (!flags || !kp_hostmem_ours((uintptr_t)p, &facts))
-        return real(flags, p);
+        return real(flags, as_program_has_host(p));
     *flags = facts.flags;
     return CUDA_SUCCESS;
 }
@@ -144,7 +158,7 @@ CUresult kp_cuMemGetAddressRange(PFN_cuMemGetAddressRange_v3020 real, bool ptsz,
 {
     struct kp_hostmem_facts facts;
     (void)ptsz;
-    CUresult rc = real(base, bytes, p);
+    CUresult rc = real(base, bytes, as_program_has(p));
     if (rc != CUDA_SUCCESS || !kp_hostmem_ours(p, &facts))
         return rc;
     if (base)
@@ -172,7 +186,7 @@ CUresult kp_cuPointerGetAttribute(PFN_cuPointerGetAttribute_v4000 real, bool pts
                                   CUdeviceptr p)
 {
     (void)ptsz;
-    CUresult rc = real(data, what, p);
+    CUresult rc = real(data, what, as_program_has(p));
     if (rc == CUDA_SUCCESS)
         correct(data, what, p);
     return rc;
@@ -182,7 +196,7 @@ CUresult kp_cuPointerGetAttributes(PFN_cuPointerGetAttributes_v7000 real, bool p
                                    CUpointer_attribute *what, void **data, CUdeviceptr p)
 {
     (void)ptsz;
-    CUresult rc = real(n, what, data, p);
+    CUresult rc = real(n, what, data, as_program_has(p));
     for (unsigned i = 0; rc == CUDA_SUCCESS && i < n; i++)
         correct(data[i], what[i], p);
     return rc;

@@ -48,6 +48,9 @@ static size_t n_ranges, room;
 static struct piece *arenas;
 static struct range *leaving; /* freed during a stream capture */
 
+/* Bounds of all pieces that there ever were. */
+static atomic_uint_fast64_t lowest_piece = UINT64_MAX, beyond_pieces;
+
 /* Bounds of all ranges: most other numbers then cost no lock. */
 static atomic_uint_fast64_t lowest = UINT64_MAX, beyond;
 static atomic_size_t n_rewound, n_shared;
@@ -227,6 +230,37 @@ bool kp_hostmem_is_ours(uint64_t address)
     return kp_hostmem_ours(address, &facts);
 }
 
+static bool holds(const struct piece *piece, uint64_t address)
+{
+    return piece && address >= piece->base && address - piece->base < piece->bytes;
+}
+
+/* Whether a piece of ours holds the address, of which the ranges before `i` begin below. */
+static bool is_in_piece(uint64_t address, size_t i)
+{
+    const struct piece *arena = arenas;
+    const struct range *freed = leaving;
+    if ((i < n_ranges && holds(ranges[i]->piece, address)) || (i && holds(ranges[i - 1]->piece, address)))
+        return true;
+    while (arena && !holds(arena, address))
+        arena = arena->next;
+    while (freed && !holds(freed->piece, address))
+        freed = freed->next;
+    return arena || freed;
+}
+
+bool kp_hostmem_is_gap(uint64_t address)
+{
+    if (address < atomic_load(&lowest_piece) || address >= atomic_load(&beyond_pieces))
+        return false;
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = place_of(address);
+    bool has = i < n_ranges && ranges[i]->base <= address && is_of_program(ranges[i]);
+    bool gap = !has && is_in_piece(address, i);
+    kp_lock_give(lock);
+    return gap;
+}
+
 /* Forgets everything in a forked child: CUDA is unusable there, and another thread's changes may be half done. Frees
  * reach the driver, which refuses them. */
 void kp_hostmem_forked(void)
@@ -285,6 +319,17 @@ static CUresult map(const struct kp_driver *d, const CUmemAllocationProp *what, 
     return rc;
 }
 
+/* Widens the bounds of all pieces. */
+static void widen(const struct piece *piece)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    if (piece->base < atomic_load(&lowest_piece))
+        atomic_store(&lowest_piece, piece->base);
+    if (piece->base + piece->bytes > atomic_load(&beyond_pieces))
+        atomic_store(&beyond_pieces, piece->base + piece->bytes);
+    kp_lock_give(lock);
+}
+
 static struct piece *new_piece(const struct kp_driver *d, const CUmemAllocationProp *what, size_t bytes,
                                size_t slot_bytes)
 {
@@ -297,6 +342,7 @@ static struct piece *new_piece(const struct kp_driver *d, const CUmemAllocationP
         free(piece);
         return NULL;
     }
+    widen(piece);
     return piece;
 }
 

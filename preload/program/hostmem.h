@@ -42,6 +42,10 @@ bool kp_hostmem_is_ours(uint64_t address);
 /* The same; *facts of it. */
 bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts);
 
+/* Whether the address lies in a mapping of ours, but in nothing that the program has: behind the end of its memory, or
+ * where it has freed it. */
+bool kp_hostmem_is_gap(uint64_t address);
+
 /* Whether the program has any pinned or registered memory. Without a lock. */
 bool kp_hostmem_any(void);
 

@@ -14,7 +14,8 @@ struct ended {
     CUcontext ctx;
     CUdeviceptr memory;
     CUstream stream;
-    size_t bytes; /* of memory; 0: of a pool, or not known */
+    size_t bytes; /* of memory; 0: not known */
+    bool pooled;  /* it may be of a pool */
 };
 
 /* Written in the gate's exclusive section, under the lock. Others read under the lock. */
@@ -88,14 +89,13 @@ static void shrink(size_t kept)
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer)
 {
     struct ended e = {.ctx = ctx, .memory = memory};
-    size_t bytes = 0;
     *answer = is_kept(&e) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (*answer != CUDA_SUCCESS)
         return true;
     bool ends = later || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) == CUDA_SUCCESS;
-    if (!ends || !is_allocation(d, memory, &bytes))
+    if (!ends || !is_allocation(d, memory, &e.bytes))
         return false;
-    e.bytes = !later && is_of_no_pool(d, memory) ? bytes : 0;
+    e.pooled = later || !is_of_no_pool(d, memory);
     return keep(&e);
 }
 
@@ -157,7 +157,7 @@ bool kp_defer_gives(uint64_t *bytes)
 {
     bool whole = true;
     for (size_t i = 0; i < n_ended && whole; i++) {
-        whole = kp_defer_whole(ended[i].memory, ended[i].bytes);
+        whole = !ended[i].pooled && kp_defer_whole(ended[i].memory, ended[i].bytes);
         *bytes += ended[i].bytes;
     }
     return whole;
@@ -166,7 +166,20 @@ bool kp_defer_gives(uint64_t *bytes)
 bool kp_defer_none_of_pools(void)
 {
     size_t i = 0;
-    while (i < n_ended && (!ended[i].memory || ended[i].bytes))
+    while (i < n_ended && !ended[i].pooled)
         i++;
     return i == n_ended;
+}
+
+bool kp_defer_has(CUdeviceptr address)
+{
+    if (!atomic_load(&n_memory))
+        return false;
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = 0;
+    while (i < n_ended && (!ended[i].memory || address - ended[i].memory >= ended[i].bytes))
+        i++;
+    bool has = i < n_ended;
+    kp_lock_give(lock);
+    return has;
 }

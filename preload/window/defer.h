@@ -41,4 +41,7 @@ bool kp_defer_gives(uint64_t *bytes);
 /* Whether none of what is kept can be of a pool. */
 bool kp_defer_none_of_pools(void);
 
+/* Whether the address lies in memory that is kept: for the program it has ended. Threads: any. */
+bool kp_defer_has(CUdeviceptr address);
+
 #endif

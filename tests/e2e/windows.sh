@@ -105,6 +105,8 @@ asks() {
         expect "free memory, save $save: passes" "$(passes)" $PASSES
         both "free memory in parts of blocks, save $save" "$p" asks-free-parts
         expect "free memory in parts of blocks, save $save: passes" "$(passes)" $((4 * PASSES))
+        both "freed memory, save $save" "$p" asks-freed
+        expect "freed memory, save $save: passes" "$(passes)" $PASSES
         both "memory of a pool, save $save" "$p" asks-pool
         expect "memory of a pool, save $save: passes" "$(passes)" $((2 * PASSES))
         unset KPROF_SAVE FAKE_SAVE_TAKES FAKE_FREES_TWICE

@@ -90,6 +90,22 @@ static void untouched(void)
     MUST(cuMemFreeHost((void *)loaded));
 }
 
+/* What the driver tells of an address that is none of the program's memory. */
+static void unknown(const char *where, char *at)
+{
+    CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    CUdeviceptr p = (CUdeviceptr)(uintptr_t)at, base, device = 0;
+    unsigned type = 7, flags;
+    size_t size = 7;
+
+    printf("%s: %d %d %d %d\n", where, (int)cuMemGetAddressRange(&base, &size, p),
+           (int)cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p), (int)cuMemHostGetFlags(&flags, at),
+           (int)cuMemHostGetDevicePointer(&device, at, 0));
+    printf("%s, still: %u %zu\n", where, type, size);
+    printf("%s, among attributes: %d", where, (int)cuPointerGetAttributes(2, what, (void *[]){&type, &size}, p));
+    printf(" %u %zu\n", type, size);
+}
+
 /* What the driver tells of an address within the memory. */
 static void described(size_t bytes, unsigned flags)
 {
@@ -113,7 +129,11 @@ static void described(size_t bytes, unsigned flags)
     report_number("size, among attributes", (long long)range_too, (long long)bytes);
     report("begin", base == at && start == at && start_too == at);
     report_number("flags", told, flags);
+    if (bytes % 4096)
+        unknown("behind the end", host + bytes);
     MUST(cuMemFreeHost(host));
+    unknown("freed", host);
+    unknown("freed, within", host + bytes / 2);
     MUST(cuMemFreeHost(beside));
 }
 
@@ -126,6 +146,7 @@ int main(void)
     in_place(64 << 10, 0, 1);
     untouched();
     described(3000, CU_MEMHOSTALLOC_PORTABLE);
+    described((5 << 20) - 3000, 0);
     described(3 << 20, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED);
     return program_wrong;
 }

@@ -466,6 +466,30 @@ static void asks_free_parts(void)
     append(1);
 }
 
+/* Asks for memory that was freed a moment ago. */
+static void asks_freed(void)
+{
+    enum { BYTES = 8192 };
+    static const CUpointer_attribute what = CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+    CUdeviceptr memory, base;
+    size_t size;
+
+    for (int later = 0; later < 2; later++) {
+        MUST((later ? cuMemAllocAsync(&memory, BYTES, session.stream) : cuMemAlloc(&memory, BYTES)));
+        increment(memory, session.stream);
+        MUST(cuPointerGetAttribute(&size, what, memory + BYTES - 1));
+        report_number("size", (int)size, BYTES);
+        MUST((later ? cuMemFreeAsync(memory, session.stream) : cuMemFree(memory)));
+        for (int i = 0; i < 2; i++) {
+            CUdeviceptr at = memory + (CUdeviceptr)i * (BYTES - 1);
+            report_number("an attribute", cuPointerGetAttribute(&size, what, at), CUDA_ERROR_INVALID_VALUE);
+            report_number("the range", cuMemGetAddressRange(&base, &size, at), CUDA_ERROR_NOT_FOUND);
+        }
+        MUST(cuPointerGetAttribute(&size, what, values));
+    }
+    append(3);
+}
+
 static int pool_has(CUmemPool_attribute what)
 {
     CUmemoryPool pool;
@@ -1440,6 +1464,7 @@ static const struct {
     {"frees-most", frees_most},
     {"asks-free", asks_free},
     {"asks-free-parts", asks_free_parts},
+    {"asks-freed", asks_freed},
     {"asks-pool", asks_pool},
     {"fault", fault},
     {"old", old},

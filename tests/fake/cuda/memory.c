@@ -258,8 +258,13 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *pointer)
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned int flags)
 {
+    const struct allocation *a;
+
     ENTER(NEED_CONTEXT);
     (void)flags;
+    a = allocation_of((uintptr_t)pointer);
+    if (!a || a->head.dead || !a->info.pinned_host)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = (CUdeviceptr)pointer;
     return CUDA_SUCCESS;
 }
@@ -360,11 +365,32 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     }
 }
 
+/* What is told of an address that is none of the driver's. */
+static void tell_nothing(void *data, CUpointer_attribute attribute)
+{
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned int *)data = 0;
+        return;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *(bool *)data = false;
+        return;
+    default:
+        *(void **)data = NULL;
+    }
+}
+
+/* Unlike the function for one attribute, it refuses no address. */
 CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *wanted, void **data, CUdeviceptr pointer)
 {
     CUresult result = CUDA_SUCCESS;
+    const struct allocation *a = allocation_of(pointer);
 
-    for (unsigned int i = 0; !result && i < n; i++)
+    for (unsigned int i = 0; (!a || a->head.dead) && i < n; i++)
+        tell_nothing(data[i], wanted[i]);
+    for (unsigned int i = 0; a && !a->head.dead && !result && i < n; i++)
         result = cuPointerGetAttribute(data[i], wanted[i], pointer);
     return result;
 }

@@ -385,6 +385,37 @@ static void test_small(void **state)
     assert_int_equal(atomic_load(&calls.allocs), 0);
 }
 
+static bool is_gap(const char *p)
+{
+    return kp_hostmem_is_gap((uintptr_t)p);
+}
+
+/* What the driver knows of, and the program does not have. */
+static void test_gaps(void **state)
+{
+    static const size_t sizes[] = {1, 700, UNIT / 2, UNIT + 1};
+    char *p[2], *internal = NULL;
+    int local;
+    (void)state;
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+        size_t bytes = sizes[s];
+        for (int i = 0; i < 2; i++)
+            OK(host_alloc((void **)&p[i], bytes));
+        for (int i = 0; i < 2; i++) {
+            assert_false(is_gap(p[i]) || is_gap(p[i] + bytes - 1));
+            assert_true(bytes == UNIT / 2 || is_gap(p[i] + bytes));
+        }
+        OK(free_host(p[0]));
+        assert_int_equal(is_gap(p[0]), bytes <= UNIT / 2); /* of a larger one nothing is left */
+        assert_false(is_gap(p[1]));
+        OK(free_host(p[1]));
+        assert_false(is_gap((char *)&local));
+    }
+    assert_true(kp_hostmem_make(&fake, (void **)&internal, 100, KP_HOSTMEM_INTERNAL));
+    assert_true(is_gap(internal) && is_gap(internal + 99));
+    OK(free_host(internal));
+}
+
 /* Each size shares memory with its own kind only, and as much as fits. */
 static void test_arenas(void **state)
 {
@@ -551,6 +582,7 @@ static void test_captures(void **state)
     check_ours(p, UNIT);
     assert_int_equal(set_mode(CU_STREAM_CAPTURE_MODE_RELAXED), CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(free_host(p)); /* without a wait, which would end the capture */
+    assert_true(is_gap(p) && is_gap(p + UNIT - 1));
     OK(free_host(early));
     assert_int_equal(atomic_load(&calls.waits), 0);
     assert_int_equal(now().mappings, before.mappings + 2); /* the GPU may still use it */
@@ -899,6 +931,7 @@ int main(void)
         TEST(test_large),
         TEST(test_small),
         TEST(test_arenas),
+        TEST(test_gaps),
         TEST(test_other_ways_to_allocate),
         TEST(test_failing_steps),
         TEST(test_first_small_one_fails),
