@@ -501,6 +501,16 @@ bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned
 
 /* ---- freeing ---- */
 
+/* Returns the error by which the driver forbids to free pinned memory while a stream is being captured; CUDA_SUCCESS: it
+ * does not. Asked about an address that is none of its own: the capture ends by that, as by the program's call. */
+static CUresult capture_refuses(const struct kp_driver *d, CUresult (*real)(void *p))
+{
+    static char none;
+    CUresult rc = capture_forbids(d) ? real(&none) : CUDA_SUCCESS;
+    bool of_capture = rc >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && rc <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    return of_capture ? rc : CUDA_SUCCESS;
+}
+
 static CUresult wait_for_gpu(const struct kp_driver *d)
 {
     CUcontext ctx = NULL;
@@ -522,9 +532,14 @@ static void leave(struct range *list)
 
 /* Frees `r` of ours, once the GPU is done with it, and ranges deferred before. A stream capture defers it, as
  * waiting would end the capture. */
-static CUresult free_ours(struct range *r)
+static CUresult free_ours(CUresult (*real)(void *p), struct range *r)
 {
     const struct kp_driver *d = atomic_load(&driver);
+    CUresult refused = capture_refuses(d, real);
+    if (refused != CUDA_SUCCESS) {
+        put(r);
+        return refused;
+    }
     if (kp_gate_captures()) {
         leave(r);
         return CUDA_SUCCESS;
@@ -563,7 +578,7 @@ static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
 CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p)
 {
     struct range *r = take(p, false);
-    return r && r->kind == OURS ? free_ours(r) : through(real, p, r);
+    return r && r->kind == OURS ? free_ours(real, r) : through(real, p, r);
 }
 
 CUresult kp_hostmem_unregister(CUresult (*real)(void *p), void *p)

@@ -596,6 +596,18 @@ static void test_captures(void **state)
     assert_int_equal(calls.mappings_at_wait, before.mappings + 3);
     check_same(&before);
 
+    OK(host_alloc((void **)&later, UNIT));
+    OK(REAL(PFN_cuStreamBeginCapture_v10010, "cuStreamBeginCapture_v2")(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    process.captures = 1;
+    set_mode(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    assert_int_equal(free_host(later), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    check_ours(later, UNIT); /* it is still there */
+    assert_int_equal(REAL(PFN_cuStreamEndCapture_v10000, "cuStreamEndCapture")(stream, &graph),
+                     CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    process.captures = 0;
+    OK(free_host(later));
+    check_same(&before);
+
     OK(REAL(PFN_cuStreamBeginCapture_v10010, "cuStreamBeginCapture_v2")(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     process.captures = 1;
     set_mode(CU_STREAM_CAPTURE_MODE_GLOBAL);
