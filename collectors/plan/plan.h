@@ -111,6 +111,9 @@ int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struc
 /* Marks every counter of the plan that `r` does not have yet as missing for `why`. 0 or -ENOMEM. */
 int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_result *r);
 
+/* Whether the plan counts any of what kernels write to host memory. */
+bool kp_plan_watches(const struct kp_plan *p);
+
 /* Returns how many sectors of host memory the kernel of a result has written, as far as the plan counts that, and takes
  * out what no result is to have. Call it once the counters are in `r`. */
 double kp_plan_host_writes(const struct kp_plan *p, struct kp_result *r);

@@ -68,6 +68,14 @@ int kp_plan_watch(struct kp_planner *x)
     return rc > 0 ? 0 : rc;
 }
 
+bool kp_plan_watches(const struct kp_plan *p)
+{
+    size_t i = 0;
+    while (kp_plan_watched[i] && !kp_plan_find(p, kp_plan_watched[i]))
+        i++;
+    return kp_plan_watched[i];
+}
+
 double kp_plan_host_writes(const struct kp_plan *p, struct kp_result *r)
 {
     double sectors = 0;

@@ -36,6 +36,7 @@ struct kp_known_function {
     bool ends;  /* a launch was seen to end by itself */
     bool loud;  /* host memory that a launch of it can reach changed meanwhile */
     bool writes_host; /* it writes host memory that no argument points into (host_writes.h) */
+    bool watched;     /* a launch of it was counted that may tell so */
     unsigned once;    /* of enum kp_once: why it must not run a second time */
     struct kp_known_function *next;
 };

@@ -501,8 +501,8 @@ bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned
 
 /* ---- freeing ---- */
 
-/* Returns the error by which the driver forbids to free pinned memory while a stream is being captured; CUDA_SUCCESS: it
- * does not. Asked about an address that is none of its own: the capture ends by that, as by the program's call. */
+/* Returns the error by which the driver forbids to free pinned memory while a stream is being captured; CUDA_SUCCESS:
+ * it does not. Asked about an address that is none of its own: the capture ends by that, as by the program's call. */
 static CUresult capture_refuses(const struct kp_driver *d, CUresult (*real)(void *p))
 {
     static char none;

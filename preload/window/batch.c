@@ -21,6 +21,7 @@ struct kp_batch {
     struct kp_rotation_key **keys;
     size_t *numbers; /* of the launches, as the keys have them */
     bool *watched;   /* see kp_batch_watch */
+    bool first;      /* it may be the first to tell that of a kernel */
     bool rotates;
     size_t group;
     size_t n;
@@ -80,9 +81,10 @@ void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, str
     b->bases[b->n++] = kp_strdup(base);
 }
 
-void kp_batch_watch(struct kp_batch *b)
+void kp_batch_watch(struct kp_batch *b, bool first)
 {
     b->watched[b->n - 1] = true;
+    b->first |= first;
 }
 
 void kp_batch_cut(struct kp_batch *b, const char *why)
@@ -209,6 +211,16 @@ static void store(struct kp_batch *b)
     free(entries);
 }
 
+/* The worker has a batch that may be the first to tell that a kernel writes host memory. */
+static bool telling;
+
+void kp_batch_settle(void)
+{
+    if (telling)
+        kp_worker_drain(KP_FOREVER);
+    telling = false;
+}
+
 static void finish(void *arg)
 {
     struct kp_batch *b = arg;
@@ -237,8 +249,12 @@ void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, c
     b->context = c;
     b->counters = counters;
     b->why = why ? kp_strdup(why) : NULL;
-    if (b->n >= FEW && kp_worker_submit(finish, b))
+    bool tells = b->first && counters && c->plan && kp_plan_watches(c->plan);
+    if (b->n >= FEW && kp_worker_submit(finish, b)) {
+        telling |= tells;
         return;
+    }
+    telling = false;
     kp_worker_drain(KP_FOREVER); /* one evaluation at a time */
     finish(b);
 }

@@ -16,8 +16,8 @@ struct kp_batch *kp_batch_new(size_t n);
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key,
                   size_t number);
 /* Looks, once the counters are there, whether the launch added last has written host memory: it was repeated, and is
- * not known to reach any. */
-void kp_batch_watch(struct kp_batch *b);
+ * not known to reach any. `first`: of its kernel none was looked at before. */
+void kp_batch_watch(struct kp_batch *b, bool first);
 /* Sets the group of counters of a rotation that the results have counted. Without it, a result with a key is the first
  * of that, which others are added to. */
 void kp_batch_group(struct kp_batch *b, size_t group);
@@ -27,5 +27,9 @@ void kp_batch_cut(struct kp_batch *b, const char *why);
  * must live until the worker was drained. */
 void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
                      struct kp_counters *counters, const char *why);
+
+/* Waits until what the worker has tells which kernels write host memory, where it has first launches of any: no further
+ * window is to repeat such a kernel. */
+void kp_batch_settle(void);
 
 #endif

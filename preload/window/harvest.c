@@ -131,8 +131,10 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
         if (b) {
             kp_batch_add(b, i->result, name ? name : "", i->key, i->number);
             i->result = NULL;
-            if (is_unaware(w, k))
-                kp_batch_watch(b);
+            if (is_unaware(w, k)) {
+                kp_batch_watch(b, !i->function->watched);
+                i->function->watched = true;
+            }
         }
     }
     kp_signals_let(&before);

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "preload/session/session.h"
 
-/* Digests of names. When all places are taken, later kernels are told of, and repeated like others. */
+/* Digests of names. When all places are taken, later kernels are repeated like others, which is told once. */
 enum { MOST_KERNELS = 256 };
 
 static atomic_uint_fast64_t kernels[MOST_KERNELS]; /* 0: free, and so are those behind it */
@@ -32,18 +32,28 @@ bool kp_host_writes_known(const char *mangled)
     return false;
 }
 
-/* Returns whether the kernel is new. */
-static bool add(const char *mangled)
+enum added { KNOWN, NEW, NO_PLACE };
+
+static enum added add(const char *mangled)
 {
     uint64_t of = digest(mangled);
     for (size_t i = 0; i < MOST_KERNELS; i++) {
         uint_fast64_t there = 0;
         if (atomic_compare_exchange_strong(&kernels[i], &there, of))
-            return true;
+            return NEW;
         if (there == of)
-            return false;
+            return KNOWN;
     }
-    return true;
+    return NO_PLACE;
+}
+
+static void tell_of_others(void)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        kp_session_warn(KP_FAILURE_IN_PART,
+                        "more than 256 kernels write host memory that no argument points into. Further ones are "
+                        "repeated like others, and the host may see each write again");
 }
 
 void kp_host_writes_note(const char *mangled, const char *name, uint32_t passes)
@@ -53,8 +63,10 @@ void kp_host_writes_note(const char *mangled, const char *name, uint32_t passes)
         "pass%s, and the host may have seen each write again. It runs once from now on; "
         "--replay-mode application or rotate repeats nothing";
     char *text;
-    if (!mangled || !add(mangled) ||
-        asprintf(&text, format, name ? name : mangled, passes, passes == 1 ? "" : "es") < 0)
+    enum added added = mangled ? add(mangled) : KNOWN;
+    if (added == NO_PLACE)
+        tell_of_others();
+    if (added != NEW || asprintf(&text, format, name ? name : mangled, passes, passes == 1 ? "" : "es") < 0)
         return;
     kp_session_warn(KP_FAILURE_IN_PART, text);
     free(text);

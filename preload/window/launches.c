@@ -13,6 +13,7 @@
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
 #include "preload/window/host_calls.h"
+#include "preload/window/batch.h"
 #include "preload/window/host_writes.h"
 #include "preload/window/open.h"
 #include "preload/window/reach.h"
@@ -201,6 +202,8 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
         kp_window_close("the first launch of a module's kernels");
     if (f && f->once & KP_ONCE_HEAP)
         kp_window_heap_blocks();
+    if (!w->open)
+        kp_batch_settle();
     if (f)
         f->writes_host = kp_host_writes_known(f->facts.mangled);
     return f;

@@ -33,6 +33,13 @@ ring() {
     expect "ring: one pass" "$(grep -c '^==WARNING== ring_put writes .* was repeated for 1 pass, ' "$tmp/report")" 1
 }
 
+# Its first window is evaluated beside the program, but before the next one opens.
+ring_late() {
+    limit=60 both ring-late "$p" ring-late
+    expect "ring-late: executions" "$(grep -c '^launch .*name=ring_put$' "$tmp/kprof.log")" $((1 + 1 + 9 + 6))
+    expect "ring-late: told" "$(grep -c '^==WARNING== ring_put writes host memory that no argument points into' "$tmp/report")" 1
+}
+
 without_reads() {
     export KPROF_WINDOW_READS=off
     states queue 1
@@ -42,6 +49,7 @@ without_reads() {
     states surface 1
     states mipmap 6
     ring
+    ring_late
     both prints-and-reads "$p" prints-and-reads
     expect "prints-and-reads: lines" "$(grep -c '^kernel prints' "$tmp/kprof.out")" 6
     # Nothing of the program's is there to be written: it has no pinned memory.

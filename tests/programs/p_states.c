@@ -162,7 +162,7 @@ static void *empty_ring(void *unused)
 
 /* A ring in pinned memory, whose address a kernel finds in device memory, and which a host thread empties. What the
  * first launch has put there is left out: a profiler that repeats launches learns from it. */
-static void ring_of_host(void)
+static void ring_behind(int launches)
 {
     enum { EACH = 4 };
     CUdeviceptr at;
@@ -173,6 +173,8 @@ static void ring_of_host(void)
     memset(ring, 0, sizeof(*ring));
     MUST(cuMemAlloc(&at, sizeof(ring)));
     MUST(cuMemcpyHtoD(at, &ring, sizeof(ring)));
+    for (int i = 0; i < launches; i++)
+        increment(values, session.stream);
     launch("ring_put", 1, session.stream, (void *[]){&at, &(int){EACH}, &(int){1}});
     MUST(cuStreamSynchronize(session.stream));
     MUST(cuMemHostAlloc(&other, 4096, 0)); /* closes a window */
@@ -190,6 +192,17 @@ static void ring_of_host(void)
     pthread_join(thread, NULL);
     report_number("taken", ring->taken, ROUNDS * EACH);
     report_number("sum of the ring", atomic_load(&ring_sum), EACH * ROUNDS * (ROUNDS + 1) / 2);
+}
+
+static void ring_of_host(void)
+{
+    ring_behind(0);
+}
+
+/* Its first window has so many launches that a thread of a profiler's evaluates them. */
+static void ring_late(void)
+{
+    ring_behind(200);
 }
 
 /* ---- memory that comes and goes ---- */
@@ -495,6 +508,7 @@ static const struct {
     {"surface", surface},
     {"mipmap", mipmap},
     {"ring", ring_of_host},
+    {"ring-late", ring_late},
 };
 
 int main(int argc, char **argv)

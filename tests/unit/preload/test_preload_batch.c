@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "collectors/plan/plan_internal.h"
 #include "preload/os/worker.h"
 #include "preload/session/session.h"
 #include "preload/window/batch.h"
@@ -229,6 +230,28 @@ static void test_many_are_the_workers(void **state)
     assert_string_equal(missing(1, "counted"), "a reason");
 }
 
+/* The worker is waited for where it has what tells of a kernel for the first time, once. */
+static void test_settles(void **state)
+{
+    static struct kp_plan with;
+    assert_non_null(kp_plan_add(&with, "lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum", "", 0));
+    for (int how = 0; how < 4; how++) {
+        bool waits = how == 3;
+        t.worker_takes = true;
+        t.calls[0] = '\0';
+        struct kp_batch *b = batch_of(FEW);
+        if (how)
+            kp_batch_watch(b, how != 1);
+        context.plan = how == 2 ? &plan : &with;
+        kp_batch_finish(b, &setup, &context, counters, NULL);
+        kp_batch_settle();
+        kp_batch_settle();
+        assert_string_equal(t.calls, waits ? "submit drain" : "submit");
+        t.job(t.job_arg);
+        tear_down(state);
+    }
+}
+
 static void test_without_a_worker(void **state)
 {
     (void)state;
@@ -404,6 +427,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_few_are_stored_at_once),
         TEST(test_many_are_the_workers),
+        TEST(test_settles),
         TEST(test_without_a_worker),
         TEST(test_no_results),
         TEST(test_reasons),
