@@ -994,6 +994,58 @@ static void ask_memory(void)
         printf(" %zu of %zu KB", left >> 10, total >> 10);
 }
 
+static void ask_pool(void)
+{
+    CUmemoryPool pool;
+    cuuint64_t bytes = 0;
+
+    if (SAY(cuDeviceGetDefaultMemPool(&pool, here->device)) ||
+        SAY(cuMemPoolGetAttribute(
+            pool, one_of(3) ? CU_MEMPOOL_ATTR_RELEASE_THRESHOLD : CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes)))
+        return;
+    printf(" %llu", (unsigned long long)bytes);
+}
+
+/* Memory of whole blocks of the driver's: what is free is asked while it is there, and when it is not. */
+static void whole_blocks(void)
+{
+    CUdeviceptr at, base;
+    size_t size = 0, bytes = (size_t)(1 + draw(2)) << 21;
+    unsigned type = 0;
+
+    if (SAY(cuMemAlloc(&at, bytes)))
+        return;
+    SAY(cuMemsetD8(at, 7, 4096));
+    ask_memory();
+    SAY(cuMemFree(at));
+    ask_memory();
+    SAY(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at + bytes / 2));
+    SAY(cuMemGetAddressRange(&base, &size, at));
+    printf(" %u %zu", type, size);
+}
+
+/* Pinned memory, and what is told of it behind its end, and when it is freed. */
+static void ask_pinned(void)
+{
+    size_t bytes = 1 + draw(one_of(4) ? 3 << 20 : 3000), size = 0;
+    unsigned flags = 0, type = 0;
+    CUdeviceptr base;
+    char *host;
+
+    if (SAY(cuMemHostAlloc((void **)&host, bytes, one_of(2) ? CU_MEMHOSTALLOC_PORTABLE : 0)))
+        return;
+    for (int i = 0; i < 2; i++) {
+        SAY(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host + bytes - 1));
+        SAY(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, (CUdeviceptr)(uintptr_t)host + bytes));
+        SAY(cuMemGetAddressRange(&base, &size, (CUdeviceptr)(uintptr_t)host));
+        SAY(cuMemHostGetFlags(&flags, host));
+        SAY(cuMemHostGetDevicePointer(&base, host, 0));
+        printf(" %u %zu %u", type, size, flags);
+        if (!i && SAY(cuMemFreeHost(host)))
+            return;
+    }
+}
+
 static void ask_pointer(void)
 {
     struct buffer *b = any_buffer(INTS);
@@ -1244,6 +1296,11 @@ static void beside_capture(CUstream s)
     case 3:
         ask_memory();
         break;
+    case 5:
+        b = &here->buffers[draw(BUFFERS)];
+        if (b->n && b->kind == PINNED && !b->held && b->owner == HOST && !SAY(cuMemFreeHost(b->host)))
+            b->n = 0;
+        break;
     case 4:
         if (b && b->owner != HOST && b->owner != ANY && here->streams[b->owner] != s)
             SAY(cuLaunchKernel(function("increment"), 1, 1, 1, 64, 1, 1, 0, here->streams[b->owner],
@@ -1387,7 +1444,10 @@ static const struct {
     {"attributes", attributes, 3, 0},
     {"host write", write_on_host, 4, 0},
     {"pointer", ask_pointer, 2, 0},
-    {"memory", ask_memory, 2, 0},
+    {"memory", ask_memory, 4, 0},
+    {"pool", ask_pool, 2, 0},
+    {"whole blocks", whole_blocks, 2, 0},
+    {"pinned", ask_pinned, 2, 0},
     {"remap", remap, 2, 0},
     {"late", increment_late, 3, 0x10},
     {"host function", host_function, 5, 0x20},
