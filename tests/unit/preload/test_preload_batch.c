@@ -425,18 +425,10 @@ static void test_values_that_were_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_few_are_stored_at_once),
-        TEST(test_many_are_the_workers),
-        TEST(test_settles),
-        TEST(test_without_a_worker),
-        TEST(test_no_results),
-        TEST(test_reasons),
-        TEST(test_evaluation_fails),
-        TEST(test_nothing_to_count),
-        TEST(test_without_a_plan),
-        TEST(test_counts_by_instruction),
-        TEST(test_texts_come_first),
-        TEST(test_values_that_were_lost),
+        TEST(test_few_are_stored_at_once), TEST(test_many_are_the_workers), TEST(test_settles),
+        TEST(test_without_a_worker),       TEST(test_no_results),           TEST(test_reasons),
+        TEST(test_evaluation_fails),       TEST(test_nothing_to_count),     TEST(test_without_a_plan),
+        TEST(test_counts_by_instruction),  TEST(test_texts_come_first),     TEST(test_values_that_were_lost),
     };
     return cmocka_run_group_tests_name("preload/batch", tests, NULL, NULL);
 }
