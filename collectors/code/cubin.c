@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "collectors/code/cubin_internal.h"
-#include "collectors/code/sass.h"
 
 /* KP_VENDOR: constants of the format, named as in cuobjdump -elf where it prints them. */
 enum {
@@ -15,7 +14,6 @@ enum {
     ATTRIBUTE_REGISTERS = 0x2f, /* EIATTR_REGCOUNT: symbol, number */
     ATTRIBUTE_BARRIERS = 0x4c,  /* EIATTR_NUM_BARRIERS */
     FORMAT_SIZED = 4,           /* EIFMT_SVAL: 16 bits of size, then as many bytes; the others have 16 bits */
-    FIRST_SM_OF_WIDE_INSTRUCTIONS = 70,
 };
 
 /* KP_VENDOR: EIATTR_ANNOTATIONS, pairs of a kind and an instruction's offset in the section. Kind 1 are the loads
@@ -53,6 +51,11 @@ static bool read_entry(const struct kp_cubin *c, uint64_t table, size_t n, size_
         return true;
     memset(to, 0, size);
     return false;
+}
+
+uint32_t kp_cubin_sm(const struct kp_cubin *c)
+{
+    return c->sm;
 }
 
 bool kp_cubin_section(const struct kp_cubin *c, size_t index, Elf64_Shdr *out)
@@ -311,32 +314,6 @@ int kp_cubin_each_function(const struct kp_cubin *c, kp_cubin_function_fn *fn, v
     return 0;
 }
 
-/* ---- code ---- */
-
-static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
-{
-    Elf64_Shdr section;
-    size_t n = c->sm < FIRST_SM_OF_WIDE_INSTRUCTIONS ? 0 : place->size / KP_SASS_SIZE;
-    if (n == 0) /* a section without bytes has no address, either */
-        return 0;
-    kp_cubin_section(c, place->section, &section);
-    const uint8_t *at = kp_cubin_bytes(c, &section).at + place->begin;
-    code->instructions = calloc(n, sizeof(*code->instructions));
-    if (!code->instructions)
-        return -ENOMEM;
-    code->n_instructions = n;
-    for (size_t i = 0; i < n; i++) {
-        struct kp_instruction *to = &code->instructions[i];
-        to->offset = (uint32_t)(i * KP_SASS_SIZE);
-        to->opcode = kp_strdup(kp_sass_opcode(at + i * KP_SASS_SIZE, c->sm));
-        to->text = kp_strdup("");
-        to->access_bits = (uint16_t)kp_sass_access_bits(at + i * KP_SASS_SIZE, c->sm);
-        if (!to->opcode || !to->text)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 int kp_cubin_each_spill(const struct kp_cubin *c, const struct kp_cubin_place *place, int (*fn)(uint64_t at, void *arg),
                         void *arg)
 {
@@ -352,32 +329,5 @@ int kp_cubin_each_spill(const struct kp_cubin *c, const struct kp_cubin_place *p
                 rc = fn(at, arg);
         }
     }
-    return rc;
-}
-
-/* Marks a spill; skips an annotation that is not on an instruction of the function. */
-static int mark_spill(uint64_t at, void *arg)
-{
-    const struct kp_code *code = arg;
-    if (at % KP_SASS_SIZE == 0 && at / KP_SASS_SIZE < code->n_instructions)
-        code->instructions[at / KP_SASS_SIZE].spill = true;
-    return 0;
-}
-
-int kp_cubin_code(const struct kp_cubin *c, const char *name, struct kp_code *out)
-{
-    struct kp_cubin_place place;
-    memset(out, 0, sizeof(*out));
-    int rc = kp_cubin_find(c, name, &place);
-    if (rc)
-        return rc;
-    out->function = kp_strdup(name);
-    rc = out->function ? read_instructions(c, &place, out) : -ENOMEM;
-    if (!rc)
-        rc = kp_cubin_lines(c, &place, out);
-    if (rc)
-        kp_code_free(out);
-    else
-        kp_cubin_each_spill(c, &place, mark_spill, out);
     return rc;
 }

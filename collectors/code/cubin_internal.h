@@ -23,6 +23,9 @@ struct kp_cubin_place {
     uint64_t size;    /* byte; within the section */
 };
 
+/* Returns the compute capability of the code: 90 is 9.0. */
+uint32_t kp_cubin_sm(const struct kp_cubin *c);
+
 /* Returns false, and zeroes *out, for an index beyond the table. */
 bool kp_cubin_section(const struct kp_cubin *c, size_t index, Elf64_Shdr *out);
 bool kp_cubin_symbol(const struct kp_cubin *c, size_t index, Elf64_Sym *out);
