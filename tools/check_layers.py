@@ -3,7 +3,7 @@
 
 check_layers.py [OBJECTS]   OBJECTS: folder of compiled objects, whose calls are looked at, too
 
-`only ROOM ROOMS...` in rooms.txt: no other room calls the room's functions. A circle of files that call each other is a fault unless rooms.txt lists it (`circle FILE FILE...`). `straight ROOMS...`: files of these rooms do not include each other's headers in a circle, either."""
+`only ROOM ROOMS...` in rooms.txt: no other room calls the room's functions. A circle of files that call each other is a fault. `straight ROOMS...`: files of these rooms do not include each other's headers in a circle, either."""
 import glob
 import os
 import re
@@ -17,7 +17,6 @@ CUPTI_HEADER = re.compile(r"(cupti|nvperf)[^/]*\.h$")
 # A function of a loaded table, called past KP_CALL of cupti/internal.h, which refuses calls of a CUPTI that was given up.
 PAST_GATE = re.compile(r"(->|\.)(cupti|NVPW_)\w+\(")
 CUDA_HEADER = re.compile(r"(cu[a-z_]*(Typedefs|Profiler)?\.h|cuda.*\.h|nv.*\.h|crt/.*)$")
-LIMIT_OF_CIRCLES = 2
 
 faults = 0
 
@@ -29,20 +28,18 @@ def fault(text):
 
 
 def read_rooms():
-    rooms, circles, only, straight = [], [], {}, set()
+    rooms, only, straight = [], {}, set()
     for line in open("rooms.txt"):
         words = line.split("#")[0].split()
         if not words:
             continue
-        if words[0] == "circle":
-            circles.append(set(words[1:]))
-        elif words[0] == "only":
+        if words[0] == "only":
             only[words[1]] = set(words[1:])
         elif words[0] == "straight":
             straight |= set(words[1:])
         else:
             rooms.append(words[0])
-    return {room: i for i, room in enumerate(rooms)}, circles, only, straight
+    return {room: i for i, room in enumerate(rooms)}, only, straight
 
 
 def check_edge(rank, of, to, how):
@@ -139,7 +136,7 @@ def circles_of(calls):
     return found
 
 
-def check_calls(objects, rank, circles, only):
+def check_calls(objects, rank, only):
     calls = read_calls(objects)
     if not calls:
         fault(f"{objects}: no objects; build first")
@@ -150,19 +147,12 @@ def check_calls(objects, rank, circles, only):
             room = os.path.dirname(to)
             if os.path.dirname(of) not in only.get(room, {os.path.dirname(of)}):
                 fault(f"{of}: calls {names} of {to}; only {', '.join(sorted(only[room] - {room}))} may")
-    found = circles_of(calls)
-    for circle in found:
-        if not any(circle <= listed for listed in circles):
-            fault("a circle of files: " + " ".join(sorted(circle)))
-    if len(circles) > LIMIT_OF_CIRCLES:
-        fault(f"rooms.txt lists {len(circles)} circles; at most {LIMIT_OF_CIRCLES} are allowed")
-    for listed in circles:
-        if not any(circle <= listed for circle in found):
-            fault("rooms.txt lists a circle that is none: " + " ".join(sorted(listed)))
+    for circle in circles_of(calls):
+        fault("a circle of files: " + " ".join(sorted(circle)))
 
 
 def main():
-    rank, circles, only, straight = read_rooms()
+    rank, only, straight = read_rooms()
     files = [f for folder in FOLDERS for f in glob.glob(folder + "/**/*.*", recursive=True)]
     files = [f for f in files if f.rsplit(".", 1)[1] in ("c", "h", "S", "def")]
     for path in sorted(files):
@@ -172,7 +162,7 @@ def main():
             check_includes(path, rank)
     check_straight(files, straight)
     if len(sys.argv) > 1:
-        check_calls(sys.argv[1], rank, circles, only)
+        check_calls(sys.argv[1], rank, only)
     print(f"check-layers: {len(files)} files in {len(rank)} rooms, {faults} faults")
     return faults > 0
 

@@ -30,4 +30,19 @@ echo '#include "cmd/a.h"' >cmd/b.c
 "$source/tools/check_layers.py" >"$tmp/said" && fail "check-layers lets a circle of includes through"
 grep -qx 'a circle of includes: cmd/a cmd/b' "$tmp/said" || fail "check-layers does not name the circle: $(cat "$tmp/said")"
 
+# --- check-layers: calls that go in a circle ---
+rm cmd/*
+echo 'void kp_b(void); void kp_a(void) { kp_b(); }' >cmd/a.c
+echo 'void kp_b(void) {}' >cmd/b.c
+made() { # compiles both
+    mkdir -p objects/cmd
+    for file in a b; do ${CC:-gcc} -c -o objects/cmd/$file.c.o cmd/$file.c || fail "no compiler"; done
+}
+made
+"$source/tools/check_layers.py" objects >"$tmp/said" || fail "check-layers, calls: $(cat "$tmp/said")"
+echo 'void kp_a(void); void kp_b(void) { kp_a(); }' >cmd/b.c
+made
+"$source/tools/check_layers.py" objects >"$tmp/said" && fail "check-layers lets a circle of calls through"
+grep -qx 'a circle of files: cmd/a.c cmd/b.c' "$tmp/said" || fail "check-layers does not name the files: $(cat "$tmp/said")"
+
 finish
