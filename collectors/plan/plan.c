@@ -76,6 +76,16 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
     return rc;
 }
 
+int kp_plan_watch_more(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_plan *p)
+{
+    struct kp_planner x = {.plan = p, .cupti = c, .chip = chip, .availability = availability};
+    int rc = kp_tables_open(c, KP_TABLES_COUNTED, chip, availability, &x.host);
+    if (!rc)
+        rc = kp_plan_watch(&x);
+    kp_tables_close(x.host);
+    return rc;
+}
+
 /* Indexed by whether the items are columns, and whether the command asks, which calls them flags. */
 static const char *const option_names[2][2] = {{"KPROF_METRICS", "--metrics"},
                                                {"KPROF_TRACE_COLUMNS", "--trace-columns"}};

@@ -102,6 +102,10 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
                  struct kp_plan **out, char **err);
 void kp_plan_free(struct kp_plan *p);
 
+/* Makes of a plan for that chip, which was made without KP_PLAN_WATCH, what it is with that. 0; otherwise, with -ENOMEM
+ * or a code of the library, the plan can only be freed. */
+int kp_plan_watch_more(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_plan *p);
+
 /* Whether the plan has any counter. */
 bool kp_plan_counts(const struct kp_plan *p);
 

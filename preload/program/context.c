@@ -294,7 +294,11 @@ static struct kp_plan *planned_ahead(const struct kp_context_setup *setup, const
 {
     if (setup->run || c->availability)
         return NULL;
-    return kp_ahead_take(c->chip, c->device.cc_major, c->device.cc_minor, how);
+    struct kp_plan *p = kp_ahead_take(c->chip, c->device.cc_major, c->device.cc_minor, how & ~KP_PLAN_WATCH);
+    if (!p || !(how & KP_PLAN_WATCH) || !kp_plan_watch_more(loaded.cupti, c->chip, NULL, p))
+        return p;
+    kp_plan_free(p);
+    return NULL;
 }
 
 static int make_plan(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
@@ -335,7 +339,7 @@ void kp_context_make_ready(const struct kp_context_setup *setup)
     struct kp_ahead wish = {.sections = setup->sections,
                             .n_sections = setup->n_sections,
                             .metrics = setup->options->metrics,
-                            .how = way_of(setup, NULL)};
+                            .how = way_of(setup, NULL) & ~KP_PLAN_WATCH}; /* memory to watch may come later */
     if (setup->options->only_timeline)
         return;
     load_cupti(setup->options->cupti_dir);

@@ -48,8 +48,8 @@ opened_ahead() { # NAME LINES PLANS
     expect "ahead, $1: other plans" "$(shown plan '.* sections and metrics .* passes$')" 0
 }
 
-planned_here() { # NAME MADE
-    expect "ahead, $1: made" "$(shown plan 'a plan for [A-Z0-9]+ is made, ahead of the first launch')" "$2"
+planned_here() { # NAME
+    expect "ahead, $1: made" "$(shown plan 'a plan for [A-Z0-9]+ is made, ahead of the first launch')" 0
     expect "ahead, $1: made ahead" "$(shown plan '.* sections and metrics .*, made ahead$')" 0
     [ "$(shown plan '.* sections and metrics .* passes$')" -gt 0 ] || fail "ahead, $1: no plan"
 }
@@ -65,11 +65,16 @@ ahead() {
     opened_ahead "later" 1 1
     KPROF_SET=quick KPROF_PROFILE_FROM_START=off KPROF_DEBUG=plan both "ahead, outside" "$programs/p_window" many 20
     opened_ahead "outside" 0 0
-    # Several chips have this capability, and pinned memory is watched by a plan of its own.
+    # Several chips have this capability.
     FAKE_CC=8.6 KPROF_DEBUG=plan both "ahead, one of several chips" "$programs/p_window" many 20
-    planned_here "one of several chips" 0
+    planned_here "one of several chips"
+    # Counters of writes to pinned memory join a plan that was made ahead, in no further pass.
+    KPROF_DEBUG=plan both "ahead, no pinned memory" "$programs/p_window" many 20
+    without=$(sed -n "s/.* sections and metrics .*: \([0-9]*\) metrics, 9 passes, made ahead$/\1/p" "$tmp/kprof.err")
     KPROF_DEBUG=plan both "ahead, pinned memory" "$programs/p_pinned"
-    planned_here "pinned memory" 1
+    opened_ahead "pinned memory" 1 1
+    with=$(sed -n "s/.* sections and metrics .*: \([0-9]*\) metrics, 9 passes, made ahead$/\1/p" "$tmp/kprof.err")
+    [ "${with:-0}" -gt "${without:-0}" ] || fail "ahead, pinned memory: $with metrics, $without without"
     # The program ends, most likely while the worker plans for what nobody launches.
     for set in basic full; do
         KPROF_SET=$set KPROF_LAUNCH_SKIP=100000 KPROF_DEBUG=plan both "ahead, $set, in vain" "$programs/p_many" 1000

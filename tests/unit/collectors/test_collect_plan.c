@@ -1459,6 +1459,12 @@ static void test_watched(void **state)
         assert_null(kp_result_find(&r, rows[i].writes));
         free(values);
         kp_result_free(&r);
+        assert_int_equal(kp_plan_watch_more(kp_test_real_cupti(), rows[i].chip, NULL, without), 0);
+        assert_int_equal(without->passes, p->passes);
+        assert_int_equal(without->n_metrics, p->n_metrics);
+        assert_int_equal(without->groups[0].size, p->groups[0].size);
+        assert_memory_equal(without->groups[0].image, p->groups[0].image, p->groups[0].size);
+        assert_true(planned(without, rows[i].writes)->watch);
         kp_plan_free(p);
         kp_plan_free(without);
     }
