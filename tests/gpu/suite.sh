@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The GPU suite, for machines that are lent by the call. Needs what run.sh needs.
 #   tests/gpu/suite.sh OUT PART...     PART: 1 (choose.sh, source.sh; two GPUs for the ranks), 2 (full.sh, why.sh), 3 (run.sh
-#   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh), 6 (save.sh), 7 (full.sh and rotate.sh
+#   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh), 6 (asks.sh, save.sh), 7 (full.sh and rotate.sh
 #   with other programs), 8 (app_replay.sh with PyTorch, which takes minutes alone): the whole, less than ten minutes each. GPU=N: the device that parts of one GPU run on (0), so that
 #   two parts may run beside each other. CUTLASS_EXAMPLES, PROGRAMS: what part 7 takes along, see these scripts
 #   tests/gpu/suite.sh OUT short [NAME...]     a bit of each script, by the rows of tests/gpu/short.txt (NAME: some of them), in
@@ -113,7 +113,11 @@ for part; do
         LIMIT=225 step 240 app_replay.sh patterns order
         step 220 rotate.sh 40 basic
         ;;
-    6) CUDA_VISIBLE_DEVICES=$gpu step 580 save.sh ;;
+    6)
+        export CUDA_VISIBLE_DEVICES=$gpu
+        step 60 asks.sh
+        step 520 save.sh
+        ;;
     7)
         export CUDA_VISIBLE_DEVICES=$gpu
         NCU_RUNS=1 step 400 full.sh decode ${CUTLASS_EXAMPLES:+cutlass}
