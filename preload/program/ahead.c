@@ -9,6 +9,7 @@
 #include "collectors/plan/chips.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/tables.h"
+#include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 
@@ -33,9 +34,15 @@ static struct {
     struct kp_plan *_Atomic plan;
 } ahead;
 
+/* The library was told to stop: a launch that comes all the same must not get what it has left. */
+static atomic_bool stopped;
+
 static bool is_needed(void)
 {
-    return atomic_load(&when) != NEVER;
+    bool needed = atomic_load(&when) != NEVER;
+    if (!needed)
+        atomic_store(&stopped, true);
+    return needed;
 }
 
 static void pause_first(void)
@@ -64,6 +71,7 @@ static bool open_libraries(const char *chip)
         use_once(chip);
     }
     kp_lock_give(opening);
+    kp_exit_first(); /* before the exit handlers of the libraries, with which another thread may plan by then */
     if (opened)
         kp_debug(KP_DEBUG_PLAN, "the libraries of metrics are open, ahead of the first launch; %ld ms",
                  kp_now_ms() - start);
@@ -82,7 +90,7 @@ static void plan(const char *chip)
     free(err);
     if (rc)
         return;
-    if (!is_needed()) { /* metrics are missing in it */
+    if (!is_needed() || atomic_load(&stopped)) { /* metrics are missing in it */
         kp_plan_free(made);
         return;
     }
@@ -106,6 +114,7 @@ static void work(void *unused)
         plan(chip);
     }
     kp_library_free(ahead.copy);
+    kp_exit_first();
     go(IDLE);
 }
 

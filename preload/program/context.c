@@ -108,6 +108,14 @@ static void load_cupti(const char *dir)
         kp_exit_first();
 }
 
+/* Threads that need CUPTI's libraries now, or wait to. */
+static atomic_int planning;
+
+bool kp_context_is_planning(void)
+{
+    return atomic_load(&planning) > 0;
+}
+
 /* Makes CUPTI ready for all calls, where there is one. */
 static void start_cupti(const struct kp_context_setup *setup)
 {
@@ -222,13 +230,6 @@ static void without_counters(struct kp_context *c, char *why)
         free(why);
     else
         c->no_counters = why ? why : kp_strdup("out of memory");
-}
-
-static atomic_int planning;
-
-bool kp_context_is_planning(void)
-{
-    return atomic_load(&planning) > 0;
 }
 
 static void tell_plan(const struct kp_context *c, size_t n_sections, const char *metrics, const struct kp_plan *p,
@@ -809,6 +810,21 @@ bool kp_context_is_known(CUcontext ctx)
     return find_context(ctx);
 }
 
+/* Reads the context and plans for it. Returns false where the driver does not answer. */
+static bool prepare_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
+{
+    start_cupti(setup);
+    if (!read_context(setup, c))
+        return false;
+    if (!loaded.cupti) {
+        without_counters(c, kp_strdup(loaded.why_not));
+        return true;
+    }
+    plan_context(setup, c, bad_input);
+    kp_exit_first(); /* runs before older exit handlers, which tear down libraries needed for planning */
+    return true;
+}
+
 struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontext ctx, char **bad_input)
 {
     *bad_input = NULL;
@@ -818,24 +834,22 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    start_cupti(setup);
     c->ctx = ctx;
     c->chip = "";
     c->driver = setup->driver;
     c->generation = atomic_load(&generation);
     c->gone_seen = atomic_load(&gone.n);
-    if (!read_context(setup, c)) {
+    atomic_fetch_add(&planning, 1);
+    bool prepared = prepare_context(setup, c, bad_input);
+    atomic_fetch_sub(&planning, 1);
+    if (!prepared) {
         free_context(c, true);
         return NULL;
     }
-    if (!loaded.cupti)
-        without_counters(c, kp_strdup(loaded.why_not));
-    else
-        plan_context(setup, c, bad_input);
     if (c->plan)
         open_collector(setup, c);
     if (loaded.cupti)
-        kp_exit_first(); /* runs before older exit handlers, which tear down libraries needed for planning */
+        kp_exit_first();
     read_machine(setup, c);
     c->next = contexts;
     contexts = c;

@@ -182,7 +182,7 @@ struct kp_codes *kp_context_codes(void);
 /* Whether launches may use activity records, for facts that nothing else tells. */
 bool kp_context_may_probe(void);
 
-/* Whether a thread is planning, which may take seconds for many metrics. Any thread. */
+/* Whether a thread is planning, or prepares for it, which may take seconds for many metrics. Any thread. */
 bool kp_context_is_planning(void);
 
 /* Notes that the program itself uses CUPTI's activity API, whose buffers it must keep. Any thread. */

@@ -91,6 +91,10 @@ if [ -n "$KP_REAL_CUPTI" ]; then
     expect "planning beside the end: exit code" "$kprof_code" 7
     expect "planning beside the end: misuse" "$(grep -c MISUSE "$tmp/kprof.err")" 0
     expect "planning beside the end: slow" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+    # The launch that has waited for a plan of the worker, which the end has stopped, makes one. The end waits for it.
+    KP_HOST_ANSWERS= FAKE_SLOW=cuptiProfilerInitialize:300:1 profiled "$programs/p_exit" first
+    expect "the first launch beside the end: exit code" "$kprof_code" 7
+    expect "the first launch beside the end: misuse" "$(grep -c MISUSE "$tmp/kprof.err")" 0
 fi
 
 for end in return _exit abort sigterm sigint sigkill segv; do

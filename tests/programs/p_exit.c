@@ -241,6 +241,20 @@ static int end_planning(void)
     return return_beside(launch_first, 100000);
 }
 
+static void *launch_very_first(void *arg)
+{
+    (void)arg;
+    MUST(cuCtxSetCurrent(session.ctx));
+    launch_one();
+    return NULL;
+}
+
+/* Another thread makes the first launch of all, while a profiler may still prepare for it. */
+static int end_first(void)
+{
+    return return_beside(launch_very_first, 100000);
+}
+
 static void *exit_from_thread(void *arg)
 {
     (void)arg;
@@ -455,6 +469,8 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed is out, however the program ends */
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
+    if (!strcmp(how, "first"))
+        return end_first();
     launch_one();
     launch_one();
     report_number("increments", sum_ints(&linked, values, 8), 2 * 8);
