@@ -146,6 +146,7 @@ static CUresult leave_out(const struct kp_launch *l, const struct way *way, cons
 /* Handles a launch that is wanted, or that comes while a window is open. */
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
 {
+    kp_process_begin();
     if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS))
         return leave_out(l, way, KP_SKIP_BUSY);
     if (kp_gate_captures() > 0) { /* a capture began meanwhile; here no further one can */
@@ -467,6 +468,7 @@ static const char *why_not_counted(const struct kp_launch *l)
 /* Makes a launch where ranges are counted as the program makes them: it goes straight to the driver. */
 static CUresult pass_in_range(struct kp_launch *l)
 {
+    kp_process_begin();
     if (!kp_ranges_why() && !kp_ranges_context() && kp_gate_captures() <= 0)
         open_late(l);
     enter_for_launch();
@@ -522,20 +524,33 @@ static CUresult choose(struct kp_launch *l)
     return rc;
 }
 
-void kp_process_begin(void)
+static void begin(bool stores)
 {
     char *err = NULL;
-    if (atomic_load(&process->begun))
-        return;
     kp_lock_take(process->lock, KP_FOREVER);
     kp_guard++;
-    if (!atomic_load(&process->begun) && kp_process_active() && kp_session_begin(&err))
+    if (kp_process_active() && kp_session_begin(stores, &err))
         kp_phase_unprofiled(KP_FAILURES, "out of memory", err);
     atomic_store(&process->begun, true);
+    if (stores)
+        atomic_store(&process->stores, true);
     if (kp_timeline_is_on())
         kp_exit_first(); /* CUPTI's part for records may have registered its exit handlers by now */
     kp_guard--;
     kp_lock_give(process->lock);
+}
+
+/* Records of a timeline are stored as they come. */
+void kp_process_connect(void)
+{
+    if (!atomic_load(&process->begun))
+        begin(kp_timeline_is_on());
+}
+
+void kp_process_begin(void)
+{
+    if (!atomic_load(&process->stores))
+        begin(true);
 }
 
 /* Disables cancellation: a thread cancelled in a replay would leave the gate closed for ever. The same goes wherever
@@ -544,7 +559,7 @@ CUresult kp_process_launch(struct kp_launch *l)
 {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    kp_process_begin();
+    kp_process_connect();
     CUresult rc = kp_process_active() ? choose(l) : l->issue(l);
     kp_launch_free(l);
     pthread_setcancelstate(before, &before);

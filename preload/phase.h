@@ -32,7 +32,8 @@ struct kp_process {
     struct kp_context_setup setup;
     atomic_bool images;    /* images of modules are watched, where needed */
     atomic_bool ahead;     /* what takes long is made ready ahead of the first launch that is wanted */
-    atomic_bool begun;     /* the session, with the first launch */
+    atomic_bool begun;     /* the session's log is open, since the first launch */
+    atomic_bool stores;    /* its file, too */
     atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
     atomic_bool ending;    /* exit handlers run: the driver may be unloaded at any time */
     atomic_int exiter;     /* id of the thread that called exit(), or runs the exit handlers; 0 = none yet */

@@ -117,7 +117,9 @@ bool kp_process_by_node(void);
 /* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared. */
 void kp_process_close_window(const char *why);
 
-/* Opens log and session, before the first launch or range. Does nothing when already done. */
+/* Open what the session needs: its log, before the first launch; and its file, which takes some ms, before the first
+ * launch that is wanted, or range. They do nothing when already done. */
+void kp_process_connect(void);
 void kp_process_begin(void);
 
 /* Looks at where ranges begin and end, if the options make them the workloads. */

@@ -51,7 +51,8 @@ static struct {
     char *file;                         /* of the store */
     char *own_folder;                   /* the file's folder, when nobody asked for the file; malloc'ed */
     char *folder;                       /* working folder of the process, when the session was opened */
-    bool begun;                         /* log and store have been opened */
+    bool begun;                         /* the log has been opened */
+    bool stores;                        /* the store has, or could not be */
     const struct kp_options *options;
     bool temporary; /* nobody asked for the file: removed at the end */
     struct kept *kept, **kept_end;
@@ -288,37 +289,52 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
     return rc;
 }
 
-/* Begins an open session. Call under the lock. */
-static int begin(char **err)
+static int lose(enum kp_failure kind, int rc)
+{
+    kp_outcome_failed(kind);
+    atomic_store(&session.open, false);
+    return rc;
+}
+
+/* Opens the log of an open session. Call under the lock. */
+static int begin_log(char **err)
 {
     session.begun = true;
     session.facts.timeline = kp_timeline_has_begun();
-    enum kp_failure kind = KP_FAILURE_LOG;
     int rc = open_log(session.options, err);
-    if (!rc) {
-        kind = KP_FAILURE_EXPORT;
-        rc = open_store(session.options, err);
-    }
-    if (rc) {
-        kp_outcome_failed(kind);
-        atomic_store(&session.open, false);
-        return rc;
-    }
+    if (rc)
+        return lose(KP_FAILURE_LOG, rc);
     kp_log_progress("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
+    return 0;
+}
+
+/* Opens its file, which takes some ms. Call under the lock. */
+static int begin_store(char **err)
+{
+    session.stores = true;
+    int rc = open_store(session.options, err);
+    if (rc)
+        return lose(KP_FAILURE_EXPORT, rc);
     if (session.temporary)
         kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.file,
                         session.file);
     return 0;
 }
 
-int kp_session_begin(char **err)
+static int begin(bool stores, char **err)
+{
+    int rc = session.begun ? 0 : begin_log(err);
+    return rc || !stores || session.stores ? rc : begin_store(err);
+}
+
+int kp_session_begin(bool stores, char **err)
 {
     int rc = 0;
     *err = NULL;
     kp_lock_take(storing, KP_FOREVER);
-    if (atomic_load(&session.open) && !session.begun) {
+    if (atomic_load(&session.open)) {
         struct kp_quiet q = kp_quiet_begin();
-        rc = begin(err);
+        rc = begin(stores, err);
         kp_quiet_end(&q);
     }
     kp_lock_give(storing);
@@ -340,13 +356,17 @@ static bool is_others(const char *pattern)
     return written > session.facts.start_unix_ns;
 }
 
-/* Begins a session at its end, as it had no launch. False: a child, which made the launches, has taken the files. */
+/* Opens what is not open at the session's end, as no launch was wanted. False: nobody is to hear of it, as there was no
+ * launch at all, and a child, which made the launches, has taken the files; or they cannot be opened. */
 static bool begin_late(void)
 {
+    const struct kp_options *o = session.options;
     char *err = NULL;
-    if (is_others(session.options->export_file) || is_others(session.options->log_file))
+    bool taken = !session.stores && is_others(o->export_file);
+    if (!session.begun && (taken || is_others(o->log_file)))
         return false;
-    if (begin(&err)) {
+    bool asked = *o->export_file || *o->session_file; /* a file of our own would be of no use any more */
+    if (begin(asked && !taken, &err)) {
         kp_log_error("%s", err ? err : "out of memory");
         free(err);
         return false;
@@ -743,7 +763,7 @@ void kp_session_timeline_end(void)
     struct kp_quiet q = kp_quiet_begin();
     if (takes_activities() && (put_activities(&err) || link_launches(dropped, &err)))
         lose_timeline(err);
-    else if (session.begun && !session.store)
+    else if (session.stores && !session.store)
         kp_log_warning("There is no timeline: it needs a session file");
     session.facts.timeline = true;
     session.facts.timeline_dropped = dropped;
@@ -1066,7 +1086,7 @@ static void tell_no_html(void)
 static void close_session(void)
 {
     struct kp_quiet q = kp_quiet_begin();
-    bool begun = session.begun || begin_late();
+    bool begun = begin_late();
     atomic_store(&session.open, false);
     count_passed();
     if (!begun) {

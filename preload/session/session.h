@@ -20,10 +20,10 @@ char *kp_session_executable(void);
 int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
                     size_t n_sections);
 
-/* Opens log and store as the options say, before the first launch. Relative paths start where kp_session_open was
- * called. Does nothing when already done, or without an open session. 0; else *err is a malloc'ed line, or NULL
- * without memory, and the session is closed. */
-int kp_session_begin(char **err);
+/* Opens the log as the options say, before the first launch; with `stores` the session's file, too, before the first
+ * one that is wanted. Relative paths start where kp_session_open was called. Does nothing when already done, or without
+ * an open session. 0; else *err is a malloc'ed line, or NULL without memory, and the session is closed. */
+int kp_session_begin(bool stores, char **err);
 
 /* Counts launches as seen. Returns the number seen before, which is the first ordinal of these launches. */
 uint64_t kp_session_seen(uint64_t launches);

@@ -85,6 +85,13 @@ expect "a session that was cut off" "$(cat "$tmp/said")" \
 # When nothing was selected the kernels that were there are named.
 KPROF_KERNEL_NAME=nothing_like_it profiled "$programs/p_direct"
 grep -q atomic_count "$tmp/report" || { fail "kernels that were seen are not named"; show; }
+# A session's file is made for a launch that is wanted, or where the user asked for it.
+expect "nothing selected: files of our own" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'Session file')" 0
+KPROF_EXPORT="$tmp/none.kprof" KPROF_KERNEL_NAME=nothing_like_it profiled "$programs/p_direct"
+"$build/kprof" report "$tmp/none.kprof" >"$tmp/stored" 2>&1
+grep -q atomic_count "$tmp/stored" || { fail "kernels that were seen are not named in a stored session"; cat "$tmp/stored"; }
+profiled "$programs/p_direct"
+expect "something selected: files of our own" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'Session file')" 1
 
 # The stored session gives the same launches, without CUDA.
 KPROF_EXPORT="$tmp/session.%p" KPROF_LOG_FILE="$tmp/report" profiled "$programs/p_direct"

@@ -71,9 +71,11 @@ static void open_session(void)
     CHECK(!kp_session_open(&o, &driver, none, 0));
     CHECK(kp_session_is_open());
     CHECK(access(file, F_OK) && access(log_file, F_OK)); /* not before a launch */
-    CHECK(!kp_session_begin(&err));
+    CHECK(!kp_session_begin(false, &err));
+    CHECK(access(file, F_OK) && !access(log_file, F_OK)); /* nor before one that is wanted */
+    CHECK(!kp_session_begin(true, &err));
     CHECK(!access(file, F_OK) && !access(log_file, F_OK));
-    CHECK(!kp_session_begin(&err));
+    CHECK(!kp_session_begin(true, &err));
     free(env[0]);
     free(env[1]);
 }
