@@ -696,13 +696,22 @@ struct comparing {
     unsigned compared;
 };
 
-/* The names of functions are not in the listing. */
-static void drop_functions(char *text)
+/* Takes out `mark` and what follows it up to a blank, each time that it is there. */
+static void drop(char *text, const char *mark)
 {
-    for (char *in; (in = strstr(text, " in "));) {
-        size_t len = 4 + strcspn(in + 4, " \n");
-        memmove(in, in + len, strlen(in + len) + 1);
+    for (char *at = text; (at = strstr(at, mark));) {
+        size_t len = strlen(mark) + strcspn(at + strlen(mark), " \n");
+        memmove(at, at + len, strlen(at + len) + 1);
     }
+}
+
+/* Both texts are equal in front of the line that begins here. */
+static size_t last_common_line(const char *a, const char *b)
+{
+    size_t begin = 0;
+    for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+        begin = a[i] == '\n' ? i + 1 : begin;
+    return begin;
 }
 
 static int compare_function(const struct kp_cubin_function *f, void *arg)
@@ -717,14 +726,19 @@ static int compare_function(const struct kp_cubin_function *f, void *arg)
     print_code(to, &code);
     fclose(to);
     kp_code_free(&code);
-    drop_functions(text);
+    /* The listing has neither names of functions nor marks of spills. */
+    drop(text, " in ");
+    drop(text, " (spill)");
     /* Functions within another's section are listed as a part of it. */
     head = strndup(text, strlen(f->name) + 2);
     const char *at = strstr(c->listing, head);
     if (at && f->name[0] != '$') {
         c->compared++;
-        if (strncmp(at, text, len = strlen(text)) != 0)
-            fail_msg("%s: %s differs\nnvdisasm: %.*s\nkprof: %s", c->of, f->name, (int)len, at, text);
+        if (strncmp(at, text, strlen(text)) != 0) {
+            at += len = last_common_line(at, text);
+            fail_msg("%s: %s differs\nnvdisasm: %.*s\nkprof: %.*s", c->of, f->name, (int)strcspn(at, "\n"), at,
+                     (int)strcspn(text + len, "\n"), text + len);
+        }
     }
     free(head);
     free(text);
