@@ -49,6 +49,15 @@ static bool is_of_no_pool(const struct kp_driver *d, CUdeviceptr memory)
            d->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory) == CUDA_SUCCESS && !pool;
 }
 
+/* Whether the memory is of another device than the current one, whose free memory it would be. */
+static bool is_elsewhere(const struct kp_driver *d, CUdeviceptr memory)
+{
+    CUdevice device;
+    int of = -1;
+    return d->cuPointerGetAttribute && d->cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+           d->cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory) == CUDA_SUCCESS && of != device;
+}
+
 /* Under the lock. */
 static bool has_room(void)
 {
@@ -93,7 +102,7 @@ bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory,
     if (*answer != CUDA_SUCCESS)
         return true;
     bool ends = later || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) == CUDA_SUCCESS;
-    if (!ends || !is_allocation(d, memory, &e.bytes))
+    if (!ends || !is_allocation(d, memory, &e.bytes) || is_elsewhere(d, memory))
         return false;
     e.pooled = later || !is_of_no_pool(d, memory);
     return keep(&e);

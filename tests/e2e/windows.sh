@@ -105,6 +105,8 @@ asks() {
         expect "free memory, save $save: passes" "$(passes)" $PASSES
         both "free memory in parts of blocks, save $save" "$p" asks-free-parts
         expect "free memory in parts of blocks, save $save: passes" "$(passes)" $((4 * PASSES))
+        FAKE_DEVICES=2 both "free memory of another device, save $save" "$p" asks-free-elsewhere
+        expect "free memory of another device, save $save: passes" "$(passes)" $((2 * PASSES))
         both "freed memory, save $save" "$p" asks-freed
         expect "freed memory, save $save: passes" "$(passes)" $PASSES
         both "memory of a pool, save $save" "$p" asks-pool

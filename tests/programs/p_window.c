@@ -466,6 +466,27 @@ static void asks_free_parts(void)
     append(1);
 }
 
+/* Frees memory of the second device, while the context is one of the first, and asks both. */
+static void asks_free_elsewhere(void)
+{
+    CUdeviceptr memory;
+    CUcontext other;
+    int before = free_mib(), there;
+
+    MUST(cuDevicePrimaryCtxRetain(&other, 1));
+    MUST(cuCtxSetCurrent(other));
+    there = free_mib();
+    MUST(cuMemAlloc(&memory, 4 << 20));
+    MUST(cuCtxSetCurrent(session.ctx));
+    increment(values, session.stream);
+    MUST(cuMemFree(memory));
+    report_number("behind a free of another device's, MiB", before - free_mib(), 0);
+    MUST(cuCtxSetCurrent(other));
+    report_number("there", there - free_mib(), 0);
+    MUST(cuCtxSetCurrent(session.ctx));
+    append(1);
+}
+
 /* Asks for memory that was freed a moment ago. */
 static void asks_freed(void)
 {
@@ -1464,6 +1485,7 @@ static const struct {
     {"frees-most", frees_most},
     {"asks-free", asks_free},
     {"asks-free-parts", asks_free_parts},
+    {"asks-free-elsewhere", asks_free_elsewhere},
     {"asks-freed", asks_freed},
     {"asks-pool", asks_pool},
     {"fault", fault},
