@@ -12,6 +12,7 @@
 #include "cmd/console.h"
 #include "cmd/idle.h"
 #include "cmd/query.h"
+#include "cmd/repeated.h"
 #include "report/options/options.h"
 
 enum {
@@ -110,6 +111,15 @@ char *kp_flags_joined(const struct kp_option *row, const char *before, const cha
 {
     char *text = NULL;
     return asprintf(&text, "%s%s%s", before, kp_flags_separator(row), value) < 0 ? NULL : text;
+}
+
+void kp_flags_tell_repeated(const struct kp_repeated *given)
+{
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    for (; n; n--, row++, given++)
+        if (!kp_flags_separator(row))
+            kp_repeated_tell(given, row->flag, row);
 }
 
 /* ---- owners of flags ---- */
@@ -274,20 +284,35 @@ static int take_options(const struct kp_flags_of *f, const char *const *values, 
     return status;
 }
 
-/* Notes the value of a flag: added to what it was given before, or in its place. `owned` is to be freed. 0 or -ENOMEM.
- */
-static int keep_value(size_t row, const char *value, const char **values, char **owned)
+/* What the flags say: a row of the options each. */
+struct values {
+    const char *at[MAX_FLAGS];
+    char *owned[MAX_FLAGS]; /* to be freed */
+    struct kp_repeated given[MAX_FLAGS], given_own[MAX_FLAGS];
+};
+
+/* Notes the value of a flag: added to what it was given before, or in its place. 0 or -ENOMEM. */
+static int keep_value(size_t row, const char *value, struct values *v)
 {
     size_t n;
     const struct kp_option *of = &kp_option_rows(&n)[row];
-    char *whole = values[row] && kp_flags_separator(of) ? kp_flags_joined(of, values[row], value) : strdup(value);
-    free(owned[row]);
-    values[row] = owned[row] = whole;
+    char *whole = v->at[row] && kp_flags_separator(of) ? kp_flags_joined(of, v->at[row], value) : strdup(value);
+    free(v->owned[row]);
+    v->at[row] = v->owned[row] = whole;
+    kp_repeated_note(&v->given[row], value);
     return whole ? 0 : -ENOMEM;
 }
 
-/* Reads the flags into `values`, a row of the options each. Returns 0, or an exit status after reporting why. */
-static int read_flags(const struct kp_flags_of *f, int argc, char **argv, const char **values, char **owned)
+/* Takes the sub-command's own flag. */
+static int take_own(const struct kp_flags_of *f, size_t i, const char *value, struct values *v)
+{
+    if (value)
+        kp_repeated_note(&v->given_own[i], value);
+    return f->own[i].take(value, f->arg);
+}
+
+/* Reads the flags into *v. Returns 0, or an exit status after reporting why. */
+static int read_flags(const struct kp_flags_of *f, int argc, char **argv, struct values *v)
 {
     struct option longs[MAX_FLAGS + 1];
     char letters[2 * MAX_FLAGS + 2];
@@ -304,9 +329,8 @@ static int read_flags(const struct kp_flags_of *f, int argc, char **argv, const 
         if (at >= 0 && kp_flags_is_abbreviated(&longs[at], &word, argv))
             return unknown_flag(f, longs, n, word);
         if (c >= FIRST_OWN)
-            status = f->own[c - FIRST_OWN].take(optarg, f->arg);
-        else if (keep_value(c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG), optarg ? optarg : "on",
-                            values, owned))
+            status = take_own(f, (size_t)(c - FIRST_OWN), optarg, v);
+        else if (keep_value(c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG), optarg ? optarg : "on", v))
             status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     }
     return status;
@@ -314,14 +338,18 @@ static int read_flags(const struct kp_flags_of *f, int argc, char **argv, const 
 
 int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
 {
-    const char *values[MAX_FLAGS] = {0};
-    char *owned[MAX_FLAGS] = {0};
-    int status = read_flags(f, argc, argv, values, owned);
+    struct values v = {0};
+    int status = read_flags(f, argc, argv, &v);
     if (!status)
-        status = take_options(f, values, true);
+        status = take_options(f, v.at, true);
     if (!status)
-        status = take_options(f, values, false);
+        status = take_options(f, v.at, false);
+    if (!status)
+        kp_flags_tell_repeated(v.given);
+    for (size_t i = 0; !status && i < f->n_own; i++)
+        if (!f->own[i].adds)
+            kp_repeated_tell(&v.given_own[i], f->own[i].flag, NULL);
     for (size_t i = 0; i < MAX_FLAGS; i++)
-        free(owned[i]);
+        free(v.owned[i]);
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include "report/options/options.h"
 
+struct kp_repeated;
 struct option;
 
 /* Whether the option is a switch that needs no value. */
@@ -29,11 +30,16 @@ const char *kp_flags_separator(const struct kp_option *row);
 /* Adds to what an earlier flag of such a row said, as ncu does. malloc'ed; NULL without memory. */
 char *kp_flags_joined(const struct kp_option *row, const char *before, const char *value);
 
+/* Warns of options that were given again with another value, and of which the last one holds. `given`: what each row
+ * of the options was given. */
+void kp_flags_tell_repeated(const struct kp_repeated *given);
+
 /* A flag of one sub-command, which is no option of the library. */
 struct kp_own_flag {
     const char *flag, *value, *help; /* as in --help; value "" = a switch */
     /* Receives the value, NULL for a switch; returns 0, or an exit status after reporting why. */
     int (*take)(const char *value, void *arg);
+    bool adds; /* given again, it adds to what it was given before */
 };
 
 /* The flags of one sub-command that are no options of the library. */

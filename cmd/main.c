@@ -13,6 +13,7 @@
 #include "cmd/help.h"
 #include "cmd/idle.h"
 #include "cmd/query.h"
+#include "cmd/repeated.h"
 #include "cmd/run.h"
 #include "report/options/options.h"
 
@@ -149,6 +150,14 @@ static void take_query_flag(const struct kp_query_flag *flag, const char *value,
     *(const char **)((char *)q + flag->offset) = *flag->value ? value : flag->flag;
 }
 
+/* Takes an option, and notes that it was given. */
+static int take_row(const struct kp_option *row, const char *value, struct kp_repeated *given)
+{
+    int rc = take_flag(row, value, given->times > 0);
+    kp_repeated_note(given, value ? value : "on");
+    return rc;
+}
+
 static int version(void)
 {
     printf("kprof %s\n", KP_VERSION);
@@ -163,7 +172,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
     const struct kp_option *rows = kp_option_rows(&n);
     const struct kp_query_flag *queries = kp_query_flags(&n_queries);
     struct flags f;
-    bool given[MAX_ROWS] = {false};
+    struct kp_repeated given[MAX_ROWS] = {0};
     int c;
     build_flags(&f, rows, n);
     opterr = 0;
@@ -187,9 +196,10 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
             continue;
         }
         const struct kp_option *row = row_of(c, rows, n);
-        rc = take_flag(row, optarg, given[row - rows]);
-        given[row - rows] = true;
+        rc = take_row(row, optarg, &given[row - rows]);
     }
+    if (!rc)
+        kp_flags_tell_repeated(given);
     return rc ? rc : -1;
 }
 

@@ -103,14 +103,17 @@ static int take_html(const char *value, void *arg)
 
 static const struct kp_own_flag own[] = {
     {"by", " {launch,kernel}",
-     "launch: launches are paired by name, grid and order; kernel: averages by kernel name (default launch)", take_by},
-    {"show", " {changed,all}", "rows that changed by more than the threshold, or all (default changed)", take_show},
-    {"threshold", " PERCENT", "changes that are no change (default 1%)", take_threshold},
+     "launch: launches are paired by name, grid and order; kernel: averages by kernel name (default launch)", take_by,
+     false},
+    {"show", " {changed,all}", "rows that changed by more than the threshold, or all (default changed)", take_show,
+     false},
+    {"threshold", " PERCENT", "changes that are no change (default 1%)", take_threshold, false},
     {"fail-above", " [METRIC:]PERCENT",
      "exit with 1 when the metric, the duration if none is named, grew by more in any pair; may be given several times",
-     take_limit},
+     take_limit, true},
     {"html", " FILE",
-     "write all sessions into one HTML file, too: kernels side by side, A as the baseline of the others", take_html},
+     "write all sessions into one HTML file, too: kernels side by side, A as the baseline of the others", take_html,
+     false},
 };
 
 const struct kp_own_flag *kp_main_diff_flags(size_t *n)

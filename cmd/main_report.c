@@ -549,24 +549,24 @@ static const struct kp_own_flag own[] = {
      "write all sessions into one HTML file instead, which any browser shows, also without a network: kernels, "
      "sections, "
      "charts, source",
-     take_html},
+     take_html, false},
     {"open", "",
      "show that file in the browser; without html it is a temporary one, which a later command removes after a day",
-     take_open},
+     take_open, false},
     {"trace-json", " FILE",
      "write the timelines of all sessions into one file of trace events instead, which Perfetto (ui.perfetto.dev) and "
      "chrome://tracing load",
-     take_trace},
+     take_trace, false},
     {"folded", " {stack,nvtx}",
      "print folded stacks instead, a line for each call stack or NVTX path and kernel with the ns on the GPU, as tools "
      "for "
      "flame graphs read them",
-     take_folded},
+     take_folded, false},
     {"ranks", "",
      "put sessions of a program's ranks together that rotation recorded: each kernel and shape has one entry, and the "
      "page "
      "ranks tells how evenly it takes its time on them; that page comes first where none is chosen",
-     take_ranks},
+     take_ranks, false},
 };
 
 const struct kp_own_flag *kp_main_report_flags(size_t *n)

@@ -296,14 +296,18 @@ static void write_table(const struct written *s)
     kp_write_table_end(s->to);
 }
 
-/* Says how to read the table, and how many rows it lacks. */
-static void write_notes(struct kp_writer *w, size_t rest)
+/* Says how to read the table, by the columns that it has, and how many rows it lacks. */
+static void write_notes(const struct written *s, size_t rest)
 {
-    kp_write_rest(w, rest);
-    kp_write_note(
-        w, KP_LEVEL_PAGE, NULL,
-        "Avg, Min and Max are of the ranks' mean durations. The imbalance is how far Max is above Avg; one that "
-        "is not above its +- may be chance");
+    char text[256];
+    const char *means = s->hidden[LOWEST] ? "Max is" : s->hidden[AVERAGE] ? "Min and Max are" : "Avg, Min and Max are";
+    snprintf(text, sizeof text,
+             "%s of the ranks' mean durations. The imbalance is how far Max is above %s; %s may be chance", means,
+             s->hidden[AVERAGE] ? "their average" : "Avg",
+             s->hidden[INTERVAL] ? "a wider line has the column +- (%), and one that is not above it"
+                                 : "one that is not above its +-");
+    kp_write_rest(s->to, rest);
+    kp_write_note(s->to, KP_LEVEL_PAGE, NULL, text);
 }
 
 static int write_entries(struct kp_writer *w, struct entries *e)
@@ -323,7 +327,7 @@ static int write_entries(struct kp_writer *w, struct entries *e)
         write_table(&s);
         explain_marks(&s);
         if (!w->kind->rows)
-            write_notes(w, e->n - s.n);
+            write_notes(&s, e->n - s.n);
         kp_write_gap(w);
         kp_short_names_free(s.names, s.n);
     }

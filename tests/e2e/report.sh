@@ -74,6 +74,14 @@ expect "two sections in two flags" "$("$build/kprof" report --section SpeedOfLig
 expect "two metrics in two flags" "$("$build/kprof" report --metrics launch__grid_size --metrics launch__block_size "$demo" | grep -c '^    launch__\(grid\|block\)_size ')" 8
 expect "two metrics of a comparison" "$("$build/kprof" diff --show all --metrics launch__grid_size --metrics launch__block_size "$demo" "$demo" | grep -c 'launch__\(grid\|block\)_size')" 8
 expect "two names" "$("$build/kprof" report --section LaunchStats -k nothing_like_it -k transpose_tiled "$demo" | grep -c '^    Section: ')" 1
+# A line says that it does, and which value takes all names; that value does.
+"$build/kprof" report --section LaunchStats -k nothing_like_it -k transpose_tiled "$demo" 2>&1 >/dev/null | head -n 1 >"$tmp/said"
+expect "two names: a line" "$(cat "$tmp/said")" \
+    "==WARNING== --kernel-name is given 2 times, and the last one holds: transpose_tiled; all of them: --kernel-name 'regex:^nothing_like_it\$|^transpose_tiled\$'"
+"$build/kprof" report --section LaunchStats -k transpose_naive -k transpose_tiled "$demo" 2>&1 >/dev/null | sed "s/.*--kernel-name '//; s/'\$//" >"$tmp/all"
+expect "two names: both" "$("$build/kprof" report --section LaunchStats -k "$(cat "$tmp/all")" "$demo" | grep -c '^    Section: ')" 2
+"$build/kprof" diff --show all --show changed --fail-above 500 --fail-above 600 --threshold 1 --threshold 1 "$demo" "$demo" 2>"$tmp/said" >&2
+expect "flags of the comparison" "$(grep '^==WARNING==' "$tmp/said")" "==WARNING== --show is given 2 times, and the last one holds: changed"
 
 # A session that was cut off says so.
 head -c 20000 "$demo" >"$tmp/cut.kprof"

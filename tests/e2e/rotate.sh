@@ -238,6 +238,12 @@ in no NVTX range"
         [ "$width" -gt 80 ] || marks=3
         expect "paths: marks at $width columns" "$(grep -c '^ .* \[[123]\] .*increment$' "$tmp/ranks.$width")" $marks
         expect "paths: explained at $width columns" "$(grep -c '^ *\[[123]\]: in ' "$tmp/ranks.$width")" $marks
+        # the note names the columns that are there
+        for column in Avg Min +-; do
+            said=0
+            case $told in *"$column and Max are of"* | *"$column, Min and Max"* | *"above its $column may"*) said=1 ;; esac
+            expect "paths: the note of $column at $width columns" $said "$(grep -c "^ Time (%) .* $column (" "$tmp/ranks.$width")"
+        done
         expect "paths: width of $width" "$(awk -v most="$width" 'length > most' "$tmp/ranks.$width" | wc -l)" 0
     done
     "$build/kprof" diff "$tmp/paths.nvtx.kprof" "$tmp/paths.shape.kprof" >"$tmp/diff" 2>&1

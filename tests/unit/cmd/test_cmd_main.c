@@ -723,6 +723,21 @@ static void lists_that_are_given_again_grow(void **state)
     assert_exited(o, 0, NULL, NULL); /* with a warning, as no metric is called so */
 }
 
+/* Of what holds one value the last one counts, and a line says so; one that takes all is named where there is one. */
+static void a_value_in_vain_is_told_of(void **state)
+{
+    (void)state;
+    assert_exited(RUN("--quiet", "-k", "one", "-k", "regex:t.o", "-k", "a<b>(c*)", "true"), 0, "",
+                  "==WARNING== --kernel-name is given 3 times, and the last one holds: a<b>(c*); all of them: "
+                  "--kernel-name 'regex:^one$|t.o|^a<b>\\(c\\*\\)$'\n");
+    assert_exited(RUN("--quiet", "--page", "raw", "--page=trace", "--set", "basic", "--set", "full", "true"), 0, "",
+                  "==WARNING== --set is given 2 times, and the last one holds: full\n"
+                  "==WARNING== --page is given 2 times, and the last one holds: trace; all of them: --page "
+                  "'raw,trace'\n");
+    assert_exited(RUN("--quiet", "-k", "one", "-k", "one", "--nvtx-include", "a", "--nvtx-include", "b", "true"), 0, "",
+                  "");
+}
+
 /* A variable may hold for many runs, a flag is of this one. */
 static void flags_without_effect_are_told_of(void **state)
 {
@@ -1021,6 +1036,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(help_of_a_command),
         cmocka_unit_test(every_flag_reaches_the_environment),
         cmocka_unit_test(lists_that_are_given_again_grow),
+        cmocka_unit_test(a_value_in_vain_is_told_of),
         cmocka_unit_test(flags_without_effect_are_told_of),
         cmocka_unit_test(flags_of_pages_are_told_of_where_there_are_none),
         cmocka_unit_test(the_library_is_preloaded_before_others),
