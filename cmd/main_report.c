@@ -547,8 +547,7 @@ static int take_folded(const char *value, void *arg)
 static const struct kp_own_flag own[] = {
     {"html", " FILE",
      "write all sessions into one HTML file instead, which any browser shows, also without a network: kernels, "
-     "sections, "
-     "charts, source",
+     "sections, charts, source",
      take_html, false},
     {"open", "",
      "show that file in the browser; without html it is a temporary one, which a later command removes after a day",
@@ -558,14 +557,12 @@ static const struct kp_own_flag own[] = {
      "chrome://tracing load",
      take_trace, false},
     {"folded", " {stack,nvtx}",
-     "print folded stacks instead, a line for each call stack or NVTX path and kernel with the ns on the GPU, as tools "
-     "for "
-     "flame graphs read them",
+     "print folded stacks instead, as tools for flame graphs read them: a line for each call stack or NVTX path and "
+     "kernel, with the ns on the GPU",
      take_folded, false},
     {"ranks", "",
      "put sessions of a program's ranks together that rotation recorded: each kernel and shape has one entry, and the "
-     "page "
-     "ranks tells how evenly it takes its time on them; that page comes first where none is chosen",
+     "page ranks tells how evenly it takes its time on them; that page comes first where none is chosen",
      take_ranks, false},
 };
 
