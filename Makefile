@@ -115,8 +115,8 @@ $(BUILD)/include-c/string:
 	@mkdir -p $(@D)
 	@: > $@
 
-# Rewritten only when a compiler or a flag has changed, so that everything is compiled again, or when a source has come or
-# gone, so that everything is linked again.
+# Rewritten only when a compiler or a flag has changed, so that everything is compiled again. Or a source has come or gone,
+# so that everything is linked again.
 $(OBJ)/flags: NOW = $(CC) $(BASE_FLAGS) $(COMPAT) $(CUDA_CPPFLAGS) $(CPPFLAGS) $(CFLAGS)
 $(OBJ)/sources: NOW = $(LDFLAGS) $(SOURCES)
 $(OBJ)/flags $(OBJ)/sources: FORCE

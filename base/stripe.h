@@ -1,6 +1,6 @@
 /*
- * Stripes: places of a cache line each, of which a thread has one, so that what each launch counts is written by no two
- * processors in turn. Threads beyond KP_STRIPES share one with others: what is there is atomic.
+ * Stripes: places of a cache line each, of which a thread has one. So no two processors write what each launch counts
+ * in turn. Threads beyond KP_STRIPES share one with others: what is there is atomic.
  *
  * Threads: any.
  */

@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /* Returns the columns of a line: by the variable COLUMNS, else of the terminal that `fd` is. Where `fd` is a pipe, as
- * to a pager, the terminal that the process was started from shows what comes out of it, and is asked. 0 where none
- * says. */
+ * to a pager, the terminal that the process was started from shows what comes out of it: that one is asked. 0 where
+ * none says. */
 size_t kp_terminal_width(int fd);
 /* Whether `fd` is a terminal that shows colours, and NO_COLOR (no-color.org) does not forbid them. */
 bool kp_terminal_has_colors(int fd);

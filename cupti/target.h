@@ -57,7 +57,7 @@ void kp_image_free(struct kp_image *i);
 void kp_image_data(const struct kp_image *i, const uint8_t **data, size_t *size);
 size_t kp_image_ranges(const struct kp_image *i); /* its room */
 
-/* Write a decoded image to a file, which must not exist, and read it into an image made alike, for kp_range_resume. 0,
+/* Write a decoded image to a file, which must not exist. Read it into an image made alike, for kp_range_resume. 0,
  * -EINVAL for the image of another list or room, or another negative errno. */
 int kp_image_write(const struct kp_image *i, const char *path);
 int kp_image_read(struct kp_image *i, const char *path);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails on a function of more than 50 lines, or of a cyclomatic complexity above 20 (a switch counts its cases), and on a file
-# that pmccabe cannot follow, as functions of it would go uncounted.
+# Fails on a function of more than 50 lines, or of a cyclomatic complexity above 20 (a switch counts its cases). Fails on a
+# file that pmccabe cannot follow, too, as functions of it would go uncounted.
 #   check_functions.sh FILE...
 told=$(mktemp) || exit 1
 trap 'rm -f "$told"' EXIT

@@ -21,8 +21,8 @@ struct kp_gpus {
 };
 
 /* Lists the GPUs in `folder`, where NVIDIA's driver has a folder for each, in the order of their bus ids. Takes those
- * that the process sees, in its order, where there are no more of them, or where the folder does not know each of them.
- * 0 or -ENOMEM. To be freed by kp_gpus_free. */
+ * that the process sees, in its order, where there are no more of them. So it does where the folder does not know each
+ * of them. 0 or -ENOMEM. To be freed by kp_gpus_free. */
 int kp_gpus_list(const struct kp_driver *d, const struct kp_device *device, const char *folder, struct kp_gpus *out);
 void kp_gpus_free(struct kp_gpus *g);
 

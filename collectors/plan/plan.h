@@ -118,8 +118,8 @@ int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_re
 /* Whether the plan counts any of what kernels write to host memory. */
 bool kp_plan_watches(const struct kp_plan *p);
 
-/* Returns how many sectors of host memory the kernel of a result has written, as far as the plan counts that, and takes
- * out what no result is to have. Call it once the counters are in `r`. */
+/* Returns how many sectors of host memory the kernel of a result has written, as far as the plan counts that. Takes out
+ * what no result is to have. Call it once the counters are in `r`. */
 double kp_plan_host_writes(const struct kp_plan *p, struct kp_result *r);
 
 /* Whether a list of the plan counts the metric. */

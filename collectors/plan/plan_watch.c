@@ -1,6 +1,6 @@
 /*
  * Counters of what kernels write to host memory. They join a plan for kprof itself: a kernel that finds the address of
- * such memory in device memory is repeated like others, and the host sees what it writes once more in each pass.
+ * such memory in device memory is repeated like others. The host sees what it writes once more in each pass.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -185,8 +185,8 @@ struct kp_beside {
 struct kp_beside kp_providers_beside_at(struct kp_providers *x, size_t group);
 /* Marks what the group would have given, and `r` lacks, as missing for `why`. 0 or -ENOMEM. Any thread. */
 int kp_providers_beside_missing(struct kp_providers *x, size_t group, const char *why, struct kp_result *r);
-/* Begins and starts the pass of such a group, for at most `room` launches with a result, of which the longest takes
- * about so long (0 = not known); kp_providers_stop ends it. Returns 0, or a code, which kp_providers_why explains. */
+/* Begins and starts the pass of such a group, for at most `room` launches with a result. The longest of them takes
+ * about so long (0 = not known). kp_providers_stop ends it. Returns 0, or a code, which kp_providers_why explains. */
 int kp_providers_run(struct kp_providers *x, size_t group, size_t room, uint64_t longest_ns, bool swept);
 /* Returns why the group's provider last failed, NULL = it has not; valid until it fails again. */
 const char *kp_providers_why(struct kp_providers *x, size_t group);

@@ -11,8 +11,8 @@
 uint64_t kp_footprint_margin(uint64_t total);
 
 /* Whether a copy of the device memory in use fits into its free part and, beyond that, into the free memory of the
- * host, and is made there in `most_ns` at most (0: no limit). If not, *why is a malloc'ed line. The checkpoint library
- * would use files where memory lacks, and fill the disk. */
+ * host. It must be made there in `most_ns` at most (0: no limit). If not, *why is a malloc'ed line. The checkpoint
+ * library would use files where memory lacks, and fill the disk. */
 bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, char **why);
 
 /* Reserves some of the device's memory if a copy of the memory in use would fill it. The checkpoint library uses all

@@ -465,7 +465,7 @@ static struct kp_slot_room shadow_room(const struct kp_collector *c)
     return (struct kp_slot_room){.device_left = kp_footprint_margin(total) + shadow_spare, .host = host};
 }
 
-/* Whether a save by change is worth it: a second copy of all memory would not fit beside the first, or so much is in
+/* Whether a save by change is worth it: a second copy of all memory would not fit beside the first. Or so much is in
  * use that copying it takes longer than looking through it. Restores of 43 GB took 60 to 80 ms by the checkpoint, 17 by
  * change (H100). */
 static bool wants_change(const struct kp_collector *c)

@@ -7,8 +7,8 @@
 
 #include "preload/program/graph_nodes.h"
 
-/* Returns why the nodes, all of a graph, cannot be issued one by one for the memory that they allocate or free (static
- * text), or NULL. Sets `allocates` and `device` of `g`. `flags`: of the instantiation. */
+/* Returns why the nodes, all of a graph, cannot be issued one by one (static text), or NULL. The reason is the memory
+ * that they allocate or free. Sets `allocates` and `device` of `g`. `flags`: of the instantiation. */
 const char *kp_graph_pairs_judge(struct kp_graph_nodes *g, unsigned long long flags);
 
 #endif

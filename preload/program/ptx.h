@@ -1,7 +1,7 @@
 /*
- * The PTX of modules and libraries that the program has loaded, from which a kernel can be compiled once more, and the
- * options that the program compiles it with. Images are looked at as they are loaded, as a program may free or
- * overwrite them afterwards.
+ * The PTX of modules and libraries that the program has loaded, and the options that the program compiles it with. From
+ * these a kernel can be compiled once more. Images are looked at as they are loaded, as a program may free or overwrite
+ * them afterwards.
  *
  * Threads: any.
  */

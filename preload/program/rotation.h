@@ -9,7 +9,7 @@
  * Behind the lists come groups of what is collected besides the counters, each in a pass of its own, without duration
  * and cycles: samples of warps, which add up over the launches, and what one launch is enough for.
  *
- * Threads: the first part is for the gate's exclusive section, kp_rotation_passes for any thread, and the last part for
+ * Threads: the first part is for the gate's exclusive section, kp_rotation_passes for any thread. The last part is for
  * one thread at a time, which may be another than that of the first.
  */
 #ifndef KP_PRELOAD_PROGRAM_ROTATION_H
@@ -59,8 +59,8 @@ void kp_rotation_pass_on(struct kp_rotation *r);
 void kp_rotation_end(struct kp_rotation *r);
 
 /* Finds the key of a launch of kernel `f`, and counts the launch as one of it. NULL without memory, or for a new one
- * beyond the most that there may be, 4096. Valid as long as the rotation. Where launches of a kernel and shape have
- * turned out to be of several kinds, which something tells apart before they run, each kind has a key: see kinds.h. */
+ * beyond the most that there may be, 4096. Valid as long as the rotation. Launches of a kernel and shape may turn out
+ * to be of several kinds, which something tells apart before they run. Then each kind has a key: see kinds.h. */
 struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_launch *l, const struct kp_function *f);
 /* Whether the key lacks the group, or any; and whether a launch of it has counted any. */
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group);

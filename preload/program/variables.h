@@ -1,6 +1,6 @@
 /*
  * Modules with variables or constants of the program's. What comes onto the device while a window is open is not in its
- * saved memory, so a repetition would find it changed, unless the window saves it by itself.
+ * saved memory. A repetition would find it changed, unless the window saves it by itself.
  *
  * Threads: any; kp_variables_hold inside the gate's exclusive section.
  */

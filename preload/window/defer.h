@@ -14,8 +14,8 @@
 
 /* Keeps `memory`, the begin of an allocation in context `ctx`, which is current, until kp_defer_free. Waits for the
  * context's work, as cuMemFree does; with `later` it does not. Returns true with what the driver's call would have
- * returned in *answer; false where the driver must be asked: it is no such address, it is of another device, whose free
- * memory it would be, the work has not ended within a second, or it has failed. */
+ * returned in *answer; false where the driver must be asked: it is no such address, or of another device, whose free
+ * memory it would be; the work has not ended within a second, or it has failed. */
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer);
 
 /* Keeps a stream of context `ctx`, which is current, that the program destroys; as above. */

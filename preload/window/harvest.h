@@ -8,8 +8,8 @@
 
 /* Reports failures of the passes, and marks the context accordingly. */
 void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out);
-/* Reads what the results need of the launch's function, now that it has been made, so that the function need not stay
- * as it is until the window closes. */
+/* Reads what the results need of the launch's function, now that it has been made. So the function need not stay as it
+ * is until the window closes. */
 void kp_harvest_settle(const struct kp_window *w, struct kp_item *i);
 /* Sets the values of `i` in `r` that need no counter: its result, or that of a variant, whose shape `i` has then.
  * Attributes of the launch win over those of the function. */

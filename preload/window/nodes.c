@@ -1,7 +1,8 @@
 /*
  * Graphs whose kernels are launches of the report. The program's own execution is the launch of the graph; repetitions
- * issue its nodes one by one, as the counters are of single kernels then. Where launches are counted as the program
- * makes them, or a graph has more kernels than a window has room for, the nodes are issued instead of the graph.
+ * issue its nodes one by one, as the counters are of single kernels then. The nodes are issued instead of the graph
+ * where launches are counted as the program makes them. So they are where a graph has more kernels than a window has
+ * room for.
  */
 #include <stdlib.h>
 #include <string.h>

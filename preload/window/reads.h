@@ -1,6 +1,6 @@
 /*
  * Reads: copies to the host inside the open window. The program goes on from what it has read, so a repetition of the
- * window is an execution that the program could have had only as long as it reads the same: each value is logged, and
+ * window must read the same: else it is no execution that the program could have had. So each value is logged, and
  * compared in every repetition before the next operation is issued. The program keeps the memory of its own execution.
  *
  * A read is of a site: the last kernel and the function called. At its first read of a site the window closes, so that

@@ -1,6 +1,6 @@
 /*
- * A range of a program that runs once for each pass: the counters go on at its begin and off at its end, and all that
- * the program makes meanwhile passes as if no window were open. Nothing is recorded or repeated.
+ * A range of a program that runs once for each pass: the counters go on at its begin and off at its end. All that the
+ * program makes meanwhile passes as if no window were open. Nothing is recorded or repeated.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -58,8 +58,9 @@ static bool carry(struct kp_window *w, const struct kp_question *q)
     return !several || !kp_runs_carry(w->setup, c, name, &q->launch->shape, &carried);
 }
 
-/* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, if this run is a pass
- * of several, or is for what other providers than the counters collect, which is of kernels alone. */
+/* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, or if this run is a
+ * pass of several. So it does if the pass is for what other providers than the counters collect, which is of kernels
+ * alone. */
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
     const struct kp_context *c = w->context;

@@ -12,7 +12,7 @@
 #include "preload/window/waits.h"
 
 /* Pinned memory of ours, by operation: what it copies from, or where its result goes, stands in pinned memory in the
- * program, too, so that the call does not wait for the copy. */
+ * program, too. So the call does not wait for the copy. */
 static void **pinned;
 
 /* ---- pinned memory ---- */

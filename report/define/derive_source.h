@@ -13,8 +13,8 @@
 
 /*
  * Sets the metrics of `r` that are made of its counts by instruction. These are totals, excesses, averages over the
- * threads of a warp, the mixes of opcodes and of what they do with memory, and the compiler's spills. A counted metric
- * gets its exact total in place of any other value; a metric that the collector made n/a stays so.
+ * threads of a warp, and the compiler's spills. So are the mixes of opcodes and of what they do with memory. A counted
+ * metric gets its exact total in place of any other value; a metric that the collector made n/a stays so.
  *
  * Puts the counts of the kernel's own function before those of the functions that it calls.
  *

@@ -123,8 +123,8 @@ size_t kp_section_body_end(const struct kp_section *s, size_t from);
 bool kp_cc_matches(const char *cc, int major, int minor);
 
 /* Resolves a selection to sections: `set` plus the comma list `section_list` ("" = none for both). An item may be
- * "regex:EXPR", which must match an identifier in full. *out is a malloc'ed array of n pointers by ascending order,
- * to free(). Returns 0; -EINVAL with *err a malloc'ed line that names the nearest valid choice; -ENOMEM. */
+ * "regex:EXPR", which must match an identifier in full. *out is a malloc'ed array of n pointers by ascending order, to
+ * free(). Returns 0; -EINVAL with *err a malloc'ed line that names the nearest valid choice; -ENOMEM. */
 int kp_sections_select(const char *set, const char *section_list, const struct kp_section ***out, size_t *n,
                        char **err);
 

@@ -1,5 +1,5 @@
-/* The script and the style sheet of the HTML file, as they were when kprof was built (assets.S), and the hashes by
- * which its content security policy knows them. */
+/* The script and the style sheet of the HTML file, as they were when kprof was built (assets.S), and
+ * their hashes. The file's content security policy knows them by these. */
 #ifndef KP_REPORT_HTML_ASSETS_H
 #define KP_REPORT_HTML_ASSETS_H
 

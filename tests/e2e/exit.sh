@@ -1,7 +1,7 @@
 #!/bin/sh
 # However a program ends, it ends as it would have, and the launches that had finished are in the report. When a signal
-# killed it, those of the windows that were closed are in the session that the report's first lines name, and in an
-# exported one.
+# killed it, those of the windows that were closed are in the session. The report's first lines name it; an exported one has
+# them, too.
 . "$(dirname "$0")/e2e.inc"
 
 # For the programs that are killed: each launch is a window.
@@ -62,8 +62,8 @@ for round in $(rounds 4); do
     expect "launches beside the end: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
 done
 
-# A thread ends the process while the report is being written into a pipe whose reader is slower than what a wait for
-# another thread's work is given.
+# A thread ends the process while the report is being written into a pipe. Its reader is slower than what a wait for another
+# thread's work is given.
 twice() {
     mkfifo "$tmp/pipe"
     python3 - "$tmp/pipe" >"$tmp/report.read" <<'END' &

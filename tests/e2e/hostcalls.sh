@@ -1,6 +1,6 @@
 #!/bin/sh
-# Host functions between launches that share a window: each runs once, later copies and kernels find what it has written,
-# and one that waits for what the program does next holds nobody up for long.
+# Host functions between launches that share a window: each runs once, and later copies and kernels find what it has written.
+# One that waits for what the program does next holds nobody up for long.
 . "$(dirname "$0")/e2e.inc"
 
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TSan"; exit 77 ;; esac

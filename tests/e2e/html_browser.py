@@ -366,7 +366,7 @@ SEEN = """(() => {
 
 
 def readable(browser, name):
-    """Text has a contrast of 4.5 and a size of 9 pixels (7 on paper, which has finer dots), in light and dark, at 1,280 and at 400 pixels, and printed. Nothing is cut off on paper."""
+    """Text has a contrast of 4.5 and a size of 9 pixels (7 on paper, which has finer dots). So it is in light and dark, at 1,280 and at 400 pixels, and printed. Nothing is cut off on paper."""
     for media, scheme, width in [("", "light", 1280), ("", "dark", 1280), ("", "dark", 400), ("print", "light", 720), ("print", "dark", 720)]:
         browser.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])
         browser.width(width)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A run that is not the one that was asked for does not look like it: what can be checked is checked before the program
-# starts, no export of an earlier run stays, and with --strict each kind of failure has an exit status of its own.
+# starts, and no export of an earlier run stays. With --strict each kind of failure has an exit status of its own.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
@@ -197,8 +197,8 @@ says "the library alone, export" "^==ERROR== strict: export: " 1
 KPROF_STRICT=1 preloaded "$p"
 says "the library alone, nothing fails" strict 0
 
-# Every kind is made to happen here, but for those that need an older driver, a reader of the report that is gone, or
-# memory that has run out.
+# Every kind is made to happen here, but for some: they need an older driver, a reader of the report that is gone, or memory
+# that has run out.
 for kind in $("$build/kprof" --list-words | sed -n 's/^status\t[0-9]*\t\([a-z-]*\)\t.*/\1/p'); do
     case " $covered driver report memory " in
     *" $kind "*) ;;

@@ -1,6 +1,6 @@
 /*
- * A look-alike of libcuda.so.1 that needs no GPU: the real names and the real ABI, device memory that is host memory,
- * and kernels that are host functions which run to completion inside the launch call.
+ * A look-alike of libcuda.so.1 that needs no GPU: the real names and the real ABI, and device memory that is host
+ * memory. Kernels are host functions, which run to completion inside the launch call.
  *
  * Environment, beside that of fake_common.h
  *   FAKE_CC=9.0        compute capability of every device (see the table in cuda/device.c)

@@ -1,7 +1,7 @@
 /* LINK: -ldl -lpthread */
 /*
  * A look-alike of libcupti.so.13. The target side (devices, ids, the range profiler, kernel activity, PC and PM
- * sampling, SASS metrics) is faked over the fake driver, and ends the process on misuse (see fake_common.h); the host
+ * sampling, SASS metrics) is faked over the fake driver. It ends the process on misuse (see fake_common.h); the host
  * side (metrics, config images, numbers of passes) is the real library's, opened from the folder that KP_REAL_CUPTI
  * names. Without that folder host calls return CUPTI_ERROR_NOT_INITIALIZED.
  */

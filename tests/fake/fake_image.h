@@ -42,8 +42,8 @@ struct fake_image {
  * by 11 and divided by 2^53, so that 0 <= u < 1. Then it is 100 u               when the name holds "pct", 32 u when it
  * ends in ".ratio", 1e9 (1 + u)         when it holds "per_second", floor(1 + 1e6 u)    for all others. Exported by the
  * fake libcupti.so.13. What kernels write to host memory is 0 but for those that do. With FAKE_BEST_BLOCK=N in the
- * environment, the duration of a kernel is 1 us for blocks of N threads, and the longer the further its blocks are from
- * that: 1000 (1 + |threads - N| / N).
+ * environment, the duration of a kernel is 1 us for blocks of N threads. It is the longer the further its blocks are
+ * from that: 1000 (1 + |threads - N| / N).
  */
 double fake_cupti_value(const char *metric, const char *kernel, size_t range);
 

@@ -1,6 +1,6 @@
 /*
- * A session file that somebody else has written: a valid one, changed by the statements that the input spells, and then
- * byte by byte, is opened by the store's reader and shown, as text, CSV or JSON, page by page by turns.
+ * A session file that somebody else has written: a valid one is changed by the statements that the input spells, and
+ * then byte by byte. The store's reader opens it, and it is shown as text, CSV or JSON, page by page by turns.
  *
  * The input is a program: a byte chooses a statement from the table below, and the bytes behind it what it is about.
  */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: run.sh BUILD SECONDS RUNS JOBS HARNESS...
-# Runs each harness of BUILD on its kept inputs, and then for SECONDS seconds or, where RUNS is not empty, for that many
-# runs, JOBS of them at a time. Below BUILD are left: inputs/NAME, what is new and goes where no other went;
+# Runs each harness of BUILD on its kept inputs, JOBS of them at a time. Then runs each for SECONDS seconds or, where RUNS is
+# not empty, for that many runs. Below BUILD are left: inputs/NAME, what is new and goes where no other went;
 # findings/NAME-..., what ends a run; logs/NAME.log. Prints a table; the exit status is 0 without a finding.
 set -u
 here=tests/fuzz

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: selftest.sh BUILD OBJECTS JOBS, with COMPILE, LINK and REST, what a harness is made with, in the environment
 # Shows that the harnesses find what they are for: each is built with a fault in the code that it looks into, one of
-# bugs.txt, and must end with a finding within a minute and a half. A fault whose line has changed is a failure, too.
+# bugs.txt. It must end with a finding within a minute and a half. A fault whose line has changed is a failure, too.
 set -u
 here=tests/fuzz
 

@@ -3,7 +3,7 @@
 
 usage: compare.py KPROF NCU [NCU ...]      details pages as text; more ncu runs give ncu's own spread
 
-A row agrees when the printed values are equal, when they differ by at most 3 %, or when kprof is no further from the
+A row agrees when the printed values are equal, or differ by at most 3 %. It also does when kprof is no further from the
 nearest ncu run than the ncu runs are from each other. Rows of launch and occupancy have to be equal. Prints one line a
 row that does not agree, then a table by section, and exits with 1 when an exact row differs.
 """

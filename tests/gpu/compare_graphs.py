@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the instructions of each graph of graphs.cu, or of each of its kernels where graphs were profiled node by node,
-against those of the kernels launched by themselves.
+"""Checks the instructions of each graph of graphs.cu against those of the kernels launched by themselves.
+
+Where graphs were profiled node by node, it checks each of their kernels so.
 
 usage: compare_graphs.py RAW.csv     what `kprof report --page raw --csv` prints
 """

@@ -1,7 +1,7 @@
 """What kprof counts, samples and names by instruction beside ncu: compare_source.py FILE.kprof... FILE.ncu-rep...
 
-Launches are matched by order. Prints a line a launch: totals of SASS metrics, the mixes of opcodes and categories, the
-shares of stall reasons, and the order of the lines by samples, of the first session. What differs among ncu's own runs
+Launches are matched by order. Prints a line a launch, of the first session: totals of SASS metrics, the mixes of opcodes and
+categories, the shares of stall reasons, and the order of the lines by samples. What differs among ncu's own runs
 is no measure of it; samples are compared with the nearest run, and the spread of each side's runs is printed.
 """
 import collections

@@ -2,8 +2,8 @@
 """How far kprof's rows of the kernels of a graph are from ncu's, and ncu's two runs from each other.
 
 usage: graph_ratios.py KPROF NCU NCU    details pages as text, of the same launches
-Prints, for each row that is measured, the median of kprof's value by that of ncu's first run, that of ncu's second run by
-its first, and how many launches each has within 3 %.
+Prints, for each row that is measured, the median of kprof's value by that of ncu's first run, and that of ncu's second run
+by its first. Prints how many launches each has within 3 %, too.
 """
 import statistics
 import sys

@@ -2,7 +2,7 @@
 """Runs programs plain (twice) and under kprof, and compares output and exit code.
 
 The output of a program has figures of its own timing in it. A number is left out of the comparison where the program's
-two plain runs differ in it, or where its line speaks of time or throughput; the words around it are compared all the
+two plain runs differ in it. So it is where its line speaks of time or throughput; the words around it are compared all the
 same. Where lines come in another order in the second plain run, they are compared without order and numbers. Prints a
 row a program, what differs, and a summary; writes all figures to OUT/real.json, and what programs printed to OUT/real/.
 With several GPUs, programs run on each at once. Plain runs are made first, some at a time, then the profiled ones, each

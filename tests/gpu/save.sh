@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Saving by change: programs that own most of the device, natively and profiled. Needs what run.sh needs, PyTorch and JAX.
 #   tests/gpu/save.sh [OUT]
-# Prints a table: whether the output is the native one, the time of the whole program, the first save, the restores, and
-# what a launch costs in windows of 100 launches and more. Takes two to four minutes.
+# Prints a table: whether the output is the native one, and the time of the whole program, of the first save and of the
+# restores. Also what a launch costs in windows of 100 launches and more. Takes two to four minutes.
 export LC_ALL=C
 . "$(dirname "$0")/gpu.inc"
 failures=0

@@ -1,6 +1,6 @@
 /* LINK: -lcuda */
-/* A graph of kernels, a copy, a memset, an event and a child graph, launched several times between plain launches, and
- * changed in every way in between. */
+/* A graph of kernels, a copy, a memset, an event and a child graph. It is launched several times between plain
+ * launches, and changed in every way in between. */
 #include "linked.h"
 
 enum { N = 64 };

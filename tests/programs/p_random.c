@@ -1,8 +1,8 @@
 /* LINK: -lcuda -lpthread */
 /*
  * Random calls of the driver: a program that is right whatever is drawn. Work on a piece of memory waits for what was
- * done with it before, all memory is written before it is read, nothing is used when it is gone. Each step prints what
- * its calls returned, and a digest of all that was read back; launches depend on it.
+ * done with it before. All memory is written before it is read, and nothing is used when it is gone. Each step prints
+ * what its calls returned, and a digest of all that was read back; launches depend on it.
  *
  * Arguments: the seed; how many steps; and, to find the steps that matter, the numbers of the only ones to make. Each
  * step draws from the seed and its own number, so that the others stay what they are.

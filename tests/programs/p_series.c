@@ -1,5 +1,5 @@
 /* LINK: -lcuda */
-/* A kernel whose blocks leave a trace of how many they are, between others, and the settings of its function, which a
+/* A kernel whose blocks leave a trace of how many they are, between others. It has settings of its function, which a
  * profile series changes and has to put back. With an argument the kernel of that name is launched last: wide_only
  * takes blocks of 64 threads or more. */
 #include "linked.h"

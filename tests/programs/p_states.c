@@ -1,6 +1,6 @@
 /* LINK: -lcuda -lpthread */
-/* Each kind of state that launches of a window may share, changed between them so that a repetition which finds it
- * otherwise gives another result, or breaks the context. Argument: the case. */
+/* Each kind of state that launches of a window may share, changed between them. A repetition which finds it otherwise
+ * gives another result, or breaks the context. Argument: the case. */
 #include <pthread.h>
 #include <stdatomic.h>
 

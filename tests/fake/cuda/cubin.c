@@ -1,8 +1,8 @@
 /*
- * The machine code of a module: an ELF image of the form that ptxas writes for CUDA 13, with a section of instructions
- * for each kernel, symbols, numbers of registers, line tables and PTX. A module that was loaded from such an image has
- * a copy of it; for all others one is made, with code that never runs but looks like a small kernel's, and lines of a
- * file of kernels that does not exist. Its PTX has an instruction for each of these lines.
+ * The machine code of a module: an ELF image of the form that ptxas writes for CUDA 13. It has a section of
+ * instructions for each kernel, symbols, numbers of registers, line tables and PTX. A module that was loaded from such
+ * an image has a copy of it; for all others one is made. Its code never runs but looks like a small kernel's, and its
+ * lines are of a file of kernels that does not exist. Its PTX has an instruction for each of these lines.
  */
 #include "core.h"
 

@@ -1,9 +1,9 @@
 /*
  * Memory of allocation nodes. Its addresses are fixed when the node is made. A launch of the executable graph puts
- * memory behind them, which stays there behind the graph's end, until the memory is trimmed, the executable graph is
- * destroyed or updated, or another graph with such nodes is instantiated or launched: that one takes all memory that is
- * not held. A driver may do so at each of these; this one always does, and also where an allocation finds too little
- * memory.
+ * memory behind them, which stays there behind the graph's end. It goes when the memory is trimmed, the executable
+ * graph is destroyed or updated, or another graph with such nodes is instantiated or launched: that one takes all
+ * memory that is not held. A driver may do so at each of these; this one always does, and also where an allocation
+ * finds too little memory.
  *
  * KP_VENDOR: seen of driver 580. A kernel finds the memory behind the end of the graph; one that finds none breaks its
  * context. Queries do not know the address at any time, and copies and memsets that are no nodes refuse it.

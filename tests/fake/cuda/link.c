@@ -1,7 +1,7 @@
 /*
  * The linker: it makes an image of PTX, with a limit of registers. As the driver's, it gives kernels with launch bounds
- * what registers they want, spills what a limit leaves no room for, and takes a limit below 24 for that. Unlike it, it
- * refuses limits below 16.
+ * what registers they want, and spills what a limit leaves no room for. It takes a limit below 24 for that. Unlike it,
+ * it refuses limits below 16.
  */
 #include "core.h"
 

@@ -4,8 +4,8 @@
  * has the same in every run. A kernel with "tiny" in its name has none.
  *
  * Not every function is recognised; one that is not has no records, and its samples are those of a kernel that is not
- * the user's. Once the range profiler has been enabled on the context, though it be disabled again, a function has to
- * be launched the first time while PC sampling is enabled, started or not, or kernel activity is collected; what was
+ * the user's. The range profiler may have been enabled on the context, though it be disabled again. Then a function has
+ * to be launched the first time while PC sampling is enabled, started or not, or kernel activity is collected; what was
  * launched before that is recognised, unless SASS metrics patched it before one of these saw it. It stays as it is
  * then. A kernel that is not in its module's cubin is never recognised. While the range profiler is configured, there
  * are no samples.

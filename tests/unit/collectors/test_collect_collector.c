@@ -1,7 +1,6 @@
 /* The collector over the fake driver and the fake CUPTI: what it calls for a window, which range becomes whose result,
- * what counter data it keeps, on which threads it evaluates, and that whatever fails, memory is what one execution
- * leaves and the next window works.
- * The fake CUPTI ends the process when passes saw different kernels or different memory. */
+ * what counter data it keeps, and on which threads it evaluates. Whatever fails, memory is what one execution leaves
+ * and the next window works. The fake CUPTI ends the process when passes saw different kernels or different memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The occupancy calculation against every launch that was recorded with Nsight Compute, and against points of the
- * curves that it prints for the H200 (occupancy by registers, by block size, by named barriers). */
+/* The occupancy calculation against every launch that was recorded with Nsight Compute. Also against points of the
+ * curves that it prints for the H200: occupancy by registers, by block size, by named barriers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -601,8 +601,8 @@ static void test_quick_on_gh100(void **state)
     kp_plan_free(p);
 }
 
-/* A row of another chip that this chip could count is left out because it does not fit beside its own rows, or because
- * a row of its own has the label. */
+/* A row of another chip that this chip could count is left out for a reason: it does not fit beside the chip's own
+ * rows, or a row of its own has the label. */
 static void check_left_out(const struct chip *ch, const struct kp_section *s)
 {
     struct kp_metric_props props;
@@ -635,7 +635,7 @@ static void test_quick_leaves_out_only_what_does_not_fit(void **state)
 }
 
 /* Metrics that fit one by one, in an order that makes some of them too much: more pipes than an SM counts at a time, a
- * rate of two passes, a throughput of many, and counters of the link, which do not go with those of the SM. */
+ * rate of two passes, a throughput of many. So are counters of the link, which do not go with those of the SM. */
 static const char *const crowd[] = {
     "gpu__time_duration.sum",
     "sm__warps_active.avg.per_cycle_active",

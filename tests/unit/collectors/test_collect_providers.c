@@ -565,8 +565,8 @@ static void test_flush(void **state)
 static const char in_order[] = "save restore rehearse enable disable config start stop pc-on pc-start pc-stop pc-off "
                                "sass-on sass-off pm-on pm-start pm-stop pm-off drop";
 
-/* The program's launches and the rehearsal are watched; PC sampling is over before the range profiler is enabled, and
- * that is not enabled any more when the others are, nor when the program goes on. */
+/* The program's launches and the rehearsal are watched; PC sampling is over before the range profiler is enabled. That
+ * is not enabled any more when the others are, nor when the program goes on. */
 static void test_order(void **state)
 {
     (void)state;
@@ -691,7 +691,7 @@ static void test_first_sample(void **state)
     t.c = NULL;
 }
 
-/* A long launch has a larger buffer, by what it took under the counters, whatever was done between, and room for its
+/* A long launch has a larger buffer, by what it took under the counters, whatever was done between. It has room for its
  * samples by what it took while it was sampled. */
 static CUptiResult CUPTIAPI note_room(CUpti_PmSampling_GetCounterDataSize_Params *p)
 {

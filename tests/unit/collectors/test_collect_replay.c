@@ -1,5 +1,5 @@
-/* The replay loop over a scripted GPU: every operation fails at every occurrence and in every way, alone and in pairs,
- * and the promise of replay.h is checked against the memory and the log of what was called. */
+/* The replay loop over a scripted GPU: every operation fails at every occurrence and in every way, alone and in pairs.
+ * The promise of replay.h is checked against the memory and the log of what was called. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -549,7 +549,7 @@ static void test_every_single_failure(void **state)
     assert_true(tried > 100);
 }
 
-/* The second fault may only exist because of the first (the execution after a refused issue), so one occurrence more
+/* The second fault may only exist because of the first: the execution after a refused issue. So one occurrence more
  * than in the clean run is tried. */
 static void test_every_pair_of_failures(void **state)
 {

@@ -1,4 +1,4 @@
-/* PM sampling: how lists are split into groups of one pass, by the real host library, and the target side over the fake
+/* PM sampling: how lists are split into groups of one pass, by the real host library. The target side is over the fake
  * CUPTI, of which single functions fail where a test says. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* PC sampling, SASS metrics and the images of modules over the fake CUPTI: what is handed out is what the library gave,
- * whatever fails is told and leaves nothing enabled (the fake ends the process where something is enabled twice). */
+/* PC sampling, SASS metrics and the images of modules over the fake CUPTI: what is handed out is what the library gave.
+ * Whatever fails is told and leaves nothing enabled: the fake ends the process where something is enabled twice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

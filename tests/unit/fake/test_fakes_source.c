@@ -1,5 +1,5 @@
-/* What the look-alike of CUPTI says of a kernel's instructions (cubins, PC sampling, SASS metrics) is what the real one
- * was seen to say, traps included. */
+/* What the look-alike of CUPTI says of a kernel's instructions is what the real one was seen to say, traps included:
+ * cubins, PC sampling, SASS metrics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* A window's results between the counters and the session: what is missing is marked with its reason, what comes of
- * counts by instruction is computed, and each goes to the session once, by the worker where there are many. */
+/* A window's results between the counters and the session: what is missing is marked with its reason, and what comes of
+ * counts by instruction is computed. Each goes to the session once, by the worker where there are many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

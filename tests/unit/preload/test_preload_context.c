@@ -1,5 +1,5 @@
-/* What is done for a context before there is one: CUPTI is loaded, and the images of modules are kept from then on,
- * only where something shown counts by instruction, or is told by the code alone. What is read of the device once. */
+/* What is done for a context before there is one: CUPTI is loaded. The images of modules are kept from then on, only
+ * where something shown counts by instruction, or is told by the code alone. What is read of the device once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Launch records: what the doors make of a call, and that a copied record issues the same launch again after the caller
- * has overwritten all that it passed. The process behind the doors is this test's own. */
+/* Launch records: what the doors make of a call. A copied record issues the same launch again after the caller has
+ * overwritten all that it passed. The process behind the doors is this test's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

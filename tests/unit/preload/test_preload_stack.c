@@ -27,7 +27,7 @@
 #define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 
 /* The leak checker takes the thread-local memory of a library that was opened late, as libdw is, for malloc'ed by the
- * sanitiser, and reads what is not there. Only a sanitiser calls this. */
+ * sanitiser. It reads what is not there. Only a sanitiser calls this. */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"), no_sanitize("address"))) const char *__asan_default_options(void)
 {

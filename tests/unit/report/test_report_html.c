@@ -1,5 +1,5 @@
-/* The HTML file: text of a session is never markup or script, the content security policy knows script and style sheet,
- * numbers are those of the CSV, and what many launches share is in the file once. */
+/* The HTML file: text of a session is never markup or script, and the content security policy knows script and style
+ * sheet. Numbers are those of the CSV, and what many launches share is in the file once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * Values by instruction that were recorded on an H200 (tests/data/h200-source.kprof: four kernels of
- * tests/gpu/patterns.cu, compiled with -lineinfo): what they come to for a launch, against what Nsight Compute 2025.3
- * said of the same kernels, where they lead in the source, and the pages that show them.
+ * tests/gpu/patterns.cu, compiled with -lineinfo). They are compared, as sums of a launch, with what Nsight Compute
+ * 2025.3 said of the same kernels. Also where they lead in the source, and the pages that show them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -172,7 +172,7 @@ static void take_metric(struct kp_result *r, const char *name)
 }
 
 /* A launch of the recording that was not replayed: of the counters that the sections want, those that the section of
- * one pass has too were read, and the others are missing for what the note tells. */
+ * one pass has too were read. The others are missing for what the note tells. */
 static void leave_unreplayed(struct kp_result *r, const char *why)
 {
     size_t n;
