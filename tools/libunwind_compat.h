@@ -1,7 +1,7 @@
 /*
  * Forced into libunwind's sources (gcc -include, see tools/libunwind.sh). What of it is linked into libkprof.so loads
  * on an old glibc. It does nothing to the program that the unwinding here does not need: - signals stay as they are: a
- * launch from a signal handler that interrupts an unwinding is never unwound itself, so
+ * launch from a signal handler that interrupts an unwinding is never unwound itself. So
  *   there is nothing that a handler could disturb, and two system calls a frame are saved;
  * - no pipe is opened: it is for checking addresses, which preload/who/unwind.c does in its own way.
  */

@@ -353,8 +353,12 @@ int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d
     *unmatched = !rc && u.launches;
     if (*unmatched) {
         struct kp_fit fit;
+        char filters[KP_CHOOSER_FILTERS_MAX] = "what was chosen";
+        bool by_name = !d->chooser || kp_chooser_filters(d->chooser, filters) <= 1;
+        const char *near = u.near && strcmp(u.near, kernel_name) != 0 ? u.near : NULL;
         kp_fit_init(&fit, out, d->width);
-        rc = kp_render_unmatched(&fit.sink, kernel_name, u.near, d->chooser ? kp_chooser_matched(d->chooser) : 0,
+        rc = kp_render_unmatched(&fit.sink, by_name ? kernel_name : "", filters, near,
+                                 d->chooser ? kp_chooser_matched(d->chooser) : 0,
                                  d->chooser ? kp_chooser_graphs(d->chooser) : 0, &u.seen);
         int last = kp_fit_end(&fit);
         rc = rc ? rc : last;

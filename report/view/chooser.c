@@ -1,6 +1,7 @@
 #include "report/view/chooser.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,4 +250,28 @@ uint64_t kp_chooser_matched(const struct kp_chooser *c)
 uint64_t kp_chooser_graphs(const struct kp_chooser *c)
 {
     return c->graphs;
+}
+
+size_t kp_chooser_filters(const struct kp_chooser *c, char out[KP_CHOOSER_FILTERS_MAX])
+{
+    const struct kp_options *o = c->options;
+    const struct {
+        const char *flag;
+        bool given;
+    } all[] = {
+        {"kernel-name", *o->kernel_name},   {"kernel-id", *o->kernel_id},       {"devices", o->devices},
+        {"nvtx-include", *o->nvtx_include}, {"nvtx-exclude", *o->nvtx_exclude},
+    };
+    size_t n = 0, written = 0, used = 0;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        n += all[i].given;
+    *out = '\0';
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        if (!all[i].given)
+            continue;
+        const char *between = !written ? "" : written + 1 == n ? " and " : ", ";
+        used += (size_t)snprintf(out + used, KP_CHOOSER_FILTERS_MAX - used, "%s%s", between, all[i].flag);
+        written++;
+    }
+    return n;
 }

@@ -219,11 +219,12 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, co
     return o.rc;
 }
 
-int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *near, uint64_t matched,
-                        uint64_t graphs, const struct kp_session *seen)
+int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *filters, const char *near,
+                        uint64_t matched, uint64_t graphs, const struct kp_session *seen)
 {
     struct kp_out o = {.sink = out};
     char number[KP_NUMBER_MAX];
+    const char *meant = near ? "; did you mean '" : ".";
     kp_format_count(matched, number);
     if (matched)
         kp_out_print(&o,
@@ -232,11 +233,10 @@ int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, cons
                      number);
     else if (*kernel_name)
         kp_out_print(&o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)%s%s%s\n",
-                     kernel_name, near ? "; did you mean '" : ".", near ? near : "", near ? "'?" : "");
+                     kernel_name, meant, near ? near : "", near ? "'?" : "");
     else
-        kp_out_print(&o,
-                     "==KPROF== No launch is shown: none of this session is what kernel-id, devices, nvtx-include and "
-                     "nvtx-exclude choose.\n");
+        kp_out_print(&o, "==KPROF== No launch is shown: none of this session passes %s%s%s%s\n", filters, meant,
+                     near ? near : "", near ? "'?" : "");
     print_graphs(&o, graphs);
     kp_render_kernels(&o, seen);
     return o.rc;

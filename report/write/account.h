@@ -15,11 +15,11 @@ struct kp_choice {
  * profiled, why. With `choice` (else NULL) the account names the whole session, and a last line counts the launches
  * shown. */
 int kp_render_account(const struct kp_sink *out, const struct kp_session *s, const struct kp_choice *choice);
-/* Reports that no launch is shown, and why. Names the kernel `near` (or NULL), the nearest to `kernel_name`, and the
- * kernels of `seen`. `matched`: launches that all but their number lets pass; `graphs`: those that have no name of a
- * kernel. */
-int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *near, uint64_t matched,
-                        uint64_t graphs, const struct kp_session *seen);
+/* Reports that no launch is shown, and why. Names the kernel `near` (or NULL), the nearest to the name asked for, and
+ * the kernels of `seen`. `kernel_name`: where it alone chooses, else ""; `filters`: all that choose. `matched`:
+ * launches that all but their number lets pass; `graphs`: those that have no name of a kernel. */
+int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *filters, const char *near,
+                        uint64_t matched, uint64_t graphs, const struct kp_session *seen);
 /* Prints the kernels that the session saw: a line for each of the first ones and one line for the others. */
 void kp_render_kernels(struct kp_out *o, const struct kp_session *s);
 

@@ -229,7 +229,11 @@ EOF
     grep -q 'Left out as they have no name of a kernel: [0-9]* launches of graphs as wholes$' "$tmp/chosen" ||
         fail "graphs that a name leaves out are not told"
     "$build/kprof" report --devices 5 "$tmp/graphs.kprof" >"$tmp/chosen"
-    grep -q 'none of this session is what kernel-id, devices' "$tmp/chosen" || fail "a choice without a launch is not told"
+    grep -q 'none of this session passes devices\.$' "$tmp/chosen" || fail "a choice without a launch is not told"
+    # the name is right, and not what is in the way
+    "$build/kprof" report -k increment --devices 5 --nvtx-exclude a/ "$tmp/graphs.kprof" >"$tmp/chosen"
+    grep -q 'none of this session passes kernel-name, devices and nvtx-exclude\.$' "$tmp/chosen" ||
+        fail "several choices without a launch are not told"
 }
 
 for part in by_name graphs_by_name by_id by_number by_device by_time by_process in_reports; do

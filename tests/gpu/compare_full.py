@@ -6,9 +6,9 @@ usage: compare_full.py [--no-exceptions] SESSION NCU [NCU ...]
 
 SESSION is what KPROF_EXPORT wrote; NCU what `ncu --set full --print-details all --print-metric-name name --print-units
 base` printed. Values are matched by launch, section, table and metric (in a table of memory, row and column are the
-metric). Source-level tables and PM sampling are left out. A value agrees when it is the same, differs by at most 3 %, or
-is no further from the nearest ncu run than the ncu runs are from each other. Prints the exceptions by metric and by
-cause, then the share that agrees by section.
+metric). Source-level tables and PM sampling are left out. A value agrees when it is the same, or differs by at
+most 3 %. It also does when it is no further from the nearest ncu run than the ncu runs are from each other. Prints the
+exceptions by metric and by cause, then the share that agrees by section.
 """
 import collections
 import re

@@ -3,7 +3,7 @@
  *   make build/tests/gpu/record_image && build/tests/gpu/record_image tests/data [FOLDER_OF_LIBCUPTI]
  *
  * Profiles a window of two launches of y[i] = a * x[i] + y[i] with the counters of the full set, and some whose values
- * follow from the kernel, in the library's own way: plan, checkpoint, passes, flush. Writes axpy.N.image.gz, the
+ * follow from the kernel. Goes the library's own way: plan, checkpoint, passes, flush. Writes axpy.N.image.gz, the
  * decoded counter data of the plan's group N, and axpy.txt, the values evaluated on this machine.
  */
 #include <dlfcn.h>

@@ -263,8 +263,8 @@ static void CUDA_CB note(void *arg)
     ++*(int *)arg;
 }
 
-/* What no repetition may hold: the device's heap, launches from the device, kernels that wait for others, functions of
- * the host, a graph that is captured within, modules that come and go, values that differ, memory of the host. */
+/* What no repetition may hold: the device's heap; launches from the device; kernels that wait for others; functions of
+ * the host; a graph that is captured within; modules that come and go; values that differ; memory of the host. */
 static void anything(void)
 {
     int n = N, k = 1, host = 0, called = 0, every = 0, at = 0;
