@@ -20,9 +20,14 @@ struct kp_repetition {
 /* As a window is replayed: one operation after the other. */
 extern const struct kp_repetition kp_one_by_one;
 
-/* Counts a job that `how` made: rehearses it and runs its passes, while the program's own output of kernels is muted.
- * Does nothing with a job for which memory was short. */
-void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_job *j,
+/* Notes that the window's launches, as the program made them, have ended. Call it once they have, before anything is
+ * repeated; later calls do nothing. */
+void kp_replay_ended(struct kp_window *w);
+
+/* Counts a job that `how` made: rehearses it and runs its passes, while the program's own output of kernels is muted. A
+ * rehearsed launch waits for something if it takes `more_ms` beyond twice what the window took in the program. Does
+ * nothing with a job for which memory was short. */
+void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, long more_ms, struct kp_job *j,
                       struct kp_window_outcome *out);
 
 /* Closes a window whose memory was saved: waits for its launches, repeats and counts them. */

@@ -87,6 +87,8 @@ struct kp_window {
     size_t launches, wanted, unwanted_in_a_row, copied;
     struct kp_snapshot host; /* host memory that its launches can reach */
     double opened_ns, ours_ns;
+    long ran_ms; /* from when it was open until its launches had ended, rounded up: none took longer; 0 = not yet known
+                  */
     bool has_per_thread;
     pthread_t per_thread;     /* thread whose default stream launches used */
     bool hands_off;           /* the driver must not be called */

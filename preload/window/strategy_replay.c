@@ -74,12 +74,17 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 
 /* ---- closing ---- */
 
-void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_job *j,
+void kp_replay_ended(struct kp_window *w)
+{
+    if (!w->ran_ms)
+        w->ran_ms = 1 + (long)((kp_now_ns() - w->opened_ns - w->ours_ns) / 1e6);
+}
+
+void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, long more_ms, struct kp_job *j,
                       struct kp_window_outcome *out)
 {
     struct kp_mute mute;
-    /* No launch takes longer alone than all of them together took in the program. */
-    struct kp_repeat repeat = {w, KP_REHEARSAL_MS + 2 * (long)((kp_now_ns() - w->opened_ns) / 1e6)};
+    struct kp_repeat repeat = {w, more_ms + 2 * w->ran_ms};
     w->cut = w->stuck = 0;
     if (!j->wanted)
         return;
@@ -94,7 +99,7 @@ void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, stru
 static void run_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
     struct kp_job j = how->job(w);
-    kp_replay_passes(w, how, &j, out);
+    kp_replay_passes(w, how, KP_REHEARSAL_MS, &j, out);
     if (j.wanted)
         kp_probe_learn(w, j.job.executed, j.job.n_executed);
     else
@@ -202,6 +207,7 @@ void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struc
         kp_job_failed(w, out);
         return;
     }
+    kp_replay_ended(w);
     kp_timeline_pause(w->context->id);
     if (w->wanted)
         count_own(w, how, out);

@@ -181,7 +181,7 @@ static void count(struct series *s, struct kp_result *r, const char *name)
     s->item->config = (struct kp_known_config){0};
     if (j.job.probe)
         kp_probe_mark_one(s->item);
-    kp_replay_passes(w, &kp_one_by_one, &j, &out);
+    kp_replay_passes(w, &kp_one_by_one, KP_ALONE_MS, &j, &out); /* a variant may be far slower */
     learn(s, &j.job);
     s->item->function->waits = waits; /* the program's own launch did end */
     if (out.replay.failed != KP_STAGE_NONE || !out.counters)
@@ -316,8 +316,11 @@ static void try_all(struct series *s)
 /* Whether the launch has ended, so that variants can be tried. Where not, the replay says why. */
 static bool has_ended(struct kp_window *w)
 {
-    return !kp_flags_spoiled() && !w->unending && w->n == 1 && w->items[0].result &&
-           kp_wait_context(w->setup->driver, w->context->ctx, KP_END_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    bool ended = !kp_flags_spoiled() && !w->unending && w->n == 1 && w->items[0].result &&
+                 kp_wait_context(w->setup->driver, w->context->ctx, KP_END_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    if (ended)
+        kp_replay_ended(w);
+    return ended;
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
