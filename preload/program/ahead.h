@@ -23,8 +23,8 @@ struct kp_ahead {
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish);
 
 /* Waits until the worker has: a second for the libraries, and for the plan as long as it takes. Not `needed`: until the
- * library answers, a second at most, and the worker asks it no more. Before exit handlers run: among them are those of
- * the libraries being opened. Any thread. */
+ * library has answered, and the worker asks it no more. Before exit handlers run: among them are those of the libraries
+ * being opened. Any thread. */
 void kp_ahead_wait(bool needed);
 
 /* Returns the plan for that chip, if it was made with `how` and all has been available; the caller owns it, and nobody
