@@ -228,7 +228,54 @@ static int anchor(char **path)
     return 0;
 }
 
-static int open_store(const struct kp_options *o, char **err)
+/* Call under `lock`. */
+static void add_skip(const char *reason, uint64_t launches)
+{
+    if (kp_session_add_skip(&session.facts, reason, launches))
+        session.unexplained += launches;
+}
+
+/* Launches that were passed on, by thread, and not yet counted among the facts. */
+static struct {
+    alignas(KP_STRIPE_BYTES) atomic_uint_fast64_t launches[KP_PASSED_KINDS];
+} passed[KP_STRIPES];
+
+/* Counts them. Call under `lock`. */
+static void count_passed(void)
+{
+    static const char *const reasons[KP_PASSED_KINDS] = {
+        [KP_PASSED_PROFILER] = KP_SKIP_PROFILER,  [KP_PASSED_DURATION] = KP_SKIP_DURATION,
+        [KP_PASSED_NAME] = KP_SKIP_KERNEL_NAME,   [KP_PASSED_ID] = KP_SKIP_KERNEL_ID,
+        [KP_PASSED_COUNT] = KP_SKIP_LAUNCH_COUNT,
+    };
+    for (unsigned i = 0, n = kp_stripes_used(); i < n; i++)
+        for (int kind = KP_PASSED_NOT + 1; kind < KP_PASSED_KINDS; kind++) {
+            atomic_uint_fast64_t *launches = &passed[i].launches[kind];
+            uint64_t more = atomic_load(launches) ? atomic_exchange(launches, 0) : 0;
+            session.facts.launches_seen += more;
+            if (more)
+                add_skip(reasons[kind], more);
+        }
+}
+
+/* Stores the counters of the run. Call under `lock`. */
+static int put_counted(char **err)
+{
+    count_passed();
+    return kp_store_put_session(session.store, &session.facts, err);
+}
+
+/* Does so beside other threads, which count. With the launches, so that they match if the session is cut short. */
+static int put_facts(char **err)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    int rc = put_counted(err);
+    kp_lock_give(lock);
+    return rc;
+}
+
+/* `put` stores the facts, by the locks that are held. */
+static int open_store(const struct kp_options *o, int (*put)(char **err), char **err)
 {
     char *path = NULL;
     bool ours = false;
@@ -238,7 +285,7 @@ static int open_store(const struct kp_options *o, char **err)
     if (!rc)
         rc = kp_store_create(path, o->force_overwrite, &session.store, err);
     if (!rc)
-        rc = kp_store_put_session(session.store, &session.facts, err);
+        rc = put(err);
     if (rc && !*o->export_file) {
         /* Without an export file, keeps the results in memory instead. */
         kp_log_warning("%s; results are lost if the program is killed", *err ? *err : "no session file");
@@ -296,7 +343,7 @@ static int lose(enum kp_failure kind, int rc)
     return rc;
 }
 
-/* Opens the log of an open session. Call under the lock. */
+/* Opens the log of an open session. Call under `storing`. */
 static int begin_log(char **err)
 {
     session.begun = true;
@@ -308,11 +355,11 @@ static int begin_log(char **err)
     return 0;
 }
 
-/* Opens its file, which takes some ms. Call under the lock. */
-static int begin_store(char **err)
+/* Opens its file, which takes some ms. Call under `storing`. */
+static int begin_store(int (*put)(char **err), char **err)
 {
     session.stores = true;
-    int rc = open_store(session.options, err);
+    int rc = open_store(session.options, put, err);
     if (rc)
         return lose(KP_FAILURE_EXPORT, rc);
     if (session.temporary)
@@ -321,10 +368,11 @@ static int begin_store(char **err)
     return 0;
 }
 
-static int begin(bool stores, char **err)
+/* `put`: see open_store; NULL opens the log alone. */
+static int begin(int (*put)(char **err), char **err)
 {
     int rc = session.begun ? 0 : begin_log(err);
-    return rc || !stores || session.stores ? rc : begin_store(err);
+    return rc || !put || session.stores ? rc : begin_store(put, err);
 }
 
 int kp_session_begin(bool stores, char **err)
@@ -334,7 +382,7 @@ int kp_session_begin(bool stores, char **err)
     kp_lock_take(storing, KP_FOREVER);
     if (atomic_load(&session.open)) {
         struct kp_quiet q = kp_quiet_begin();
-        rc = begin(stores, err);
+        rc = begin(stores ? put_facts : NULL, err);
         kp_quiet_end(&q);
     }
     kp_lock_give(storing);
@@ -366,7 +414,7 @@ static bool begin_late(void)
     if (!session.begun && (taken || is_others(o->log_file)))
         return false;
     bool asked = *o->export_file || *o->session_file; /* a file of our own would be of no use any more */
-    if (begin(asked && !taken, &err)) {
+    if (begin(asked && !taken ? put_counted : NULL, &err)) {
         kp_log_error("%s", err ? err : "out of memory");
         free(err);
         return false;
@@ -390,36 +438,6 @@ static void keep(struct kp_result *r, bool replaces)
     *r = (struct kp_result){.n_metrics = 0};
     *session.kept_end = k;
     session.kept_end = &k->next;
-}
-
-/* Call under `lock`. */
-static void add_skip(const char *reason, uint64_t launches)
-{
-    if (kp_session_add_skip(&session.facts, reason, launches))
-        session.unexplained += launches;
-}
-
-/* Launches that were passed on, by thread, and not yet counted among the facts. */
-static struct {
-    alignas(KP_STRIPE_BYTES) atomic_uint_fast64_t launches[KP_PASSED_KINDS];
-} passed[KP_STRIPES];
-
-/* Counts them. Call under `lock`. */
-static void count_passed(void)
-{
-    static const char *const reasons[KP_PASSED_KINDS] = {
-        [KP_PASSED_PROFILER] = KP_SKIP_PROFILER,  [KP_PASSED_DURATION] = KP_SKIP_DURATION,
-        [KP_PASSED_NAME] = KP_SKIP_KERNEL_NAME,   [KP_PASSED_ID] = KP_SKIP_KERNEL_ID,
-        [KP_PASSED_COUNT] = KP_SKIP_LAUNCH_COUNT,
-    };
-    for (unsigned i = 0, n = kp_stripes_used(); i < n; i++)
-        for (int kind = KP_PASSED_NOT + 1; kind < KP_PASSED_KINDS; kind++) {
-            atomic_uint_fast64_t *launches = &passed[i].launches[kind];
-            uint64_t more = atomic_load(launches) ? atomic_exchange(launches, 0) : 0;
-            session.facts.launches_seen += more;
-            if (more)
-                add_skip(reasons[kind], more);
-        }
 }
 
 void kp_session_passed(enum kp_passed why)
@@ -475,16 +493,6 @@ static void number(struct kp_session_entry *entries, size_t n)
     kp_log_lines_write(&lines);
     if (n)
         kp_progress_told();
-}
-
-/* Stores the counters of the run with the launches, so that they match if the session is cut short. */
-static int put_facts(char **err)
-{
-    kp_lock_take(lock, KP_FOREVER);
-    count_passed();
-    int rc = kp_store_put_session(session.store, &session.facts, err);
-    kp_lock_give(lock);
-    return rc;
 }
 
 void kp_session_codes(struct kp_codes *codes)
