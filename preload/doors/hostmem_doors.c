@@ -143,13 +143,15 @@ CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, 
     return CUDA_SUCCESS;
 }
 
+/* KP_VENDOR: the driver (580, H100) tells that all memory is mapped, as it is with one address space, and of none that it
+ * is for all contexts. */
 CUresult kp_cuMemHostGetFlags(PFN_cuMemHostGetFlags_v2030 real, bool ptsz, unsigned *flags, void *p)
 {
     struct kp_hostmem_facts facts;
     (void)ptsz;
     if (!flags || !kp_hostmem_ours((uintptr_t)p, &facts))
         return real(flags, as_program_has_host(p));
-    *flags = facts.flags;
+    *flags = (facts.flags & ~(unsigned)CU_MEMHOSTALLOC_PORTABLE) | CU_MEMHOSTALLOC_DEVICEMAP;
     return CUDA_SUCCESS;
 }
 

@@ -149,10 +149,11 @@ static void tell_address(const char *what, void *p, const void *base)
 
 static void addresses(void)
 {
-    char *small, *large, *mapped, *device;
+    char *small, *large, *mapped, *combined, *device;
     CK(cudaMallocHost(&small, 1000));
     CK(cudaMallocHost(&large, 5 * MiB));
     CK(cudaHostAlloc(&mapped, 4096, cudaHostAllocMapped | cudaHostAllocPortable));
+    CK(cudaHostAlloc(&combined, 4096, cudaHostAllocWriteCombined));
     CK(cudaMalloc(&device, 4 * MiB));
     launch(10);
     tell_address("small", small, small);
@@ -160,6 +161,7 @@ static void addresses(void)
     tell_address("large", large + 4 * MiB, large);
     tell_address("large, behind", large + 5 * MiB, large);
     tell_address("mapped", mapped, mapped);
+    tell_address("write-combined", combined, combined);
     tell_address("device", device + 100, device);
     CK(cudaFree(device));
     tell_address("device, freed", device + 100, device);
@@ -168,6 +170,7 @@ static void addresses(void)
     tell_address("large, freed", large, large);
     CK(cudaFreeHost(small));
     CK(cudaFreeHost(mapped));
+    CK(cudaFreeHost(combined));
     tell_address("small, freed", small, small);
 }
 

@@ -128,7 +128,7 @@ static void described(size_t bytes, unsigned flags)
     report_number("size, as an attribute", (long long)range, (long long)bytes);
     report_number("size, among attributes", (long long)range_too, (long long)bytes);
     report("begin", base == at && start == at && start_too == at);
-    report_number("flags", told, flags);
+    report_number("flags", told, (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP);
     if (bytes % 4096)
         unknown("behind the end", host + bytes);
     MUST(cuMemFreeHost(host));

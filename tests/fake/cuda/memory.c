@@ -66,6 +66,7 @@ static CUresult allocate(void **out, size_t size, bool pinned_host)
     a->info.sparse = size > SPARSE_BYTES;
     a->mapped = mapped;
     a->canary = mapped - size;
+    a->host_flags = CU_MEMHOSTALLOC_DEVICEMAP;
     if (!a->info.sparse && !pinned_host)
         memset(base, POISON, size);
     memset(base + size, CANARY, a->canary);
@@ -240,7 +241,7 @@ CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
         return CUDA_ERROR_INVALID_VALUE;
     result = allocate(out, bytes, true);
     if (!result)
-        allocation_of((uintptr_t)*out)->host_flags = flags;
+        allocation_of((uintptr_t)*out)->host_flags |= flags & CU_MEMHOSTALLOC_WRITECOMBINED;
     return result;
 }
 
