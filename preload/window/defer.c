@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "preload/gate/gate.h"
 #include "preload/window/waits.h"
 
 /* The wait for the work that may still use the memory, ms. */
@@ -16,6 +17,7 @@ struct ended {
     CUstream stream;
     size_t bytes; /* of memory; 0: not known */
     bool pooled;  /* it may be of a pool */
+    bool later;   /* the program has freed it in the order of a stream */
 };
 
 /* Written in the gate's exclusive section, under the lock. Others read under the lock. */
@@ -97,7 +99,7 @@ static void shrink(size_t kept)
 
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer)
 {
-    struct ended e = {.ctx = ctx, .memory = memory};
+    struct ended e = {.ctx = ctx, .memory = memory, .later = later};
     *answer = is_kept(&e) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (*answer != CUDA_SUCCESS)
         return true;
@@ -125,14 +127,38 @@ void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
     keep(&e); /* else it is lost */
 }
 
+/* Frees memory in the order of the legacy default stream. Returns false where that is not possible: the driver refuses
+ * it for memory of no pool, and a stream being captured would lose its capture.
+ */
+static bool free_later(const struct kp_driver *d, CUdeviceptr memory)
+{
+    return d->cuMemFreeAsync && kp_gate_captures() <= 0 && d->cuMemFreeAsync(memory, CU_STREAM_LEGACY) == CUDA_SUCCESS;
+}
+
+/* Ends what was kept, by the function that the program has called. KP_VENDOR: memory of a pool that cuMemFree frees
+ * stays in CU_MEMPOOL_ATTR_USED_MEM_CURRENT, whatever is waited for (driver 580, H100). Returns whether there is
+ * something to wait for. */
+static bool end_one(const struct kp_driver *d, const struct ended *e)
+{
+    if (e->stream) {
+        d->cuStreamDestroy(e->stream);
+        return false;
+    }
+    if (e->later && free_later(d, e->memory))
+        return true;
+    d->cuMemFree(e->memory);
+    return false;
+}
+
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
 {
     size_t kept = 0;
+    bool waits = false;
     for (size_t i = 0; i < n_ended; i++) /* not under the lock, as the driver may wait */
-        if (ended[i].ctx == ctx && ended[i].stream)
-            d->cuStreamDestroy(ended[i].stream);
-        else if (ended[i].ctx == ctx)
-            d->cuMemFree(ended[i].memory);
+        if (ended[i].ctx == ctx)
+            waits |= end_one(d, &ended[i]);
+    if (waits) /* what a pool has is told when the free has come to its turn */
+        kp_wait_copy(d, WORK_MS);
     kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n_ended; i++)
         if (ended[i].ctx != ctx)

@@ -24,7 +24,8 @@ bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, 
 /* Keeps memory of ours, which work of context `ctx` that does not end may still use. */
 void kp_defer_ours(CUcontext ctx, CUdeviceptr memory);
 
-/* Frees and destroys what was kept of `ctx`, which is current and has no work. */
+/* Frees and destroys what was kept of `ctx`, which is current and has no work. What the program has freed in the order
+ * of a stream is freed so, and waited for: only then does its pool tell less memory as used. */
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx);
 
 /* Forgets what was kept of contexts that have ended, and their memory with them; NULL: of all, in a forked child. */

@@ -22,7 +22,8 @@ enum {
 CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms);
 /* Waits for a rehearsed launch: how long is known from the program's own, so that no budget makes it shorter. */
 CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms);
-/* Waits for a copy on the default stream of the current context, whatever other streams do. */
+/* Waits for a copy, or another short operation, on the default stream of the current context, whatever other streams
+ * do. */
 CUresult kp_wait_copy(const struct kp_driver *d, long ms);
 /* Waits for a context, which must be current, at least `least` ms. */
 CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least);

@@ -110,7 +110,7 @@ asks() {
         both "freed memory, save $save" "$p" asks-freed
         expect "freed memory, save $save: passes" "$(passes)" $PASSES
         both "memory of a pool, save $save" "$p" asks-pool
-        expect "memory of a pool, save $save: passes" "$(passes)" $((2 * PASSES))
+        expect "memory of a pool, save $save: passes" "$(passes)" $((3 * PASSES))
         unset KPROF_SAVE FAKE_SAVE_TAKES FAKE_FREES_TWICE
     done
 }

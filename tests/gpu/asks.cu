@@ -110,7 +110,7 @@ static void pools(void)
 {
     cudaMemPool_t pool;
     cuuint64_t keep = UINT64_MAX;
-    void *a, *b;
+    void *a, *b, *c;
     CK(cudaDeviceGetDefaultMemPool(&pool, 0));
     CK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
     CK(cudaMallocAsync(&a, 8 * MiB, 0));
@@ -126,6 +126,18 @@ static void pools(void)
     CK(cudaFreeAsync(b, 0));
     CK(cudaStreamSynchronize(0));
     tell_pool(pool, "none");
+    CK(cudaMallocAsync(&a, 8 * MiB, 0));
+    launch(10);
+    CK(cudaFreeAsync(a, 0));
+    launch(10);
+    CK(cudaStreamSynchronize(0));
+    tell_pool(pool, "none again");
+    CK(cudaMallocAsync(&c, 2 * MiB, 0));
+    launch(10);
+    CK(cudaFree(c));
+    launch(10);
+    CK(cudaStreamSynchronize(0));
+    tell_pool(pool, "freed as other memory");
 }
 
 static void tell_address(const char *what, void *p, const void *base)

@@ -535,6 +535,12 @@ static void asks_pool(void)
     increment(values, session.stream);
     report_number("the pool has then", pool_has(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
     increment(values, session.stream);
+    report_number("and then", pool_has(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+    MUST(cuMemAllocAsync(&memory, 4096, session.stream));
+    increment(memory, session.stream);
+    MUST(cuMemFree(memory));
+    /* The driver counts it still: so it does with a window, which frees it as the program has. */
+    report_number("what cuMemFree has freed", pool_has(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 4096);
     append(2);
 }
 

@@ -213,11 +213,19 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     return allocate((void **)out, *pitch * height, false);
 }
 
+/* As with driver 580 on an H100, memory of a pool that is freed here is used ever after, in the pool's eyes. */
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
+    struct allocation *a;
+    CUresult result;
+
     ENTER_NOT_CAPTURING();
     wait_for_context();
-    return free_memory(pointer, false, __func__);
+    a = allocation_of(pointer);
+    result = free_memory(pointer, false, __func__);
+    if (!result && a && a->of_pool)
+        a->used_for_good = true;
+    return result;
 }
 
 CUresult cuMemAllocHost_v2(void **out, size_t bytes)
@@ -423,7 +431,8 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
         return CUDA_ERROR_NOT_SUPPORTED;
     *(cuuint64_t *)value = 0;
     for (const struct allocation *a = allocations; a; a = a->next)
-        if (a->of_pool && !a->head.dead && &used_bytes[a->head.ctx->device] == (const size_t *)pool)
+        if (a->of_pool && (!a->head.dead || a->used_for_good) &&
+            &used_bytes[a->head.ctx->device] == (const size_t *)pool)
             *(cuuint64_t *)value += a->info.size;
     return CUDA_SUCCESS;
 }

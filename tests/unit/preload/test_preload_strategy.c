@@ -346,7 +346,51 @@ static void keeps_what_is_freed(void)
     kp_defer_free(d, ctx);
 }
 
-static void (*const bodies[])(void) = {counts, is_asked_in_order, records_what_it_repeats, keeps_what_is_freed};
+static cuuint64_t pool_uses(const struct kp_driver *d)
+{
+    CUmemoryPool pool;
+    CUdevice device;
+    cuuint64_t bytes = 0;
+    assert_int_equal(d->cuCtxGetDevice(&device), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuDeviceGetDefaultMemPool)(&pool, device), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes), CUDA_SUCCESS);
+    return bytes;
+}
+
+static CUresult refuses_later(CUdeviceptr memory, CUstream stream)
+{
+    (void)memory, (void)stream;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* What is freed in the order of a stream is freed so in the end; as other memory where the driver cannot or will not.
+ */
+static void frees_as_the_program(void)
+{
+    enum { BYTES = 4096 };
+    struct kp_driver drivers[3];
+    CUcontext ctx;
+    CUdeviceptr memory, base;
+    size_t bytes;
+    CUresult answer;
+    for (int i = 0; i < 3; i++)
+        drivers[i] = *kp_test_driver();
+    drivers[1].cuMemFreeAsync = refuses_later;
+    drivers[2].cuMemFreeAsync = NULL;
+    assert_int_equal(drivers[0].cuCtxGetCurrent(&ctx), CUDA_SUCCESS);
+    for (int i = 0; i < 3; i++) {
+        cuuint64_t before = pool_uses(&drivers[i]);
+        assert_int_equal(KP_TEST_FAKE(cuMemAllocAsync)(&memory, BYTES, NULL), CUDA_SUCCESS);
+        assert_true(kp_defer_take(&drivers[i], ctx, memory, true, &answer));
+        assert_int_equal(pool_uses(&drivers[i]), before + BYTES);
+        kp_defer_free(&drivers[i], ctx);
+        assert_int_equal(pool_uses(&drivers[i]), before + (i ? BYTES : 0));
+        assert_int_not_equal(drivers[i].cuMemGetAddressRange(&base, &bytes, memory), CUDA_SUCCESS); /* it is gone */
+    }
+}
+
+static void (*const bodies[])(void) = {counts, is_asked_in_order, records_what_it_repeats, keeps_what_is_freed,
+                                       frees_as_the_program};
 
 /* CUPTI is one a process, and so are contexts. */
 static void in_child(void (*body)(void))
