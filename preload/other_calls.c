@@ -8,6 +8,7 @@
 
 #include "base/lock.h"
 #include "collectors/replay/shadow.h"
+#include "collectors/replay/taken.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/phase.h"
@@ -137,15 +138,15 @@ void kp_process_allocated(const char *symbol, CUresult rc, bool later)
 
 /* ---- device memory that kprof has and the program needs ---- */
 
-/* Gives memory of all contexts back, byte each. While a stream is captured, the driver takes calls of this kind in
- * relaxed mode alone: those that break no capture. */
+/* Gives memory of all contexts back, byte each; UINT64_MAX: all, with what the profilers take. While a stream is
+ * captured, the driver takes calls of this kind in relaxed mode alone: those that break no capture. */
 static void give(uint64_t bytes)
 {
     CUcontext current = NULL;
     process->driver.cuCtxGetCurrent(&current);
     struct kp_visit v = kp_visit_begin(&process->driver, current);
     if (v.relaxed || kp_gate_captures() <= 0)
-        kp_context_give(&process->driver, bytes);
+        kp_context_give(&process->driver, bytes, bytes == UINT64_MAX && kp_gate_captures() <= 0);
     kp_visit_end(&process->driver, &v);
 }
 
@@ -179,7 +180,7 @@ CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *
     int before;
     if (alone)
         return call_with_all(symbol, real, args);
-    if (!kp_shadow_held_on(-1))
+    if (!kp_shadow_held_on(-1) && !kp_taken_gives())
         return rc;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_gate_leave_shared();

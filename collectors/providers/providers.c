@@ -462,11 +462,17 @@ int kp_providers_run(struct kp_providers *x, size_t group, size_t room, uint64_t
 
 /* ---- afterwards ---- */
 
-void kp_providers_release(struct kp_providers *x)
+void kp_providers_give(struct kp_providers *x)
 {
-    for (size_t k = 0; x->setup.kinds && x->rows[k]; k++)
+    for (size_t k = 0; x->rows[k]; k++)
         if (x->rows[k]->release)
             x->rows[k]->release(x);
+}
+
+void kp_providers_release(struct kp_providers *x)
+{
+    if (x->setup.kinds)
+        kp_providers_give(x);
 }
 
 bool kp_providers_stuck(const struct kp_providers *x)

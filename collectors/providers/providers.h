@@ -24,6 +24,7 @@
 #include "report/model/model.h"
 
 struct kp_cupti;
+struct kp_taken;
 
 /* Bits of providers that can be asked for. */
 enum { KP_PROVIDER_PCSAMP = 1, KP_PROVIDER_SASS = 2, KP_PROVIDER_PM = 4 };
@@ -79,6 +80,7 @@ struct kp_providers_setup {
     CUcontext ctx;
     const char *chip;
     const uint8_t *availability;
+    struct kp_taken *taken; /* is told where the profiler takes memory; NULL = nobody is */
     int ordinal;
     int cc_major, cc_minor;
     unsigned kinds; /* asked for besides the counters */
@@ -207,6 +209,9 @@ bool kp_providers_run_flushes(struct kp_providers *x, bool beside, size_t group)
 struct kp_counters *kp_providers_take(struct kp_providers *x);
 /* Makes each of several providers release hardware that only one can use. */
 void kp_providers_release(struct kp_providers *x);
+/* The same where there is one provider, too: the memory of the device goes back that it takes for that. No pass may be
+ * under way. */
+void kp_providers_give(struct kp_providers *x);
 /* Whether a provider failed to release hardware, for good. */
 bool kp_providers_stuck(const struct kp_providers *x);
 

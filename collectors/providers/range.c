@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
+#include "collectors/replay/taken.h"
 #include "cupti/target.h"
 
 /* A decode error that is neither CUPTI's code nor an errno. */
@@ -170,16 +171,24 @@ static int make_lease(struct range *r, const struct kp_config *config, size_t ra
 
 static int enable(struct range *r)
 {
-    if (r->stuck)
+    if (r->stuck || r->profiler)
         return r->stuck;
-    return r->profiler ? 0 : kp_range_open(r->setup->cupti, r->setup->ctx, &r->profiler);
+    kp_taken_enables(r->setup->taken);
+    int rc = kp_range_open(r->setup->cupti, r->setup->ctx, &r->profiler);
+    if (rc)
+        kp_taken_disabled(r->setup->taken);
+    return rc;
 }
 
 /* Releases the hardware. If that fails, nothing more is collected in the context. A second profiler must not be
  * enabled beside the first, and the other providers find the counters taken. */
 static int disable(struct range *r)
 {
+    if (r->profiler)
+        kp_taken_disables(r->setup->taken);
     int rc = kp_range_close(r->profiler);
+    if (r->profiler && !rc)
+        kp_taken_disabled(r->setup->taken);
     r->stuck = r->stuck ? r->stuck : rc;
     r->profiler = NULL;
     r->used = false;
@@ -316,7 +325,7 @@ static void range_close(struct kp_providers *x, bool alive)
 {
     struct range *r = own(x);
     if (alive)
-        kp_range_close(r->profiler);
+        disable(r);
     else
         kp_range_abandon(r->profiler);
     for (size_t i = 0; i < MOST_THREADS; i++)
@@ -387,6 +396,7 @@ static int range_begin(struct kp_providers *x)
 
 static int range_start(struct kp_providers *x)
 {
+    kp_taken_started(x->setup.taken);
     return kp_range_start(own(x)->profiler);
 }
 

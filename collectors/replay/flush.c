@@ -1,5 +1,6 @@
 #include "collectors/replay/flush.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,11 +82,28 @@ struct kp_flush {
     CUdeviceptr buffer, sink;
     size_t bytes; /* of each copy */
     size_t piece; /* of the memory behind the sink */
+    size_t held;  /* of both, as long as they are there */
     bool no_sink;
     char pci_bus_id[32];
     bool asked;             /* the kernel driver, for `evict` */
     struct kp_evict *evict; /* NULL: the L2 is filled with other lines instead */
 };
+
+/* What all flushes have, by device, byte. */
+enum { DEVICES = 64 };
+static atomic_uint_fast64_t held[DEVICES];
+
+uint64_t kp_flush_held_on(CUdevice device)
+{
+    return device >= 0 && device < DEVICES ? atomic_load(&held[device]) : 0;
+}
+
+static void note_held(struct kp_flush *f, size_t bytes)
+{
+    if (f->device >= 0 && f->device < DEVICES)
+        atomic_fetch_add(&held[f->device], (uint64_t)bytes - f->held);
+    f->held = bytes;
+}
 
 /* Compiles the code that is loaded before each launch, once: loading it then takes 30 us. */
 static void compile_code(struct kp_flush *f)
@@ -130,6 +148,7 @@ void kp_flush_close(struct kp_flush *f, bool context_alive)
         if (f->module)
             f->d->cuModuleUnload(f->module);
     }
+    note_held(f, 0);
     kp_evict_close(f->evict);
     free(f->code);
     free(f);
@@ -209,6 +228,8 @@ static CUresult take(struct kp_flush *f)
     CUresult rc = take_buffer(f);
     if (rc == CUDA_SUCCESS && !f->no_sink && take_sink(f, &what) != CUDA_SUCCESS)
         f->no_sink = true;
+    if (rc == CUDA_SUCCESS)
+        note_held(f, f->bytes + (f->no_sink ? 0 : f->piece));
     return rc == CUDA_SUCCESS ? f->d->cuCtxSynchronize() : rc; /* another stream has set the buffer */
 }
 
@@ -219,6 +240,7 @@ void kp_flush_give(struct kp_flush *f)
     if (f->buffer)
         f->d->cuMemFree(f->buffer);
     f->buffer = 0;
+    note_held(f, 0);
 }
 
 /* ---- flushing ---- */

@@ -46,5 +46,7 @@ bool kp_flush_is_kernel(const struct kp_flush *f);
 /* Frees the device memory. It is held only while a window is replayed, so that the program finds as much free memory
  * as without kprof. */
 void kp_flush_give(struct kp_flush *f);
+/* Returns what all flushes hold of a device's memory, byte. */
+uint64_t kp_flush_held_on(CUdevice device);
 
 #endif

@@ -339,6 +339,7 @@ int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collecto
     s.ctx = setup->ctx;
     s.chip = setup->chip;
     s.availability = setup->availability;
+    s.taken = setup->taken;
     s.replayed = lists_of(setup->plan);
     s.one_pass = lists_of(setup->one_pass);
     s.window = setup->window;
@@ -352,7 +353,9 @@ int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collecto
         return rc;
     }
     /* Makes plans now: the first window may close while the program ends. */
+    kp_taken_begin(setup->taken, true);
     kp_providers_groups(c->providers, KP_RANGE_AUTO);
+    kp_taken_end(setup->taken);
     *out = c;
     return 0;
 }
@@ -383,9 +386,13 @@ int kp_collector_beside_missing(struct kp_collector *c, size_t group, const char
     return kp_providers_beside_missing(c->providers, group, why, r);
 }
 
+/* Asked before each launch. */
 size_t kp_collector_room(struct kp_collector *c)
 {
-    return kp_providers_room(c->providers);
+    kp_taken_begin(c->setup.taken, false);
+    size_t room = kp_providers_room(c->providers);
+    kp_taken_end(c->setup.taken);
+    return room;
 }
 
 void kp_collector_close(struct kp_collector *c, bool context_alive)
@@ -541,6 +548,15 @@ void kp_collector_give(struct kp_collector *c, uint64_t bytes)
     kp_shadow_give(c->shadow, bytes, room.host);
 }
 
+void kp_collector_rest(struct kp_collector *c)
+{
+    if (!c || c->counting)
+        return;
+    kp_taken_begin(c->setup.taken, false);
+    kp_providers_give(c->providers);
+    kp_taken_end(c->setup.taken);
+}
+
 /* ---- saving all ---- */
 
 static int save_all(struct kp_collector *c, char **why)
@@ -560,6 +576,7 @@ static int save_all(struct kp_collector *c, char **why)
         c->setup.driver->cuMemRelease(kept_free);
     size_t after = free_memory(c, &total);
     c->copied = before > after ? before - after : 0;
+    kp_taken_copied(c->setup.taken, rc ? 0 : c->copied);
     if (rc)
         *why = kp_library_explain(c->setup.cupti, cannot_save, rc);
     return rc ? -1 : 0;
@@ -571,11 +588,12 @@ int kp_collector_save(struct kp_collector *c, char **why)
     if (c->saved || c->by_change)
         return 0;
     tell_save(c);
-    if (!save_change(c) && save_all(c, why))
-        return -1;
-    if (!c->setup.unwatched)
+    kp_taken_begin(c->setup.taken, true);
+    bool saved = save_change(c) || !save_all(c, why);
+    if (saved && !c->setup.unwatched)
         kp_providers_watch(c->providers);
-    return 0;
+    kp_taken_end(c->setup.taken);
+    return saved ? 0 : -1;
 }
 
 uint64_t kp_collector_copied(const struct kp_collector *c)
@@ -636,15 +654,19 @@ int kp_collector_keep(struct kp_collector *c, char **why)
 
 void kp_collector_drop(struct kp_collector *c)
 {
+    kp_taken_begin(c->setup.taken, !c->kept); /* of the second copy nobody knows how much it takes */
     kp_providers_unwatch(c->providers);
     kp_saved_free(c->kept);
     kp_saved_free(c->saved);
     c->saved = c->kept = NULL;
+    kp_taken_copied(c->setup.taken, 0);
     if (c->kept_change)
         kp_shadow_forget_kept(c->shadow);
     c->by_change = c->kept_change = false;
     if (c->flush)
         kp_flush_give(c->flush);
+    kp_taken_end(c->setup.taken);
+    kp_taken_window_over(c->setup.taken);
 }
 
 void kp_collector_leave(struct kp_collector *c)
@@ -738,7 +760,7 @@ static int open_window(struct flight *f, bool counted)
     return kp_providers_window(f->c->providers, &w);
 }
 
-void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
+static void replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
 {
     struct flight f = {.c = c, .job = job, .out = out, .mode = job->mode};
     struct kp_replay_request request = {0};
@@ -765,6 +787,13 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
     conclude(&f);
     free(passes);
     kp_providers_release(c->providers);
+}
+
+void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
+{
+    kp_taken_begin(c->setup.taken, true);
+    replay(c, job, out);
+    kp_taken_end(c->setup.taken);
 }
 
 /* ---- one pass, no replay ---- */
@@ -830,6 +859,7 @@ static int begun(struct kp_collector *c, struct flight *f, int rc, char **why)
 
 int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why)
 {
+    kp_taken_begin(c->setup.taken, true);
     struct flight *f = new_count(c, mode);
     bool swept = f && f->cold && kp_flush_is_kernel(c->flush);
     int rc = -ENOMEM;
@@ -839,13 +869,16 @@ int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, si
     if (f)
         rc = f->beside ? kp_providers_run(c->providers, c->setup.beside - 1, 1, 0, swept)
                        : kp_providers_count(c->providers, mode, room, swept, list);
+    kp_taken_end(c->setup.taken);
     return begun(c, f, rc, why);
 }
 
 int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns, char **why)
 {
+    kp_taken_begin(c->setup.taken, true);
     struct flight *f = new_count(c, KP_RANGE_AUTO);
     int rc = f ? kp_providers_run(c->providers, group, room, longest_ns, false) : -ENOMEM;
+    kp_taken_end(c->setup.taken);
     const char *known = rc ? kp_providers_why(c->providers, group) : NULL;
     *why = known ? kp_strdup(known) : NULL;
     if (f)
@@ -878,6 +911,7 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
 {
     struct kp_window_job copy = *job;
     struct flight *f = c->counting;
+    kp_taken_begin(c->setup.taken, true);
     memset(out, 0, sizeof(*out));
     c->counting = NULL;
     f->job = &copy;
@@ -893,4 +927,6 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     conclude(f);
     free(f);
     kp_providers_release(c->providers);
+    kp_taken_end(c->setup.taken);
+    kp_taken_window_over(c->setup.taken);
 }

@@ -17,6 +17,7 @@
 #include "collectors/replay/flush.h"
 #include "collectors/replay/replay.h"
 #include "collectors/replay/shadow.h"
+#include "collectors/replay/taken.h"
 #include "report/model/model.h"
 #include "report/options/options.h"
 
@@ -29,6 +30,7 @@ struct kp_collector_setup {
     CUcontext ctx;
     const char *chip;
     const uint8_t *availability;
+    struct kp_taken *taken;         /* notes the memory of the device that collecting takes; NULL = nobody does */
     const struct kp_plan *plan;     /* must outlive the collector */
     const struct kp_plan *one_pass; /* for launches that must not be replayed; may be the same; NULL = none */
     bool unwatched;                 /* nothing may watch the program's own execution: activity records are read of it */
@@ -122,6 +124,8 @@ void kp_collector_drop(struct kp_collector *c);
  * more. No window may be open. */
 uint64_t kp_collector_held(const struct kp_collector *c);
 void kp_collector_give(struct kp_collector *c, uint64_t bytes);
+/* Disables the profiler, which gives back the memory of the device that it takes. No window may be open. */
+void kp_collector_rest(struct kp_collector *c);
 /* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context's end
  * frees it. */
 void kp_collector_leave(struct kp_collector *c);

@@ -6,6 +6,7 @@
 
 #include "base/lock.h"
 #include "collectors/replay/shadow.h"
+#include "collectors/replay/taken.h"
 #include "preload/doors/pool.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
@@ -384,18 +385,24 @@ static void begin_owning(const struct kp_owning *row, const uint64_t *args)
         kp_process_gives_room(bytes);
 }
 
+/* Byte of a device's memory that the program would have without kprof, beside those of the open window; -1: of all. */
+static uint64_t ours_on(CUdevice device)
+{
+    return kp_shadow_held_on(device) + kp_taken_on(device);
+}
+
 /* Notes what the call has done, before others may enter the gate. */
-static void end_owning(const struct kp_owning *row)
+static void end_owning(const struct kp_owning *row, bool asks)
 {
     const struct kp_driver *d = kp_process_driver();
     CUdevice device = 0;
     if (!d)
         return;
     kp_guard++;
-    uint64_t held = kp_shadow_held_on(-1);
-    if (held && d->cuCtxGetDevice(&device) == CUDA_SUCCESS)
-        held = kp_shadow_held_on(device);
-    kp_owned_note(d, row, owning, held + unseen);
+    uint64_t ours = asks ? ours_on(-1) : 0;
+    if (ours && d->cuCtxGetDevice(&device) == CUDA_SUCCESS)
+        ours = ours_on(device);
+    kp_owned_note(d, row, owning, ours + unseen);
     unseen = 0;
     kp_guard--;
 }
@@ -469,7 +476,7 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         kp_ptx_loaded();
     const struct kp_owning *owns = atomic_load(&s->owns);
     if (result == CUDA_SUCCESS && owns)
-        end_owning(owns);
+        end_owning(owns, class == KP_CLASS_ASK_FREE);
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))

@@ -534,12 +534,15 @@ static bool list_owned(void *arg, struct kp_part **parts, size_t *n, const char 
     return kp_owned_list(c->driver, c->device_ordinal, parts, n, why);
 }
 
-void kp_context_give(const struct kp_driver *d, uint64_t bytes)
+void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool rests)
 {
     for (struct kp_context *c = contexts; c; c = c->next) {
         CUcontext before;
-        if (c->dead || !kp_collector_held(c->collector) || d->cuCtxPushCurrent(c->ctx) != CUDA_SUCCESS)
+        bool gives = kp_collector_held(c->collector) || (rests && c->taken.counting);
+        if (c->dead || !gives || d->cuCtxPushCurrent(c->ctx) != CUDA_SUCCESS)
             continue;
+        if (rests)
+            kp_collector_rest(c->collector);
         kp_collector_give(c->collector, bytes);
         d->cuCtxPopCurrent(&before);
     }
@@ -580,6 +583,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .cupti = loaded.cupti,
         .device = &c->device,
         .ctx = c->ctx,
+        .taken = &c->taken,
         .chip = c->chip,
         .availability = c->availability,
         .plan = c->plan,
@@ -611,7 +615,9 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
 {
     if (c->availability || !c->plan || c->no_counters)
         return;
+    kp_taken_begin(&c->taken, true);
     int rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
+    kp_taken_end(&c->taken);
     if (rc) {
         without_counters(c, kp_library_explain(loaded.cupti, "cannot ask for counters", rc));
         return;
@@ -769,6 +775,7 @@ static void free_context(struct kp_context *c, bool alive)
 {
     kp_rotation_end(c->rotation); /* asks the collector */
     kp_collector_close(c->collector, alive && !c->dead);
+    kp_taken_close(&c->taken);
     kp_plan_free(c->plan);
     kp_plan_free(c->one_pass);
     kp_plan_free(c->turns);
@@ -825,6 +832,16 @@ static bool prepare_context(const struct kp_context_setup *setup, struct kp_cont
     return true;
 }
 
+/* What preparing a context takes of its device's memory is noted. */
+static void begin_taking(const struct kp_driver *d, struct kp_context *c)
+{
+    CUdevice device;
+    if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        return;
+    kp_taken_open(&c->taken, d, device);
+    kp_taken_begin(&c->taken, true);
+}
+
 struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontext ctx, char **bad_input)
 {
     *bad_input = NULL;
@@ -839,15 +856,17 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     c->driver = setup->driver;
     c->generation = atomic_load(&generation);
     c->gone_seen = atomic_load(&gone.n);
+    begin_taking(setup->driver, c);
     atomic_fetch_add(&planning, 1);
     bool prepared = prepare_context(setup, c, bad_input);
     atomic_fetch_sub(&planning, 1);
+    if (prepared && c->plan)
+        open_collector(setup, c);
+    kp_taken_end(&c->taken);
     if (!prepared) {
         free_context(c, true);
         return NULL;
     }
-    if (c->plan)
-        open_collector(setup, c);
     if (loaded.cupti)
         kp_exit_first();
     read_machine(setup, c);

@@ -62,12 +62,13 @@ struct kp_context {
     struct kp_plan *turns;        /* the lists of the rotation beside a replay; made when first needed */
     bool no_turns;                /* making them failed, or there are none */
     struct kp_collector *collector;
-    char *no_counters; /* why there are no counters, or NULL */
-    bool unsaved;      /* its memory could not be saved when a window was to be opened */
-    bool dead;         /* a kernel faulted: every later call fails, as it would without kprof */
-    bool stalled;      /* other work did not end in time at the last wait */
-    bool calls_wait;   /* a host function did not end in time: later ones close windows (host_calls.h) */
-    unsigned cuts;     /* repetitions that ended early, as a value came out differently (reads.h) */
+    struct kp_taken taken; /* of the device's memory, by kprof */
+    char *no_counters;     /* why there are no counters, or NULL */
+    bool unsaved;          /* its memory could not be saved when a window was to be opened */
+    bool dead;             /* a kernel faulted: every later call fails, as it would without kprof */
+    bool stalled;          /* other work did not end in time at the last wait */
+    bool calls_wait;       /* a host function did not end in time: later ones close windows (host_calls.h) */
+    unsigned cuts;         /* repetitions that ended early, as a value came out differently (reads.h) */
     unsigned generation;
     const struct kp_driver *driver;
     struct kp_seen listed; /* modules whose variables are noted as the program's memory */
@@ -104,8 +105,9 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
 /* Whether a function of the module of `f`, and so the module's variables, have been loaded already. */
 bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
 
-/* Gives back so much of what contexts keep of the device's memory between windows, byte. No window may be open. */
-void kp_context_give(const struct kp_driver *d, uint64_t bytes);
+/* Gives back so much of what contexts keep of the device's memory between windows, byte; `rests`: and what the profiler
+ * takes while it is enabled. No window may be open. */
+void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool rests);
 
 /* Whether a function of the kernel's library is looked up for the first time in the current context. Any thread. */
 bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);

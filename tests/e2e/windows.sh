@@ -100,7 +100,7 @@ leaves_it_open() {
 # Queries of memory are answered as without the window, which stays where the answer is known.
 asks() {
     for save in all changes; do
-        export KPROF_SAVE=$save FAKE_SAVE_TAKES=6291456 FAKE_FREES_TWICE=1
+        export KPROF_SAVE=$save FAKE_SAVE_TAKES=6291456 FAKE_FREES_TWICE=1 FAKE_PROFILER_TAKES=77594624
         both "free memory, save $save" "$p" asks-free
         expect "free memory, save $save: passes" "$(passes)" $PASSES
         both "free memory in parts of blocks, save $save" "$p" asks-free-parts
@@ -111,7 +111,14 @@ asks() {
         expect "freed memory, save $save: passes" "$(passes)" $PASSES
         both "memory of a pool, save $save" "$p" asks-pool
         expect "memory of a pool, save $save: passes" "$(passes)" $((3 * PASSES))
-        unset KPROF_SAVE FAKE_SAVE_TAKES FAKE_FREES_TWICE
+        # What the profiler takes is free for the program: its allocations get it, also with a window open.
+        both "all that is free, save $save" "$p" asks-between
+        KPROF_REPLAY_MODE=rotate both "all that is free, rotation, save $save" "$p" asks-between
+        # The profiler is disabled behind each window, and leaves something behind when it is first.
+        for takes in 77594624:4194304 4194304:4194304; do
+            KPROF_SECTION=SourceCounters FAKE_PROFILER_TAKES=$takes both "what stays, $takes, save $save" "$p" asks-free-parts
+        done
+        unset KPROF_SAVE FAKE_SAVE_TAKES FAKE_FREES_TWICE FAKE_PROFILER_TAKES
     done
 }
 

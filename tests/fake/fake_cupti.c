@@ -4,6 +4,8 @@
  * sampling, SASS metrics) is faked over the fake driver. It ends the process on misuse (see fake_common.h); the host
  * side (metrics, config images, numbers of passes) is the real library's, opened from the folder that KP_REAL_CUPTI
  * names. Without that folder host calls return CUPTI_ERROR_NOT_INITIALIZED.
+ * FAKE_PROFILER_TAKES=BYTES[:KEPT]: what the range profiler takes of the device's memory when it first starts a pass,
+ * and gives back when it is disabled; all but KEPT byte of the first time, which stay.
  */
 #include <cuda.h>
 #include <math.h>
@@ -520,6 +522,7 @@ struct CUpti_RangeProfiler_Object {
     uint32_t n_passes, pass;
     uint32_t
         awaited; /* passes of the configuration that it first had: no other is told to be complete, as seen there */
+    long taken;  /* of the device's memory, byte */
     struct CUpti_RangeProfiler_Object *next;
 };
 
@@ -695,6 +698,30 @@ CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params *params)
     return CUPTI_SUCCESS;
 }
 
+static void take_memory(CUpti_RangeProfiler_Object *object)
+{
+    const char *bytes = getenv("FAKE_PROFILER_TAKES");
+
+    if (object->taken || !bytes)
+        return;
+    object->taken = atol(bytes);
+    fake_driver()->take(object->ctx, object->taken);
+}
+
+static void give_memory(CUpti_RangeProfiler_Object *object)
+{
+    static bool kept;
+    const char *bytes = getenv("FAKE_PROFILER_TAKES"), *stays = bytes ? strchr(bytes, ':') : NULL;
+
+    if (!object->taken)
+        return;
+    if (stays && !kept)
+        object->taken -= atol(stays + 1);
+    kept = true;
+    fake_driver()->take(object->ctx, -object->taken);
+    object->taken = 0;
+}
+
 CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params *params)
 {
     CUpti_RangeProfiler_Object *object;
@@ -705,6 +732,7 @@ CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params *params
     if (object->running)
         fake_misuse("%s: a pass is running: Stop comes first", __func__);
     object->disabled = true;
+    give_memory(object);
     return CUPTI_SUCCESS;
 }
 
@@ -831,6 +859,7 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
     if (!object->started)
         object->room = object->max_ranges;
     object->running = object->started = true;
+    take_memory(object);
     set_pace(object->ctx);
     object->graph_seen = false;
     object->n_ranges = 0;

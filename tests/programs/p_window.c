@@ -446,6 +446,27 @@ static void asks_free(void)
     append(taken);
 }
 
+/* Asks when windows have been closed, and takes all that is free by that. */
+static void asks_between(void)
+{
+    CUdeviceptr all;
+    int before = free_mib();
+
+    for (int i = 0; i < 4; i++) {
+        increment(values, session.stream);
+        append(i);
+        report_number("free in a window, MiB", before - free_mib(), 0);
+        report_number("in values", sum_ints(&linked, values, 1) > 0, 1);
+        report_number("behind it", before - free_mib(), 0);
+        MUST(cuMemAlloc(&all, (size_t)before << 20));
+        increment(values, session.stream);
+        MUST(cuMemFree(all));
+    }
+    append(4);
+    MUST(cuMemAlloc(&all, (size_t)before << 20)); /* with a window open */
+    MUST(cuMemFree(all));
+}
+
 /* The same where a part of a block is allocated, or freed: only the driver knows. */
 static void asks_free_parts(void)
 {
@@ -1489,6 +1510,7 @@ static const struct {
     {"attributes", attributes},
     {"frees", frees},
     {"frees-most", frees_most},
+    {"asks-between", asks_between},
     {"asks-free", asks_free},
     {"asks-free-parts", asks_free_parts},
     {"asks-free-elsewhere", asks_free_elsewhere},
