@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "collectors/plan/plan_internal.h"
 
 #define WRITES(unit, how) unit "__t_sectors_srcunit_tex_aperture_sysmem_op_" how ".sum"
@@ -76,15 +77,32 @@ bool kp_plan_watches(const struct kp_plan *p)
     return kp_plan_watched[i];
 }
 
+/* The value of a counter; 0: it was not counted, or not read. */
+static double sectors_of(const struct kp_plan *p, const struct kp_result *r, const char *name)
+{
+    const struct kp_metric *m = kp_plan_find(p, name) ? kp_result_find(r, name) : NULL;
+    return m && m->kind == KP_VALUE_REAL ? m->real : 0;
+}
+
+/* Tells which counters say that a kernel has written host memory. */
+static void tell(const struct kp_plan *p, const struct kp_result *r)
+{
+    const char *name = r->launch.demangled ? r->launch.demangled : "a kernel";
+    for (size_t i = 0; kp_plan_watched[i]; i++) {
+        double n = sectors_of(p, r, kp_plan_watched[i]);
+        if (n > 0)
+            kp_debug(KP_DEBUG_WINDOW, "%s: %s is %.0f", name, kp_plan_watched[i], n);
+    }
+}
+
 double kp_plan_host_writes(const struct kp_plan *p, struct kp_result *r)
 {
     double sectors = 0;
+    tell(p, r);
     for (size_t i = 0; kp_plan_watched[i]; i++) {
         const struct kp_planned *planned = kp_plan_find(p, kp_plan_watched[i]);
-        const struct kp_metric *m = planned ? kp_result_find(r, kp_plan_watched[i]) : NULL;
-        if (m && m->kind == KP_VALUE_REAL)
-            sectors += m->real;
-        if (m && planned->watch)
+        sectors += sectors_of(p, r, kp_plan_watched[i]);
+        if (planned && planned->watch)
             kp_result_remove(r, kp_plan_watched[i]);
     }
     return sectors;

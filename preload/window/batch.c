@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "collectors/code/sass.h"
@@ -146,8 +147,12 @@ static void look_at_host_writes(const struct kp_batch *b)
 {
     for (size_t i = 0; i < b->n && b->context->plan && !b->rotates; i++) {
         const struct kp_launch_info *l = &b->results[i]->launch;
-        if (kp_plan_host_writes(b->context->plan, b->results[i]) > 0 && b->watched[i])
+        bool writes = kp_plan_host_writes(b->context->plan, b->results[i]) > 0;
+        if (writes && b->watched[i])
             kp_host_writes_note(l->mangled, l->demangled, l->passes);
+        else if (writes)
+            kp_debug(KP_DEBUG_WINDOW, "%s: no news: its arguments tell, or it was not repeated",
+                     l->demangled ? l->demangled : "a kernel");
     }
 }
 

@@ -26,6 +26,10 @@ ring() {
     expect "ring: told" "$(grep -c '^==WARNING== ring_put writes host memory that no argument points into' "$tmp/report")" 1
     expect "ring: others told" "$(grep -c 'WARNING.* writes host memory' "$tmp/report")" 1
     expect "ring: notes" "$(grep -c 'Note: writes host memory that no argument points into, not replayed' "$tmp/report")" 1
+    # Debug lines say which counter it was.
+    KPROF_DEBUG=window profiled "$p" ring
+    expect "ring: the counter" "$(cat "$tmp/kprof.err" "$tmp/report" | grep -cE 'debug window .*: ring_put.*: lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum is [1-9]')" 1
+    expect "ring: counters of others" "$(cat "$tmp/kprof.err" "$tmp/report" | grep 'aperture_sysmem' | grep -cv 'ring_put')" 0
     profiled env KPROF_PAGE=raw "$p" ring
     expect "ring: rows" "$(grep -c 'aperture_sysmem' "$tmp/report")" 0
     profiled env KPROF_PAGE=raw KPROF_METRICS=lts__t_sectors_srcunit_tex_aperture_sysmem_op_write.sum "$p" ring

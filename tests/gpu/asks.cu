@@ -75,6 +75,22 @@ static void tell_free(const char *where)
     printf("%s: %+lld byte free of %zu\n", where, (long long)left - (long long)first, all);
 }
 
+// Takes nearly all that is free by the answer, twice: the second time behind launches.
+static void take_rest(void)
+{
+    size_t left, all;
+    void *rest;
+    for (int i = 0; i < 2; i++) {
+        CK(cudaMemGetInfo(&left, &all));
+        int rc = cudaMalloc(&rest, left - 32 * MiB);
+        printf("nearly all that is free: %d\n", rc);
+        cudaGetLastError();
+        if (!rc)
+            CK(cudaFree(rest));
+        launch(10);
+    }
+}
+
 static void free_memory(void)
 {
     void *whole, *piece, *more;
@@ -96,6 +112,9 @@ static void free_memory(void)
     launch(10);
     CK(cudaFree(more));
     tell_free("all freed");
+    take_rest();
+    launch(10);
+    tell_free("at the end");
 }
 
 static void tell_pool(cudaMemPool_t pool, const char *where)

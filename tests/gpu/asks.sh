@@ -15,6 +15,12 @@ lines() { # NAME PATTERN: how many lines of kprof's own match
     grep -cE "$2" "$out/asks.$1.err"
 }
 
+# What counters say that kernels have written to host memory, to be printed below the table.
+sectors() { # NAME
+    cat "$out/asks.$1.err" "$out/asks.$1.txt" | sed -n '/aperture_sysmem/s/.*debug window [^:]*: //p; /no news/s/.*debug window [^:]*: //p;
+        /^==WARNING== .*host memory that no argument/p' | sort | uniq -c | sed "s/^/$1: /" >>"$work/sectors"
+}
+
 # What a case is for, beside the same answers. Sets what was seen.
 judge() { # NAME
     local told
@@ -43,8 +49,10 @@ for name in $cases; do
     same=same
     cmp -s "$out/asks.$name.native" "$out/asks.$name.out" || { same=DIFFER && fail "$name: other answers"; }
     judge "$name"
+    sectors "$name"
     echo "| $name | $same | $native | $profiled | $seen |"
     [ $same = same ] || diff "$out/asks.$name.native" "$out/asks.$name.out" | head -20
 done
+cat "$work/sectors"
 echo "$failures failures"
 [ "$failures" -eq 0 ]
