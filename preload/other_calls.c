@@ -15,6 +15,7 @@
 #include "preload/program/context.h"
 #include "preload/window/flags.h"
 #include "preload/window/visit.h"
+#include "preload/window/waits.h"
 
 static struct kp_process *const process = &kp_process_now;
 
@@ -138,6 +139,14 @@ void kp_process_allocated(const char *symbol, CUresult rc, bool later)
 
 /* ---- device memory that kprof has and the program needs ---- */
 
+/* Whether a context's profiler can be disabled, which may wait for the context's work, and that for what this thread
+ * does next. */
+static bool may_rest(CUcontext ctx)
+{
+    enum { MOST_MS = 1000 };
+    return kp_wait_context(&process->driver, ctx, MOST_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+}
+
 /* Gives memory of all contexts back, byte each; UINT64_MAX: all, with what the profilers take. While a stream is
  * captured, the driver takes calls of this kind in relaxed mode alone: those that break no capture. */
 static void give(uint64_t bytes)
@@ -146,7 +155,7 @@ static void give(uint64_t bytes)
     process->driver.cuCtxGetCurrent(&current);
     struct kp_visit v = kp_visit_begin(&process->driver, current);
     if (v.relaxed || kp_gate_captures() <= 0)
-        kp_context_give(&process->driver, bytes, bytes == UINT64_MAX && kp_gate_captures() <= 0);
+        kp_context_give(&process->driver, bytes, bytes == UINT64_MAX && kp_gate_captures() <= 0 ? may_rest : NULL);
     kp_visit_end(&process->driver, &v);
 }
 

@@ -124,7 +124,8 @@ void kp_collector_drop(struct kp_collector *c);
  * more. No window may be open. */
 uint64_t kp_collector_held(const struct kp_collector *c);
 void kp_collector_give(struct kp_collector *c, uint64_t bytes);
-/* Disables the profiler, which gives back the memory of the device that it takes. No window may be open. */
+/* Disables the profiler, which gives back the memory of the device that it takes. No window may be open, and the
+ * context must be idle. */
 void kp_collector_rest(struct kp_collector *c);
 /* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context's end
  * frees it. */

@@ -534,14 +534,15 @@ static bool list_owned(void *arg, struct kp_part **parts, size_t *n, const char 
     return kp_owned_list(c->driver, c->device_ordinal, parts, n, why);
 }
 
-void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool rests)
+void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CUcontext ctx))
 {
     for (struct kp_context *c = contexts; c; c = c->next) {
         CUcontext before;
-        bool gives = kp_collector_held(c->collector) || (rests && c->taken.counting);
+        bool may_rest = rests && c->taken.counting;
+        bool gives = kp_collector_held(c->collector) || may_rest;
         if (c->dead || !gives || d->cuCtxPushCurrent(c->ctx) != CUDA_SUCCESS)
             continue;
-        if (rests)
+        if (may_rest && rests(c->ctx))
             kp_collector_rest(c->collector);
         kp_collector_give(c->collector, bytes);
         d->cuCtxPopCurrent(&before);

@@ -105,9 +105,9 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
 /* Whether a function of the module of `f`, and so the module's variables, have been loaded already. */
 bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
 
-/* Gives back so much of what contexts keep of the device's memory between windows, byte; `rests`: and what the profiler
- * takes while it is enabled. No window may be open. */
-void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool rests);
+/* Gives back so much of what contexts keep of the device's memory between windows, byte; and what the profiler takes
+ * while it is enabled, in contexts of which `rests` says that they may (NULL: in none). No window may be open. */
+void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CUcontext ctx));
 
 /* Whether a function of the kernel's library is looked up for the first time in the current context. Any thread. */
 bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);

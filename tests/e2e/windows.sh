@@ -181,6 +181,9 @@ waiting() {
         expect "$what: seen" "$(account seen)" "$(launches)"
         expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
     done
+    # What the profiler takes is given back to a program that lacks it, but not waited for without end.
+    FAKE_PROFILER_TAKES=77594624 limit=15 both "too little memory beside a kernel that waits" "$p" waits-and-fails
+    expect "too little memory beside a kernel that waits: seen" "$(account seen)" "$(launches)"
     # One that a later launch ends: the rehearsal waits 0.1 s more than twice what the window took, here twice. Two waits
     # of the longest kind would be 4 s.
     KPROF_DEBUG=replay both "the rehearsal's patience" "$p" waits-for-launch

@@ -727,6 +727,8 @@ CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params *params
     CUpti_RangeProfiler_Object *object;
 
     ENTER(params, CUpti_RangeProfiler_Disable_Params);
+    if (getenv("FAKE_PROFILER_TAKES") && fake_driver()->context_current())
+        fake_driver()->wait(); /* as who frees memory may: a caller must not count on less */
     LOCKED();
     object = object_of(params->pRangeProfilerObject, __func__);
     if (object->running)

@@ -120,6 +120,9 @@ struct fake_cuda_api {
 
     /* Takes so much memory of the context's device, or (negative) gives it back, byte. */
     void (*take)(CUcontext ctx, long bytes);
+
+    /* Waits for the work of the current context. */
+    void (*wait)(void);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -1237,6 +1237,25 @@ static void waits_for_host(void)
     MUST(cuMemFreeHost(flag));
 }
 
+/* An allocation that fails while a kernel waits for the host, which goes on behind it. */
+static void waits_and_fails(void)
+{
+    CUdeviceptr much;
+    int *flag;
+
+    MUST(cuMemHostAlloc((void **)&flag, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    *(volatile int *)flag = 0;
+    append(0);
+    show("counted");
+    wait_for_flag((CUdeviceptr)(uintptr_t)flag, values, second);
+    for (int i = 0; i < 3; i++)
+        report_number("too much", cuMemAlloc(&much, (size_t)1 << 46), CUDA_ERROR_OUT_OF_MEMORY);
+    *(volatile int *)flag = 5;
+    MUST(cuStreamSynchronize(second));
+    append(1);
+    MUST(cuMemFreeHost(flag));
+}
+
 /* The same with memory that the device reaches in other ways. */
 static void waits_for_registered(void)
 {
@@ -1487,6 +1506,7 @@ static const struct {
     {"prints", prints},
     {"threads", threads},
     {"waiting-thread", waiting_thread},
+    {"waits-and-fails", waits_and_fails},
     {"waits-for-host", waits_for_host},
     {"waits-for-launch", waits_for_launch},
     {"managed", managed},

@@ -692,6 +692,13 @@ static void api_take(CUcontext ctx, long bytes)
     used_bytes[((struct context *)ctx)->device] += (size_t)bytes;
 }
 
+static void api_wait(void)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    wait_for_context();
+}
+
 static const char *api_chip_name(int device)
 {
     return device >= 0 && device < n_devices() ? the_chip()->chip : NULL;
@@ -722,11 +729,27 @@ static void api_unlock(void)
 const struct fake_cuda_api *fake_cuda_api(void)
 {
     static const struct fake_cuda_api api = {
-        fake_cuda_launch_count, launch_get,         set_launch_hook,     api_context_state,
-        api_context_current,    api_context_id,     api_context_device,  api_context_sticky,
-        api_context_capturing,  api_stream_ordinal, api_each_allocation, api_chip_name,
-        api_initialised,        api_lock,           api_unlock,          api_one_at_a_time,
-        set_module_hook,        set_transfer_hook,  graph_count,         api_take,
+        fake_cuda_launch_count,
+        launch_get,
+        set_launch_hook,
+        api_context_state,
+        api_context_current,
+        api_context_id,
+        api_context_device,
+        api_context_sticky,
+        api_context_capturing,
+        api_stream_ordinal,
+        api_each_allocation,
+        api_chip_name,
+        api_initialised,
+        api_lock,
+        api_unlock,
+        api_one_at_a_time,
+        set_module_hook,
+        set_transfer_hook,
+        graph_count,
+        api_take,
+        api_wait,
     };
 
     return &api;
