@@ -322,6 +322,15 @@ static int fetch_image(struct kp_host *h, struct kp_config *out)
     return rc;
 }
 
+static int add_metrics(struct kp_host *h, const char **names, size_t n)
+{
+    KP_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics_Params, a);
+    a.pHostObject = h->object;
+    a.ppMetricNames = names;
+    a.numMetrics = n;
+    return KP_CALL(h->c, cuptiProfilerHostConfigAddMetrics, &a);
+}
+
 int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                          const uint8_t *availability, const char *const *names, size_t n, struct kp_config *out)
 {
@@ -337,11 +346,7 @@ int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, 
     }
     memcpy(out->names, names, n * sizeof(*names));
     out->n_names = n;
-    KP_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics_Params, a);
-    a.pHostObject = h->object;
-    a.ppMetricNames = out->names;
-    a.numMetrics = n;
-    rc = KP_CALL(c, cuptiProfilerHostConfigAddMetrics, &a);
+    rc = add_metrics(h, out->names, n);
     if (!rc)
         rc = fetch_image(h, out);
 out:
@@ -355,6 +360,49 @@ int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *
                      size_t n, struct kp_config *out)
 {
     return kp_host_schedule_for(c, CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, availability, names, n, out);
+}
+
+/* Gives each list its copy of the image, or none of them. */
+static int share_image(const struct kp_config *image, struct kp_config *lists, size_t n)
+{
+    uint8_t **copies = calloc(n + 1, sizeof(*copies));
+    size_t made = 0, turn = 0;
+    while (copies && made < n && (copies[made] = malloc(image->size)))
+        memcpy(copies[made++], image->image, image->size);
+    for (size_t i = 0; i < made; i++) {
+        uint8_t *unused = made < n ? copies[i] : lists[i].image;
+        if (made == n) {
+            lists[i].image = copies[i];
+            lists[i].size = image->size;
+            lists[i].turn = turn;
+            lists[i].turns = image->passes;
+            turn += lists[i].passes;
+        }
+        free(unused);
+    }
+    free(copies);
+    return made < n ? -ENOMEM : 0;
+}
+
+int kp_host_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                           struct kp_config *lists, size_t n, size_t *good)
+{
+    struct kp_host *h = NULL;
+    struct kp_config image = {0};
+    size_t passes = 0;
+    *good = 0;
+    int rc = kp_host_open_for(c, CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, availability, &h);
+    if (rc)
+        return rc;
+    while (*good < n && !add_metrics(h, lists[*good].names, lists[*good].n_names))
+        passes += lists[(*good)++].passes;
+    if (*good == n)
+        rc = fetch_image(h, &image);
+    if (!rc && *good == n)
+        rc = image.passes == passes ? share_image(&image, lists, n) : -EINVAL;
+    free(image.image);
+    kp_host_close(h);
+    return rc;
 }
 
 int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_t range, const char *const *names,

@@ -48,6 +48,13 @@ int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n
 int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
                      size_t n, struct kp_config *out);
 
+/* Schedules lists[0..n), which were scheduled alone, as the passes of one image, in their order: each list gets a copy
+ * of it, and its turn. *good receives how many lists in a row the library combined: less than `n` where it refuses
+ * the next one, and then nothing has changed. 0, -ENOMEM, or another code where it gives no image. KP_VENDOR: metrics
+ * of a further add call open passes of their own. */
+int kp_host_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                           struct kp_config *lists, size_t n, size_t *good);
+
 /* Whether the raw counters of names[0..n) fit one pass, as kp_host_schedule's number of passes says. It may refuse to
  * combine them none the less, or lack one on the device. Takes a tenth of its time. Negative when this library does
  * not tell. */

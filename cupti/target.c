@@ -68,6 +68,7 @@ struct kp_range {
     struct kp_image *image; /* from kp_range_begin */
     bool running;
     bool open;     /* a range of the running pass is open */
+    size_t next;   /* the pass of the configuration that comes next */
     size_t pushed; /* ranges of the running pass */
     char name[24]; /* of the last one */
 };
@@ -325,7 +326,29 @@ int kp_range_stop(struct kp_range *r, bool *last)
     p.pRangeProfilerObject = r->object;
     rc = KP_CALL(r->c, cuptiRangeProfilerStop, &p);
     *last = p.isAllPassSubmitted != 0;
+    r->next = rc ? KP_TURN_UNKNOWN : p.passIndex;
     return rc;
+}
+
+size_t kp_range_turn(const struct kp_range *r)
+{
+    return r->next;
+}
+
+int kp_range_skip(struct kp_range *r, size_t pass)
+{
+    bool last;
+    size_t before = r->next;
+    while (r->next != pass) {
+        int rc = kp_range_start(r);
+        if (!rc)
+            rc = kp_range_stop(r, &last);
+        if (rc)
+            return rc;
+        if (r->next == before) /* all the way round: there is no such pass */
+            return -EINVAL;
+    }
+    return 0;
 }
 
 bool kp_range_runs(const struct kp_range *r)

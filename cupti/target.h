@@ -79,6 +79,13 @@ int kp_range_pop(struct kp_range *r);
  * goes on (kp_range_runs) and only kp_range_close helps. After any other failure the pass has ended. */
 int kp_range_stop(struct kp_range *r, bool *last);
 bool kp_range_runs(const struct kp_range *r);
+/* Returns which pass of the configuration comes next, KP_TURN_UNKNOWN after a failure. KP_VENDOR (CUPTI 13.0): passes
+ * come in turn, and after the last one the first; nothing but enabling the profiler anew begins elsewhere. Neither does
+ * it take another configuration before: kp_range_begin with one changes the image alone. */
+#define KP_TURN_UNKNOWN SIZE_MAX
+size_t kp_range_turn(const struct kp_range *r);
+/* Passes without launches until `pass` comes next, 10 to 50 ms each. -EINVAL: the configuration has no such pass. */
+int kp_range_skip(struct kp_range *r, size_t pass);
 /* Decodes the data of the passes into the image. *n receives the number of ranges, *dropped the number without room. */
 int kp_range_decode(struct kp_range *r, size_t *n, size_t *dropped);
 

@@ -3,6 +3,7 @@
 #ifndef KP_COLLECTORS_MODEL_METRICS_H
 #define KP_COLLECTORS_MODEL_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,12 @@ struct kp_config {
     size_t passes;
     const char **names; /* points to the caller's strings; the array is owned */
     size_t n_names;
+    /* Where lists share an image: the first of its passes that is this list's, and how many it has in all; 0: the list
+     * has all of them. */
+    size_t turn, turns;
 };
+/* Whether both have the same image. The profiler changes to another only when it is enabled anew. */
+bool kp_config_same(const struct kp_config *a, const struct kp_config *b);
 /* Frees the data of `config` and zeroes it. */
 void kp_config_free(struct kp_config *config);
 

@@ -53,7 +53,9 @@ static int schedule(struct kp_planner *x, unsigned how)
     if (how & KP_PLAN_ROTATE)
         return kp_plan_schedule_rotation(x);
     int rc = kp_plan_schedule(x);
-    return !rc && how & KP_PLAN_WATCH ? kp_plan_watch(x) : rc;
+    if (!rc && how & KP_PLAN_WATCH)
+        rc = kp_plan_watch(x);
+    return rc ? rc : kp_plan_share_images(x);
 }
 
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,

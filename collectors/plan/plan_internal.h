@@ -63,6 +63,11 @@ int kp_plan_schedule_one_pass(struct kp_planner *x);
 /* Schedules them into lists of one pass each, and composes what fits none. */
 int kp_plan_schedule_rotation(struct kp_planner *x);
 
+/* Makes the plan's lists the passes of one image, as far as the library combines them: changing from one to the next
+ * then takes 10 to 50 ms, and 0.2 to 1 s where the profiler must be enabled anew. A list that it refuses begins another
+ * image; one of a single list stays its own. 0, -ENOMEM or -ECANCELED. */
+int kp_plan_share_images(const struct kp_planner *x);
+
 /* Schedules names[0..n) in one list: 0 and *config, a CUPTI code when they do not combine, or -ENOMEM. */
 int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config);
 /* Does the same, but only counts the passes; *passes is 0 after an error. */

@@ -480,10 +480,8 @@ static int pack(struct kp_planner *x)
     return rc;
 }
 
-int kp_plan_schedule_rotation(struct kp_planner *x)
+static int pack_rotation(struct kp_planner *x)
 {
-    if (!has_counters(x->plan))
-        return 0;
     int rc = want_canaries(x);
     if (!rc)
         rc = take_out(x);
@@ -496,4 +494,12 @@ int kp_plan_schedule_rotation(struct kp_planner *x)
         x->plan->metrics[i].fits = false;
     rc = take_out(x);
     return rc ? rc : pack(x);
+}
+
+int kp_plan_schedule_rotation(struct kp_planner *x)
+{
+    if (!has_counters(x->plan))
+        return 0;
+    int rc = pack_rotation(x);
+    return rc ? rc : kp_plan_share_images(x);
 }

@@ -42,10 +42,10 @@ struct range {
     struct kp_range *profiler;           /* enabled on the context */
     int stuck; /* CUPTI's code after one could not be disabled, which prevents all further ones */
     enum kp_range_mode mode;
-    bool afresh;        /* each launch gets the profiler as it was when it was enabled */
-    bool used;          /* the profiler has run, in this `mode`, */
-    size_t used_ranges; /* with this room */
-    size_t used_passes; /* and so many passes of a list */
+    bool afresh;                  /* each launch gets the profiler as it was when it was enabled */
+    bool used;                    /* the profiler has run, in this `mode`, */
+    size_t used_ranges;           /* with this room */
+    struct kp_config used_config; /* and this list, of which the image alone is kept */
     struct lease *leases;
     size_t room; /* 0 = not known yet */
     /* Of the current window. */
@@ -203,36 +203,72 @@ static void leave_disabled(struct range *r)
         disable(r);
 }
 
+/* Notes the image of the list that the profiler is configured for: the plan may end before. */
+static int note_config(struct range *r, const struct kp_config *config)
+{
+    if (r->used && kp_config_same(&r->used_config, config))
+        return 0;
+    kp_config_free(&r->used_config);
+    r->used_config.image = malloc(config->size ? config->size : 1);
+    if (!r->used_config.image)
+        return -ENOMEM;
+    memcpy(r->used_config.image, config->image, config->size);
+    r->used_config.size = config->size;
+    return 0;
+}
+
+/* Whether the list can come next while the profiler stays enabled. */
+static bool goes_on(const struct range *r, const struct kp_config *config)
+{
+    size_t turn = kp_range_turn(r->profiler);
+    return kp_config_same(&r->used_config, config) && turn != KP_TURN_UNKNOWN && (config->turns || !turn);
+}
+
 /* Enables the profiler, after disabling it where needed. KP_VENDOR (CUPTI 13.0): a profiler handle cannot change its
  * range mode until it is disabled. Once it has run with some room, it drops further ranges even if configured for
- * more. After the passes of one list, it expects as many for the next: lists of one pass follow each other. `room` is
- * that of the image, and may exceed the window's need. */
+ * more. It keeps the first list that it was configured for, and goes on behind the last pass that it ran: a window that
+ * ended between two passes leaves it there. `room` is that of the image, and may exceed the window's need. */
 static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t room)
 {
-    if (r->used && (r->afresh || r->mode != mode || r->used_passes != config->passes || r->used_ranges < room))
+    if (r->used && (r->afresh || r->mode != mode || r->used_ranges < room || !goes_on(r, config)))
         disable(r);
     int rc = enable(r);
+    if (!rc)
+        rc = note_config(r, config);
     r->mode = mode;
-    r->used_passes = config->passes;
     if (!r->used)
         r->used_ranges = room;
     r->used = !rc;
     return rc;
 }
 
-/* Counts all lists of one plan, as they are held together until evaluation. */
-static size_t room_for(const struct range *r, const struct kp_lists *lists, size_t room)
+/* Returns the memory that one more launch of a list takes, byte; 0 where it is not known. */
+static size_t bytes_each(const struct range *r, const struct kp_config *list)
 {
-    size_t one = 0, two = 0, each = 0;
+    size_t one = 0, two = 0;
+    if (kp_image_bytes(r->profiler, list, 1, &one) || kp_image_bytes(r->profiler, list, 2, &two))
+        return 0;
+    return two > one ? two - one : 0;
+}
+
+/* Counts all lists of one plan, as they are held together until evaluation. */
+static size_t room_together(const struct range *r, const struct kp_lists *lists, size_t room)
+{
+    size_t each = 0;
+    for (size_t i = 0; i < lists->n; i++)
+        each += bytes_each(r, &lists->at[i]);
+    return each && r->setup->memory / each < room ? r->setup->memory / each : room;
+}
+
+/* Counts the largest list, as a window has one of them. */
+static size_t room_in_turn(const struct range *r, const struct kp_lists *lists, size_t room)
+{
+    size_t most = 0;
     for (size_t i = 0; i < lists->n; i++) {
-        if (kp_image_bytes(r->profiler, &lists->at[i], 1, &one) ||
-            kp_image_bytes(r->profiler, &lists->at[i], 2, &two) || two <= one)
-            continue;
-        each += two - one;
-        if (r->setup->memory / each < room)
-            room = r->setup->memory / each;
+        size_t each = bytes_each(r, &lists->at[i]);
+        most = each > most ? each : most;
     }
-    return room;
+    return most && r->setup->memory / most < room ? r->setup->memory / most : room;
 }
 
 static size_t find_room(struct range *r)
@@ -242,7 +278,10 @@ static size_t find_room(struct range *r)
         return r->room;
     if (enable(r)) /* may be available later: do not cache */
         return most;
-    r->room = room_for(r, &r->setup->one_pass, room_for(r, &r->setup->replayed, most));
+    const struct kp_lists *replayed = &r->setup->replayed, *in_turn = &r->setup->one_pass;
+    r->room = room_in_turn(r, in_turn, most);
+    if (replayed->at != in_turn->at)
+        r->room = room_together(r, replayed, r->room);
     if (!r->room)
         r->room = 1;
     leave_disabled(r);
@@ -328,6 +367,7 @@ static void range_close(struct kp_providers *x, bool alive)
         disable(r);
     else
         kp_range_abandon(r->profiler);
+    kp_config_free(&r->used_config);
     for (size_t i = 0; i < MOST_THREADS; i++)
         kp_host_close(r->hosts[i]);
     while (r->leases) {
@@ -378,9 +418,12 @@ static int range_window(struct kp_providers *x)
 static int begin_list(struct kp_providers *x, size_t list, size_t ranges)
 {
     struct range *r = own(x);
-    int rc = take_lease(r, x->window.mode, &lists_of(x)->at[list], ranges, &r->lease);
-    if (!rc && !x->carry)
-        return kp_range_begin(r->profiler, x->window.mode, r->lease->image);
+    const struct kp_config *config = &lists_of(x)->at[list];
+    int rc = take_lease(r, x->window.mode, config, ranges, &r->lease);
+    if (!rc && !x->carry) {
+        rc = kp_range_begin(r->profiler, x->window.mode, r->lease->image);
+        return rc || !config->turns ? rc : kp_range_skip(r->profiler, config->turn);
+    }
     if (!rc && x->carry->pass)
         rc = kp_image_read(r->lease->image, x->carry->from);
     return rc ? rc : kp_range_resume(r->profiler, x->window.mode, r->lease->image, x->carry->pass);
@@ -404,7 +447,9 @@ static int range_count(struct kp_providers *x, size_t room)
 {
     own(x)->hook = 0;
     own(x)->afresh = x->carry;
-    int rc = x->part < x->setup.one_pass.n ? begin_list(x, x->part, room) : -ENOENT;
+    if (x->part >= x->setup.one_pass.n)
+        return -ENOENT;
+    int rc = begin_list(x, x->part, room);
     return rc ? rc : range_start(x);
 }
 
@@ -429,9 +474,12 @@ static int range_after(struct kp_providers *x, struct kp_counters_launch *l)
 static int range_stop(struct kp_providers *x, bool *last)
 {
     struct range *r = own(x);
+    const struct kp_config *list = &lists_of(x)->at[x->part];
     int rc = kp_range_stop(r->profiler, last);
     if (x->carry && !rc)
         *last = true; /* of this run */
+    if (list->turns && !rc)
+        *last = kp_range_turn(r->profiler) == (list->turn + list->passes) % list->turns;
     if (kp_range_runs(r->profiler) && disable(r))
         r->lease = NULL;      /* stays busy: CUPTI may still write to its image */
     return rc ? rc : r->hook; /* ranges and launches do not match */

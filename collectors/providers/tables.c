@@ -46,6 +46,12 @@ int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t
     return kp_host_schedule(c, chip, availability, names, n, out);
 }
 
+int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                             struct kp_config *lists, size_t n, size_t *good)
+{
+    return kp_host_schedule_turns(c, chip, availability, lists, n, good);
+}
+
 int kp_tables_fit(struct kp_host *h, const char *const *names, size_t n, bool *fit)
 {
     return kp_host_fits_pass(h, names, n, fit);

@@ -44,6 +44,10 @@ int kp_tables_chips(const struct kp_cupti *c, const char *const **chips, size_t 
 int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                        const char *const *names, size_t n, struct kp_config *out);
 
+/* Schedules lists as the passes of one image, as kp_host_schedule_turns. */
+int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                             struct kp_config *lists, size_t n, size_t *good);
+
 /* Whether the counters of names[0..n) fit one pass, as kp_host_fits_pass: a quick answer, of which a schedule is the
  * proof. Negative when the library does not tell. */
 int kp_tables_fit(struct kp_host *h, const char *const *names, size_t n, bool *fit);

@@ -877,6 +877,7 @@ int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room,
 {
     kp_taken_begin(c->setup.taken, true);
     struct flight *f = new_count(c, KP_RANGE_AUTO);
+    kp_providers_release(c->providers); /* the list before may have left the counters enabled */
     int rc = f ? kp_providers_run(c->providers, group, room, longest_ns, false) : -ENOMEM;
     kp_taken_end(c->setup.taken);
     const char *known = rc ? kp_providers_why(c->providers, group) : NULL;
@@ -925,8 +926,9 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     if (c->flush)
         kp_flush_give(c->flush);
     conclude(f);
+    if (f->beside || !job->stays)
+        kp_providers_release(c->providers);
     free(f);
-    kp_providers_release(c->providers);
     kp_taken_end(c->setup.taken);
     kp_taken_window_over(c->setup.taken);
 }

@@ -80,6 +80,7 @@ struct kp_window_job {
     struct kp_executed *executed; /* filled when `probe` is set; n_launches entries */
     size_t n_executed;            /* out */
     bool probe;                   /* read facts that only activity records have */
+    bool stays; /* counted in one pass: another list follows. Launches of new functions come elsewhere */
 };
 
 struct kp_window_outcome {

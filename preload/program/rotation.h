@@ -66,9 +66,12 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group);
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k);
 bool kp_rotation_has_any(const struct kp_rotation_key *k);
-/* Chooses a group for a window that a launch of the key opens: of those that the key lacks, one that most keys lack
- * which are expected within so many launches. Among equals the walk begins at the group of the process's rank. */
+/* Chooses a group for a window of so many launches that a launch of the key opens: of those that the key lacks, one for
+ * which most expected keys are counted in a time. Lists of one image come in turn, and to pass one over takes time.
+ * Among equals the walk begins at the group of the process's rank. */
 size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k, uint64_t within);
+/* Notes that a window counts the group. */
+void kp_rotation_counts(struct kp_rotation *r, size_t group);
 /* Returns how many keys lack the group that are expected within so many launches: keys come again as they came before.
  */
 size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within);

@@ -206,7 +206,7 @@ void kp_admit_judge(struct kp_question *q)
 static size_t room_of(const struct kp_context_setup *setup, const struct kp_context *c)
 {
     size_t room = c->collector ? kp_collector_room(c->collector) : 1;
-    return setup->one_pass && room > COUNTED_ROOM ? COUNTED_ROOM : room;
+    return setup->one_pass && !setup->rotates && room > COUNTED_ROOM ? COUNTED_ROOM : room;
 }
 
 size_t kp_admit_room(const struct kp_window *w)

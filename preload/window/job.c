@@ -27,8 +27,12 @@ struct kp_job kp_job_make(struct kp_window *w)
     bool probe = records && kp_probe_wanted(w);
     if (probe)
         kp_probe_mark(w);
-    j.job = (struct kp_window_job){
-        .mode = w->mode, .wanted = j.wanted, .n_launches = n, .executed = records, .probe = probe};
+    j.job = (struct kp_window_job){.mode = w->mode,
+                                   .wanted = j.wanted,
+                                   .n_launches = n,
+                                   .executed = records,
+                                   .probe = probe,
+                                   .stays = w->rotates && !w->setup->falls_back};
     return j;
 }
 

@@ -5,10 +5,12 @@
 #include "preload/window/admit.h"
 
 enum {
-    /* Closing a window and opening the next one costs as much as so many launches that are counted for nothing. */
+    /* A window waits so many launches for one that needs its group, and looks so far ahead for it. A walk through the
+     * launches of ResNet-18 shows no shorter way with other numbers. */
     KP_ROTATE_PATIENCE = 72,
-    /* The most launches of a window: each group has an image of its own, which takes 0.3 ms a launch to make. */
-    KP_ROTATE_ROOM = 256,
+    /* The most launches of a window: a step of ResNet-18 has 646, and the fewest windows are those of a whole step.
+     * Room for a launch costs 0.85 ms once, and 0.3 ms for each group. */
+    KP_ROTATE_ROOM = 704,
 };
 
 /* Judges a launch: sets the key in `q`, and takes back in `what` that it is wanted, where its key needs no more. Closes

@@ -51,8 +51,10 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **
         w->group = kp_rotation_choose(r, q->key, room);
         w->most = room_for(w, w->group, room);
         tell_turn(w);
-        if (!begin_count(w, why))
+        if (!begin_count(w, why)) {
+            kp_rotation_counts(r, w->group);
             return true;
+        }
         kp_rotation_failed(r, w->group, *why);
         if (kp_rotation_extra_of(r, w->group) == SIZE_MAX || !kp_rotation_lacks_any(q->key))
             return false;

@@ -228,6 +228,39 @@ static bool scheduled(const struct fake_image *image, const char *metric)
     return false;
 }
 
+static fake_passes bits(size_t from, size_t n)
+{
+    return (((fake_passes)1 << (n - 1) << 1) - 1) << from;
+}
+
+/* Whether the passes of the image are lists of their own, each from an add call: one of them has values by itself. */
+static bool takes_turns(const struct fake_image *image)
+{
+    const struct known_config *k = find_config(image->config);
+    const uint64_t *at = NULL;
+    struct added a;
+
+    return k && next_added(k, &at, &a) && a.passes;
+}
+
+/* Whether the config image in force counted the metric, in passes that the range was seen in. */
+static bool counted(const struct fake_image *image, const struct fake_image_range *range, const char *metric)
+{
+    const struct known_config *k = find_config(image->config);
+    uint64_t base = hash_base(metric);
+    const uint64_t *at = NULL;
+    struct added a;
+
+    while (k && next_added(k, &at, &a)) {
+        fake_passes needed = a.passes ? bits(a.pass, a.passes) : 0;
+
+        for (uint64_t i = 0; i < a.n && (range->passes_seen & needed) == needed; i++)
+            if (a.bases[i] == base)
+                return true;
+    }
+    return !k;
+}
+
 /* The factor of a launch that tells its kind before it runs: with FAKE_VARY=number, those with an odd number among
  * their arguments have twice of everything; with FAKE_VARY=after, those that come after another kernel. */
 static double kind_of(const struct fake_image_range *range)
@@ -292,14 +325,17 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
     if (!params->pHostObject || params->rangeIndex >= image->n_ranges)
         return CUPTI_ERROR_INVALID_PARAMETER;
     range = &image_ranges(image)[params->rangeIndex];
-    if (range->passes_seen != (image->n_passes == 64 ? ~0ull : (1ull << image->n_passes) - 1))
+    if (range->passes_seen == bits(0, image->n_passes))
+        check_range(image, range);
+    else if (!takes_turns(image))
         return CUPTI_ERROR_UNKNOWN;
-    check_range(image, range);
     group = fake_hash(FAKE_HASH_START, image_metrics(image), image->n_metrics * sizeof(uint64_t));
     for (size_t i = 0; i < params->numMetrics; i++) {
         const char *metric = params->ppMetricNames[i];
 
-        params->pMetricValues[i] = scheduled(image, metric) ? value_in(metric, range, params->rangeIndex) : NAN;
+        params->pMetricValues[i] = scheduled(image, metric) && counted(image, range, metric)
+                                       ? value_in(metric, range, params->rangeIndex)
+                                       : NAN;
     }
     return CUPTI_SUCCESS;
 }
@@ -520,6 +556,7 @@ struct CUpti_RangeProfiler_Object {
     size_t max_ranges, n_ranges, depth, n_dropped;
     size_t room; /* of the configuration that it first ran with: it never has more, as seen on the real library */
     uint32_t n_passes, pass;
+    uint64_t config; /* hash of the config image in force */
     uint32_t
         awaited; /* passes of the configuration that it first had: no other is told to be complete, as seen there */
     long taken;  /* of the device's memory, byte */
@@ -562,7 +599,7 @@ static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, c
         snprintf(range->name, sizeof(range->name), "%s", name);
     else
         snprintf(range->name, sizeof(range->name), "%zu", index);
-    range->passes_seen |= 1ull << object->pass;
+    range->passes_seen |= (fake_passes)1 << object->pass;
     range->pass[object->pass] = (struct fake_image_pass){0, FAKE_HASH_START, FAKE_HASH_START};
     return range;
 }
@@ -816,9 +853,12 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
         return CUPTI_ERROR_INVALID_PARAMETER;
     object->one_pass = params->replayMode == CUPTI_ApplicationReplay;
     object->ran = false;
-    result = passes_of(params->pConfig, params->configSize, &object->n_passes);
-    if (result)
-        return result;
+    if (!object->started) { /* it keeps the first one that it ran, as seen on the real library */
+        result = passes_of(params->pConfig, params->configSize, &object->n_passes);
+        if (result)
+            return result;
+        object->config = fake_hash(FAKE_HASH_START, params->pConfig, params->configSize);
+    }
     if (!object->awaited)
         object->awaited = object->n_passes;
     object->image = (void *)params->pCounterDataImage;
@@ -836,7 +876,7 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
         object->ranges[i] = image_ranges(object->image)[i];
     object->image->processes += params->passIndex != 0;
     object->configured = true;
-    object->pass = (uint32_t)params->passIndex;
+    object->pass = object->started ? object->pass % object->n_passes : (uint32_t)params->passIndex;
     object->n_dropped = 0;
     return CUPTI_SUCCESS;
 }
@@ -854,8 +894,9 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
         fake_misuse("%s: started already", __func__);
     if (object->one_pass && object->ran)
         fake_misuse("%s: application replay has one pass of a process", __func__);
-    if (object->pass == object->n_passes)
+    if (object->pass == object->n_passes && object->ranges[0].passes_seen)
         fake_misuse("%s: all %u passes were run; SetConfig begins anew", __func__, object->n_passes);
+    object->pass %= object->n_passes;
     if (fake_driver()->context_capturing(object->ctx))
         fake_misuse("%s: a stream of the context is capturing", __func__);
     if (!object->started)
@@ -895,7 +936,7 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
     object->pass++;
     object->ran = true;
     object->decoded = false;
-    params->passIndex = object->pass;
+    params->passIndex = object->pass % object->n_passes;
     params->targetNestingLevel = 1;
     params->isAllPassSubmitted = object->pass == object->n_passes && object->n_passes == object->awaited;
     fake_log("pass pid=%d ctx=%llu pass=%u of %u ranges=%zu\n", (int)getpid(),
@@ -950,6 +991,7 @@ CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params *
     if (!own_image((const void *)image, image->size))
         fake_misuse("%s: the counter-data image was overwritten", __func__);
     image->n_passes = object->n_passes;
+    image->config = object->config;
     image->n_ranges = 0;
     for (size_t i = 0; i < object->max_ranges && i < image->max_ranges; i++) {
         image_ranges(image)[i] = object->ranges[i];

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define FAKE_IMAGE_MAGIC "FAKECTR1"
-#define FAKE_MAX_PASSES  64
+#define FAKE_MAX_PASSES  128
 
 struct fake_image_pass {
     uint32_t kernels;
@@ -17,14 +17,16 @@ struct fake_image_pass {
     uint64_t data_chain; /* hash over the memory that their arguments led to, before each ran */
 };
 
+__extension__ typedef unsigned __int128 fake_passes;
+
 struct fake_image_range {
-    char name[64];          /* the range: "0", "1" … in auto range mode, else as pushed */
-    char kernel[256];       /* the first kernel in it */
-    uint32_t threads;       /* of its blocks */
-    uint32_t number;        /* the first one among its arguments */
-    uint32_t reaches_host;  /* 1: a kernel in it writes host memory */
-    uint32_t after_another; /* 1: the launch before was of another kernel, counted or not */
-    uint64_t passes_seen;   /* a bit for each */
+    char name[64];           /* the range: "0", "1" … in auto range mode, else as pushed */
+    char kernel[256];        /* the first kernel in it */
+    uint32_t threads;        /* of its blocks */
+    uint32_t number;         /* the first one among its arguments */
+    uint32_t reaches_host;   /* 1: a kernel in it writes host memory */
+    uint32_t after_another;  /* 1: the launch before was of another kernel, counted or not */
+    fake_passes passes_seen; /* a bit for each */
     struct fake_image_pass pass[FAKE_MAX_PASSES];
 };
 
@@ -35,6 +37,7 @@ struct fake_image {
     uint64_t n_metrics;
     uint32_t max_ranges, n_ranges, n_dropped, n_passes;
     uint64_t processes; /* that its passes ran in, less one */
+    uint64_t config;    /* hash of the config image that its passes counted */
 };
 
 /*

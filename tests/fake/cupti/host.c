@@ -37,7 +37,17 @@ struct host {
     bool live; /* it is more than type, chip and one list: no answer is kept */
     struct bytes image;
     struct lent *lent;
+    struct bytes added; /* of each add call: the number of its metrics, its passes, hashes of base names */
 };
+
+/* What a config image counts, for the target side. Kept for the life of the process. */
+struct known_config {
+    struct known_config *next;
+    uint64_t image; /* its hash */
+    struct bytes added;
+};
+
+static struct known_config *known_configs;
 
 #define HOST_MAGIC 0x686f73746f626a31ull
 
@@ -222,6 +232,67 @@ static CUptiResult real_add(struct host *h, const char **names, size_t n)
     return real(&p);
 }
 
+static void note_added(struct host *h, const char *const *names, size_t n, size_t passes)
+{
+    put_number(&h->added, n);
+    put_number(&h->added, passes);
+    for (size_t i = 0; i < n; i++)
+        put_number(&h->added, fake_hash(FAKE_HASH_START, names[i], strcspn(names[i], ".")));
+}
+
+static struct known_config *find_config(uint64_t image)
+{
+    struct known_config *k = known_configs;
+
+    while (k && k->image != image)
+        k = k->next;
+    return k;
+}
+
+/* Lets the target side know what the image counts. Several lists may have the same image as one of all their metrics:
+ * they tell more, and take longer to write down. */
+static void publish(const struct host *h, const uint8_t *image, size_t size)
+{
+    uint64_t hash = fake_hash(FAKE_HASH_START, image, size);
+    LOCKED();
+
+    struct known_config *k = find_config(hash);
+    if (k && k->added.n >= h->added.n)
+        return;
+    if (!k) {
+        if (!(k = fake_realloc(NULL, sizeof(*k))))
+            return;
+        memset(k, 0, sizeof(*k));
+        k->image = hash;
+        k->next = known_configs;
+        known_configs = k;
+    }
+    k->added.n = 0;
+    put(&k->added, h->added.at, h->added.n);
+}
+
+/* What one add call of a config image asked for. */
+struct added {
+    const uint64_t *bases; /* hashes of base names */
+    uint64_t n;
+    size_t pass, passes; /* the first of its passes, and how many; 0 = all of the image */
+};
+
+/* Returns the add calls in turn; *at is NULL at first. */
+static bool next_added(const struct known_config *k, const uint64_t **at, struct added *out)
+{
+    const uint64_t *begin = (const void *)k->added.at, *end = begin + k->added.n / sizeof(*begin);
+
+    out->pass = *at ? out->pass + out->passes : 0;
+    *at = *at ? *at + 2 + out->n : begin;
+    if (*at >= end)
+        return false;
+    out->n = (*at)[0];
+    out->passes = (*at)[1];
+    out->bases = *at + 2;
+    return true;
+}
+
 /* Opens the object in the library, with the list that it was told. */
 static CUptiResult open_real(struct host *h)
 {
@@ -253,6 +324,7 @@ static void free_host(struct host *h)
         h->lent = next;
     }
     forget_list(h);
+    free(h->added.at);
     free(h->image.at);
     free(h->chip);
     h->magic = 0;
@@ -321,6 +393,18 @@ static bool note_names(struct host *h, const char *const *names, size_t n)
     return h->names;
 }
 
+static size_t passes_alone(const struct host *h, const char *const *names, size_t n);
+
+/* Notes a list behind the first: each has passes of its own then. */
+static void note_further(struct host *h, const char *const *names, size_t n)
+{
+    if (h->names && h->added.n == (h->n_names + 2) * sizeof(uint64_t)) {
+        h->added.n = 0;
+        note_added(h, h->names, h->n_names, passes_alone(h, h->names, h->n_names));
+    }
+    note_added(h, names, n, passes_alone(h, names, n));
+}
+
 CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params *params)
 {
     struct bytes question, answer = {NULL, 0, false};
@@ -333,7 +417,11 @@ CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetri
     if (h->live || h->names || !params->ppMetricNames) {
         result = open_real(h);
         h->live = true;
-        return result ? result : real_add(h, params->ppMetricNames, params->numMetrics);
+        if (!result)
+            result = real_add(h, params->ppMetricNames, params->numMetrics);
+        if (!result)
+            note_further(h, params->ppMetricNames, params->numMetrics);
+        return result;
     }
     if (!note_names(h, params->ppMetricNames, params->numMetrics))
         return CUPTI_ERROR_OUT_OF_MEMORY;
@@ -347,6 +435,8 @@ CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetri
     free(answer.at);
     if (result)
         forget_list(h);
+    else
+        note_added(h, params->ppMetricNames, params->numMetrics, 0);
     return result;
 }
 
@@ -417,9 +507,13 @@ CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_P
         return CUPTI_ERROR_INVALID_PARAMETER;
     if (!h->image.at || params->configImageSize != h->image.n) {
         CUptiResult result = open_real(h);
-        return result ? result : real_image(h, params->pConfigImage, params->configImageSize);
+        result = result ? result : real_image(h, params->pConfigImage, params->configImageSize);
+        if (result)
+            return result;
+    } else {
+        memcpy(params->pConfigImage, h->image.at, h->image.n);
     }
-    memcpy(params->pConfigImage, h->image.at, h->image.n);
+    publish(h, params->pConfigImage, params->configImageSize);
     return CUPTI_SUCCESS;
 }
 
@@ -483,6 +577,43 @@ static CUptiResult count_passes(CUpti_Profiler_Host_GetNumOfPasses_Params *param
     free(question.at);
     free(answer.at);
     return result;
+}
+
+/* Returns the passes of a list on a host object of its own. */
+static size_t passes_alone(const struct host *h, const char *const *names, size_t n)
+{
+    CUpti_Profiler_Host_GetNumOfPasses_Params p = {.structSize = CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
+    struct host *alone = fake_realloc(NULL, sizeof(*alone));
+    struct bytes question;
+    CUptiResult result;
+
+    if (!alone)
+        return 0;
+    memset(alone, 0, sizeof(*alone));
+    alone->type = h->type;
+    alone->chip = h->chip ? strdup(h->chip) : NULL;
+    if (note_names(alone, names, n)) {
+        bool kept = ask(alone, "cuptiProfilerHostGetConfigImageSize", &question);
+        if (!kept || !recall(&question, &result, &alone->image))
+            result = fetch_image(alone, &alone->image);
+        p.configImageSize = alone->image.n;
+        p.pConfigImage = alone->image.at;
+        if (result || count_passes(&p))
+            p.numOfPasses = 0;
+        free(question.at);
+    }
+    if (alone->real) {
+        CUpti_Profiler_Host_Deinitialize_Params end = {.structSize =
+                                                           CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
+        CUptiResult (*real)(CUpti_Profiler_Host_Deinitialize_Params *);
+
+        *(void **)&real = real_symbol("cuptiProfilerHostDeinitialize");
+        end.pHostObject = alone->real;
+        if (real)
+            real(&end);
+    }
+    free_host(alone);
+    return p.numOfPasses;
 }
 
 CUptiResult cuptiProfilerHostGetNumOfPasses(CUpti_Profiler_Host_GetNumOfPasses_Params *params)

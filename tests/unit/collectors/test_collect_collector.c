@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collectors/providers/tables.h"
 #include "collectors/run/collector.h"
 #include "cupti/internal.h"
 #include "tests/fake/fake_image.h"
@@ -587,19 +588,45 @@ static void test_larger_windows_in_turn(void **state)
     check_results(one_pass, in_order);
 }
 
-/* Lists of as many passes share an enabled profiler. */
-static void test_groups_in_turn(void **state)
+static void replay_groups(const struct kp_plan *plan, const char *calls)
 {
-    (void)state;
-    t.setup.plan = two_groups;
+    static const size_t ranges[] = {0, 2};
+    t.setup.plan = plan;
     open_collector();
     kp_test_window_of("AiC");
     replay();
     kp_test_window_check_memory();
-    kp_test_calls(in_pass, "save restore rehearse enable image config restore start issue stop decode "
-                           "image config restore start issue stop decode drop");
-    static const size_t ranges[] = {0, 2};
-    check_results(two_groups, ranges);
+    kp_test_calls(in_pass, calls);
+    check_results(plan, ranges);
+}
+
+/* Lists that are passes of one image share an enabled profiler. */
+static void test_groups_in_turn(void **state)
+{
+    (void)state;
+    replay_groups(two_groups, "save restore rehearse enable image config restore start issue stop decode "
+                              "image config restore start issue stop decode drop");
+}
+
+/* An enabled profiler keeps its image, also where another one has as many passes. */
+static void test_groups_apart(void **state)
+{
+    struct kp_plan apart = *two_groups;
+    struct kp_config alone[2];
+    (void)state;
+    for (size_t g = 0; g < 2; g++) {
+        const struct kp_config *of = &two_groups->groups[g];
+        assert_int_equal(kp_tables_schedule(&cupti, chip, NULL, of->names, of->n_names, &alone[g]), 0);
+        assert_int_equal(alone[g].passes, 1);
+    }
+    apart.groups = alone;
+    replay_groups(&apart, "save restore rehearse enable image config restore start issue stop decode "
+                          "disable enable image config restore start issue stop decode drop");
+    settle();
+    kp_collector_close(t.c, true);
+    t.c = NULL;
+    for (size_t g = 0; g < 2; g++)
+        kp_config_free(&alone[g]);
 }
 
 /* A window of which nobody wants anything: nothing to count, and no harm. */
@@ -1722,6 +1749,7 @@ int main(void)
         TEST(test_modes_in_turn),
         TEST(test_larger_windows_in_turn),
         TEST(test_groups_in_turn),
+        TEST(test_groups_apart),
         TEST(test_nothing_wanted),
         TEST(test_executed),
         TEST(test_other_kernels),

@@ -968,6 +968,7 @@ static void body_too_many_passes(void)
     open_profiler(CUPTI_AutoRange);
     for (size_t pass = 0; pass <= prof.passes; pass++) {
         start();
+        launch(gpu.increment);
         stop();
     }
 }

@@ -385,6 +385,36 @@ static void test_the_next_group(void **state)
     kp_plan_free(p);
 }
 
+/* Lists that share an image come in turn: the next one is chosen before one that others must be passed over for. */
+static void test_groups_in_turn(void **state)
+{
+    enum { LISTS = 5 };
+    uint8_t image[] = {1, 2, 3}, other[] = {4, 5, 6};
+    struct kp_config lists[LISTS];
+    struct kp_plan p = {.groups = lists, .n_groups = LISTS};
+    struct kp_launch l[2] = {launch_of(1, 1), launch_of(1, 2)};
+    (void)state;
+    for (size_t i = 0; i < LISTS; i++)
+        lists[i] = (struct kp_config){.image = image, .size = 3, .passes = 1, .turn = i, .turns = LISTS};
+    struct kp_rotation *r = kp_rotation_new(&p, NULL, 1, 0);
+    struct kp_rotation_key *k[2] = {kp_rotation_find(r, &l[0], named("kernel")),
+                                    kp_rotation_find(r, &l[1], named("kernel"))};
+    assert_int_equal(kp_rotation_choose(r, k[0], 100), 0);
+    kp_rotation_counts(r, 3);
+    assert_int_equal(kp_rotation_choose(r, k[0], 100), 4);
+    kp_rotation_counts(r, 4);
+    assert_int_equal(kp_rotation_choose(r, k[0], 100), 0);
+    kp_rotation_take(k[1], 0); /* twice as many keys for a list that is one further */
+    assert_int_equal(kp_rotation_choose(r, k[0], 100), 1);
+    kp_rotation_take(k[1], 1);
+    kp_rotation_take(k[1], 2);
+    kp_rotation_take(k[1], 3);
+    assert_int_equal(kp_rotation_choose(r, k[0], 10), 0); /* not where four are passed over */
+    lists[0].image = other;                               /* nor where the profiler is enabled anew */
+    assert_int_equal(kp_rotation_choose(r, k[0], 10), 1);
+    kp_rotation_end(r);
+}
+
 /* Keys come as they came before: the next group is for those that come soon, and a window waits for no others. */
 static void test_keys_that_come_soon(void **state)
 {
@@ -1239,6 +1269,7 @@ int main(void)
         cmocka_unit_test_teardown(test_an_entry_of_a_path, reset),
         cmocka_unit_test_teardown(test_ranks_begin_apart, reset),
         cmocka_unit_test_teardown(test_the_next_group, reset),
+        cmocka_unit_test_teardown(test_groups_in_turn, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
         cmocka_unit_test_teardown(test_the_time_is_over, reset),
