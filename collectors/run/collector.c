@@ -652,6 +652,11 @@ int kp_collector_keep(struct kp_collector *c, char **why)
     return rc ? -1 : 0;
 }
 
+bool kp_collector_lacks_new(const struct kp_collector *c)
+{
+    return c->kept_change;
+}
+
 void kp_collector_drop(struct kp_collector *c)
 {
     kp_taken_begin(c->setup.taken, !c->kept); /* of the second copy nobody knows how much it takes */

@@ -114,6 +114,8 @@ bool kp_collector_has_room(const struct kp_collector *c, size_t more);
 /* Saves memory a second time, as the program's own execution left it: kp_collector_replay ends with that state. No work
  * of the program may run. 0, or -1 with *why (malloc'ed). */
 int kp_collector_keep(struct kp_collector *c, char **why);
+/* Whether what is kept lacks memory that was made since kp_collector_save. */
+bool kp_collector_lacks_new(const struct kp_collector *c);
 
 /* Returns how much of the device's memory the copy takes beside kp_collector_held, byte: as it was measured when the
  * memory was saved. */

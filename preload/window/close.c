@@ -27,17 +27,23 @@ static struct kp_window *const w = &kp_window_now;
 /* Frees backups; call it in the window's context. */
 static void free_backups(void)
 {
-    for (size_t k = 0; k < w->n; k++)
+    for (size_t k = 0; k < w->n; k++) {
         if (w->items[k].backup)
             w->setup->driver->cuMemFree(w->items[k].backup);
+        if (w->items[k].own)
+            w->setup->driver->cuMemFree(w->items[k].own);
+    }
 }
 
 /* Leaves the window's memory to one that closes when its launches have ended. */
 static void keep_memory(void)
 {
-    for (size_t k = 0; k < w->n; k++)
+    for (size_t k = 0; k < w->n; k++) {
         if (w->items[k].backup)
             kp_defer_ours(w->context->ctx, w->items[k].backup);
+        if (w->items[k].own)
+            kp_defer_ours(w->context->ctx, w->items[k].own);
+    }
     for (size_t k = 0; k < w->n_logs; k++)
         kp_defer_ours(w->context->ctx, w->logs[k].memory);
 }

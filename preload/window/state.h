@@ -50,6 +50,7 @@ struct kp_item {
     bool sets;                   /* an attribute: no stream's operation */
     uint64_t before[KP_OP_ARGS]; /* the arguments that set what it was before */
     CUdeviceptr backup;          /* of new memory, from which the operation restores it */
+    CUdeviceptr own;             /* a copy of it as the program's own execution left it; 0: none is needed */
     struct kp_read read;
     struct kp_host_call call; /* of a host function (host_calls.h) */
     struct kp_launch launch;

@@ -15,6 +15,7 @@
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
 #include "preload/window/mapped.h"
+#include "preload/window/new_memory.h"
 #include "preload/window/probe.h"
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
@@ -134,11 +135,33 @@ static void count(struct kp_window *w, const struct kp_repetition *how, struct k
     }
 }
 
-/* Keeps the memory of the program's own execution where the program has read from it, or has written it. */
+/* Keeps the memory of the program's own execution where the program has read from it, or has written it. False: it
+ * cannot be kept. */
+static bool keep_own(struct kp_window *w, struct kp_window_outcome *out)
+{
+    struct kp_collector *c = w->context->collector;
+    if (!w->reads && !w->keeps_host)
+        return true;
+    if (kp_collector_keep(c, &out->note))
+        return false;
+    if (!kp_collector_lacks_new(c) || kp_new_memory_keep(w))
+        return true;
+    out->note = kp_strdup("the device has no room for a copy of memory that is new in the window: not replayed");
+    return false;
+}
+
+/* Puts new memory back that the kept state lacks. */
+static void put_back_new(const struct kp_window *w, struct kp_window_outcome *out)
+{
+    if (!out->replay.dead && kp_new_memory_put_back(w) != CUDA_SUCCESS)
+        out->replay.damaged = true;
+}
+
+/* Counts the launches, and leaves the memory of the program's own execution. */
 static void count_own(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
     kp_reads_collect(w);
-    if ((w->reads || w->keeps_host) && kp_collector_keep(w->context->collector, &out->note))
+    if (!keep_own(w, out))
         return;
     if (!kp_mapped_still(w)) {
         out->note = kp_strdup("the driver has given up memory that a graph of the window allocated: not replayed");
@@ -151,6 +174,7 @@ static void count_own(struct kp_window *w, const struct kp_repetition *how, stru
     count(w, how, out);
     if (how->over)
         how->over(w);
+    put_back_new(w, out);
     kp_repeat_set_all(w);
     kp_snapshot_settle(&w->host);
 }
