@@ -13,6 +13,7 @@
 #include "preload/os/guard.h"
 #include "preload/phase.h"
 #include "preload/program/context.h"
+#include "preload/program/owned.h"
 #include "preload/window/flags.h"
 #include "preload/window/visit.h"
 #include "preload/window/waits.h"
@@ -106,11 +107,21 @@ void kp_process_read(const char *symbol)
     pthread_setcancelstate(before, &before);
 }
 
-/* The arguments of an allocation: where the address goes, byte, and what else there is. */
-enum { ALLOCATION_ARGS = 4 };
+/* The first arguments of an allocation: where the address goes, or the address; byte. */
+enum { ALLOCATION_ARGS = 2 };
 static __thread uint64_t allocation[ALLOCATION_ARGS] __attribute__((tls_model("initial-exec")));
 
-bool kp_process_allocates(const uint64_t *args)
+/* Whether the open window stays when the program gets this. */
+static bool stays(enum kp_gift what, const uint64_t *args)
+{
+    if (what == KP_GIFT_MAPPING)
+        return kp_window_takes_mapping(&process->setup, args);
+    if (what == KP_GIFT_ACCESS)
+        return kp_window_takes_access(&process->setup, args);
+    return true;
+}
+
+bool kp_process_allocates(enum kp_gift what, const uint64_t *args)
 {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
     if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
@@ -119,19 +130,43 @@ bool kp_process_allocates(const uint64_t *args)
         return false;
     }
     memcpy(allocation, args, sizeof(allocation));
-    if (kp_process_active() && kp_window_watches())
+    kp_guard++;
+    bool allocates = kp_process_active() && kp_window_watches() && stays(what, args);
+    kp_guard--;
+    if (allocates)
         return true;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(cancel_before, &cancel_before);
     return false;
 }
 
-void kp_process_allocated(const char *symbol, CUresult rc, bool later)
+/* Shows the open window what the program has got. */
+static void show_window(const char *symbol, enum kp_gift what)
 {
     const uint64_t *a = allocation;
+    switch (what) {
+    case KP_GIFT_MEMORY:
+    case KP_GIFT_MEMORY_LATER:
+        kp_window_allocated(&process->setup, symbol, *(const CUdeviceptr *)(uintptr_t)a[0], a[1],
+                            what == KP_GIFT_MEMORY_LATER);
+        return;
+    case KP_GIFT_HANDLE: /* nothing can use it yet */
+        return;
+    case KP_GIFT_MAPPING:
+        kp_window_mapped(symbol, a[0], a[1]);
+        return;
+    case KP_GIFT_ACCESS:
+        kp_window_granted(&process->setup, symbol, a[0], a[1]);
+    }
+}
+
+void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc)
+{
     kp_guard++;
     if (rc == CUDA_SUCCESS)
-        kp_window_allocated(&process->setup, symbol, *(const CUdeviceptr *)(uintptr_t)a[0], a[1], later);
+        show_window(symbol, what);
+    else if (what == KP_GIFT_ACCESS)
+        kp_window_not_granted(allocation[0], allocation[1]);
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(cancel_before, &cancel_before);
@@ -295,15 +330,15 @@ bool kp_process_goes_beside(void)
     return true;
 }
 
-/* Goes on in the gate, shared, where the window answers; else leaves what enter_beside_window has entered. */
-static bool leave_to_query(bool told, int before)
+/* Goes on in the gate, shared, where the window stays; else leaves what enter_beside_window has entered. */
+static bool leave_to_call(bool stays, int before)
 {
-    if (told)
+    if (stays)
         kp_gate_exclusive_to_shared();
     else
         kp_gate_leave_exclusive();
     pthread_setcancelstate(before, &before);
-    return told;
+    return stays;
 }
 
 bool kp_process_tells_free(uint64_t *more)
@@ -314,7 +349,7 @@ bool kp_process_tells_free(uint64_t *more)
     kp_guard++;
     bool told = kp_window_tells_free(&process->setup, more);
     kp_guard--;
-    return leave_to_query(told, before);
+    return leave_to_call(told, before);
 }
 
 bool kp_process_tells_pool(CUmemPool_attribute what)
@@ -322,7 +357,15 @@ bool kp_process_tells_pool(CUmemPool_attribute what)
     int before;
     if (!enter_beside_window(&before))
         return false;
-    return leave_to_query(kp_window_tells_pool(what), before);
+    return leave_to_call(kp_window_tells_pool(what), before);
+}
+
+bool kp_process_releases(CUmemGenericAllocationHandle memory)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    return leave_to_call(kp_owned_is_mapped(memory), before);
 }
 
 bool kp_process_ends_stream(CUstream stream, CUresult *answer)

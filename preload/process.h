@@ -65,11 +65,14 @@ void kp_process_read_later(const char *symbol, CUresult rc);
 /* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);
 
-/* Prepares a call of class ALLOC or ALLOC_ASYNC with these arguments. True: the open window will be replayed, and the
- * gate has been entered exclusively. The caller must then pass the driver's function and answer to
- * kp_process_allocated, which leaves the gate; `later`: the memory comes in the order of a stream. */
-bool kp_process_allocates(const uint64_t *args);
-void kp_process_allocated(const char *symbol, CUresult rc, bool later);
+/* What a call gives the program: memory, at once or in the order of a stream; or a part of virtual memory. */
+enum kp_gift { KP_GIFT_MEMORY, KP_GIFT_MEMORY_LATER, KP_GIFT_HANDLE, KP_GIFT_MAPPING, KP_GIFT_ACCESS };
+
+/* Prepares a call of class ALLOC, ALLOC_ASYNC, VIRTUAL, MAP or ACCESS with these arguments. True: the open window will
+ * be replayed and can stay, and the gate has been entered exclusively. The caller must then pass the driver's function
+ * and answer to kp_process_allocated, which leaves the gate. */
+bool kp_process_allocates(enum kp_gift what, const uint64_t *args);
+void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc);
 
 /* Makes a call again that the driver refused for want of memory: without a window, and without any of the device's
  * memory that kprof keeps between windows. `alone`: the gate has been entered exclusively, and not shared. It stays as
@@ -99,6 +102,10 @@ bool kp_process_goes_beside(void);
  * driver tells. The other one is for a query of a pool. False: the window has to be closed first. */
 bool kp_process_tells_free(uint64_t *more);
 bool kp_process_tells_pool(CUmemPool_attribute what);
+
+/* Enters the gate shared beside a window that watches, to release memory of cuMemCreate that is mapped. False: the
+ * window has to be closed first. */
+bool kp_process_releases(CUmemGenericAllocationHandle memory);
 
 /* Whether the window that watches keeps a stream that the program destroys; *answer is then what cuStreamDestroy
  * returns. */

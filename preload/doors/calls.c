@@ -184,10 +184,38 @@ static enum entered enter_join(const struct slot *s, void *real, const uint64_t 
     return kp_window_watches() ? states[kp_process_join(s->symbol, real, args)] : NOTHING;
 }
 
+/* What a call of these classes gives the program. */
+static enum kp_gift gift_of(enum kp_api_class class)
+{
+    static const enum kp_gift gifts[] = {[KP_CLASS_ALLOC] = KP_GIFT_MEMORY,
+                                         [KP_CLASS_ALLOC_ASYNC] = KP_GIFT_MEMORY_LATER,
+                                         [KP_CLASS_VIRTUAL] = KP_GIFT_HANDLE,
+                                         [KP_CLASS_MAP] = KP_GIFT_MAPPING,
+                                         [KP_CLASS_ACCESS] = KP_GIFT_ACCESS};
+    return gifts[class];
+}
+
 static enum entered enter_allocate(const struct slot *s, void *real, const uint64_t *args)
 {
+    (void)real;
+    return kp_window_watches() && kp_process_allocates(gift_of(s->class), args) ? ALLOCATING : NOTHING;
+}
+
+/* Whether the third argument of cuMemCreate asks for host memory. */
+static bool is_on_host(const CUmemAllocationProp *what)
+{
+    return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+static enum entered enter_virtual(const struct slot *s, void *real, const uint64_t *args)
+{
+    return is_on_host((const void *)(uintptr_t)args[2]) ? NOTHING : enter_allocate(s, real, args);
+}
+
+static enum entered enter_release(const struct slot *s, void *real, const uint64_t *args)
+{
     (void)s, (void)real;
-    return kp_window_watches() && kp_process_allocates(args) ? ALLOCATING : NOTHING;
+    return kp_window_watches() && kp_process_releases(args[0]) ? SHARED : NOTHING;
 }
 
 /* The limit of dynamic shared memory is no part of what was read of a function. */
@@ -325,6 +353,10 @@ static const struct rule {
     [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
     [KP_CLASS_SHARE] = {.succeeded = kp_window_shared_memory},
     [KP_CLASS_MANAGED] = {.succeeded = kp_window_managed_memory},
+    [KP_CLASS_VIRTUAL] = {.instead = enter_virtual},
+    [KP_CLASS_MAP] = {.instead = enter_allocate},
+    [KP_CLASS_ACCESS] = {.instead = enter_allocate},
+    [KP_CLASS_RELEASE] = {.instead = enter_release},
     [KP_CLASS_ASK_FREE] = {.instead = enter_ask_free},
     [KP_CLASS_ASK_POOL] = {.instead = enter_ask_pool},
     [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .stale = KP_STALE_HANDLES},
@@ -348,12 +380,6 @@ static const struct rule {
 };
 
 /* ---- the way in and out ---- */
-
-/* Whether the third argument of cuMemCreate asks for host memory. */
-static bool is_on_host(const CUmemAllocationProp *what)
-{
-    return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-}
 
 /* Enters the gate for a call that no window takes, of the first `asked` ones. A window that another thread opens while
  * this one waits need not close: it is asked, too. */
@@ -499,7 +525,7 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
         result = call_again(&slots[slot], entered);
     note_answer(&slots[slot], entered, result);
     if (entered == ALLOCATING)
-        kp_process_allocated(slots[slot].symbol, result, class == KP_CLASS_ALLOC_ASYNC);
+        kp_process_allocated(slots[slot].symbol, gift_of(class), result);
     if (entered == READING_LATER)
         kp_process_read_later(slots[slot].symbol, result);
     bool closes = entered == READING && result == CUDA_SUCCESS && !kp_process_log();

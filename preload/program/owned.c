@@ -5,18 +5,22 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "preload/program/fresh.h"
 
 enum does {
+    CREATES,
+    RELEASES,
+    MAPS,
+    GRANTS,
+    UNMAPS,
+    LAST_VIRTUAL = UNMAPS,
     ALLOCATES,
     ALLOCATES_LATER,
     FREES,
     FREES_LATER,
-    MAPS,
-    UNMAPS,
     VARIABLE,
     MAKES_ARRAY,
     ENDS_ARRAY,
-    CREATES,
     TELLS_FREE,
     ADDS_NODE,
     MANAGED,
@@ -37,8 +41,9 @@ struct range {
     CUdeviceptr at;
     size_t bytes; /* of a mapping or a variable; what is allocated has the size that the driver tells */
     enum kind { ALLOCATION, OF_GRAPH, MAPPING, OF_MODULE } kind;
-    cuuint64_t capture; /* that made it, of a graph's */
-    CUcontext ctx;      /* that allocated it; NULL: not known, or the device's */
+    cuuint64_t capture;                  /* that made it, of a graph's */
+    CUcontext ctx;                       /* that allocated it; NULL: not known, or the device's */
+    CUmemGenericAllocationHandle memory; /* of a mapping */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_OWNED];
@@ -130,7 +135,7 @@ static void put(const struct range *r)
 
 static void note(CUdeviceptr at, size_t bytes, enum kind kind)
 {
-    put(&(struct range){at, bytes, kind, 0, NULL});
+    put(&(struct range){at, bytes, kind, 0, NULL, 0});
 }
 
 /* The current context, or NULL. */
@@ -143,7 +148,7 @@ static CUcontext current(const struct kp_driver *d)
 /* Notes memory of the current context. */
 static void note_allocated(const struct kp_driver *d, CUdeviceptr at)
 {
-    put(&(struct range){at, 0, ALLOCATION, 0, current(d)});
+    put(&(struct range){at, 0, ALLOCATION, 0, current(d), 0});
 }
 
 static void forget(CUdeviceptr at, size_t bytes)
@@ -178,7 +183,7 @@ static void note_later(const struct kp_driver *d, const struct kp_owning *row, c
     cuuint64_t capture = capture_of(d, stream_of(row, args[of_pool ? 3 : 2]), &known);
     if (!known)
         capture = no_capture;
-    put(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL});
+    put(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL, 0});
 }
 
 /* Forgets memory that is freed in the order of a stream. What a capture frees that has not made it lives until the
@@ -191,7 +196,7 @@ static void forget_later(const struct kp_driver *d, CUdeviceptr at, CUstream str
     size_t i = place_of(at);
     bool found = i < n_ranges && ranges[i].at == at;
     if (found && capture && ranges[i].capture != capture)
-        ranges[i] = (struct range){at, 0, OF_GRAPH, no_capture, NULL};
+        ranges[i] = (struct range){at, 0, OF_GRAPH, no_capture, NULL, 0};
     else
         take_out(at, 1);
     kp_lock_give(lock);
@@ -215,9 +220,28 @@ static uint64_t received(const uint64_t *args, unsigned i)
     return to ? *to : 0;
 }
 
+/* Notes a call of virtual memory management. Access is asked of the driver, when there is a list to make. */
+static void note_virtual(const struct kp_owning *row, const uint64_t *args)
+{
+    if (row->does == CREATES)
+        kp_fresh_made(received(args, 0), (const CUmemAllocationProp *)(uintptr_t)args[2]);
+    if (row->does == RELEASES)
+        kp_fresh_used(args[0]);
+    if (row->does == MAPS) {
+        kp_fresh_used(args[3]);
+        put(&(struct range){args[0], args[1], MAPPING, 0, NULL, args[3]});
+    }
+    if (row->does == UNMAPS)
+        forget(args[0], args[1]);
+}
+
 void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args, uint64_t held)
 {
     size_t *left = (size_t *)(uintptr_t)args[0];
+    if (row->does <= LAST_VIRTUAL) {
+        note_virtual(row, args);
+        return;
+    }
     switch ((enum does)row->does) {
     case ALLOCATES:
         note_allocated(d, received(args, 0));
@@ -230,12 +254,6 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
         return;
     case FREES_LATER:
         forget_later(d, args[0], stream_of(row, args[1]));
-        return;
-    case MAPS:
-        note(args[0], args[1], MAPPING);
-        return;
-    case UNMAPS:
-        forget(args[0], args[1]);
         return;
     case VARIABLE:
         kp_owned_variable(received(args, 0), received(args, 1));
@@ -250,8 +268,6 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
         if (left)
             *left += held;
         return;
-    case CREATES:
-        return;
     case ADDS_NODE:
         if (makes_memory((const CUgraphNodeParams *)(uintptr_t)args[row->tells - 1]))
             atomic_fetch_or(&unlisted, 1u << GRAPH);
@@ -261,8 +277,20 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
     }
 }
 
+bool kp_owned_is_mapped(CUmemGenericAllocationHandle memory)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = 0;
+    while (i < n_ranges && (ranges[i].kind != MAPPING || ranges[i].memory != memory))
+        i++;
+    bool is = i < n_ranges;
+    kp_lock_give(lock);
+    return is;
+}
+
 void kp_owned_forked(void)
 {
+    kp_fresh_forked();
     n_ranges = 0;
     atomic_store(&arrays, 0);
     atomic_store(&unlisted, 0);

@@ -37,6 +37,9 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
 /* Notes a variable of a loaded module. */
 void kp_owned_variable(CUdeviceptr at, size_t bytes);
 
+/* Whether memory of cuMemCreate is mapped, so that it stays when its handle is released. */
+bool kp_owned_is_mapped(CUmemGenericAllocationHandle memory);
+
 /* Lists the memory of `device`, sorted, and without what has ended meanwhile: *parts (malloc'ed). False: there is
  * memory that cannot be listed, such as what another context than the current one has allocated, and *why (static text)
  * says which. */

@@ -26,12 +26,9 @@ enum { SCARCE = 256 << 20 };
 
 static struct kp_window *const w = &kp_window_now;
 
-/* Whether the open window records operations of the current context, and has room for one. */
 static bool is_here(const struct kp_driver *d)
 {
-    CUcontext current = NULL;
-    d->cuCtxGetCurrent(&current);
-    return current == w->context->ctx && w->strategy->rewinds && w->n < KP_MOST_ITEMS;
+    return kp_record_is_here(w, d);
 }
 
 /* Whether it also holds all variables that there are. */

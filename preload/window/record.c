@@ -7,10 +7,18 @@
 #include "base/lock.h"
 #include "preload/who/stack.h"
 #include "preload/window/flags.h"
+#include "preload/window/strategy.h"
 
 struct kp_window kp_window_now;
 
 static uint64_t tickets;
+
+bool kp_record_is_here(const struct kp_window *w, const struct kp_driver *d)
+{
+    CUcontext current = NULL;
+    d->cuCtxGetCurrent(&current);
+    return current == w->context->ctx && w->strategy->rewinds && w->n < KP_MOST_ITEMS;
+}
 
 struct kp_item *kp_record_new(struct kp_window *w)
 {
@@ -204,6 +212,7 @@ void kp_record_reset(struct kp_window *w)
     sigset_t before = kp_signals_hold();
     free(w->twins);
     free(w->logs);
+    free(w->maps);
     for (size_t k = 0; k < w->n; k++)
         free_item(&w->items[k]);
     kp_snapshot_free(&w->host);

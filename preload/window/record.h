@@ -9,6 +9,9 @@
 /* Appends a record, all 0. NULL without memory. */
 struct kp_item *kp_record_new(struct kp_window *w);
 
+/* Whether the window records operations of the current context, and has room for one. */
+bool kp_record_is_here(const struct kp_window *w, const struct kp_driver *d);
+
 /* Sets where a result is of: context, device and chip; and that nothing is wrong with it. False without memory. */
 bool kp_record_place(const struct kp_window *w, struct kp_launch_info *i);
 

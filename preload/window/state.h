@@ -30,6 +30,12 @@ struct kp_read {
     CUdeviceptr behind;
 };
 
+/* A mapping that the window has seen being made, and that nobody has access to yet. */
+struct kp_fresh_map {
+    CUdeviceptr at;
+    size_t bytes;
+};
+
 /* Device memory for values that come later; `room` byte from `next` on are free. */
 struct kp_read_log {
     CUdeviceptr memory, next;
@@ -100,9 +106,11 @@ struct kp_window {
     CUstream stream;          /* the first */
     struct kp_twin *twins;
     size_t n_twins;
-    size_t stuck;          /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
-    uint64_t aside;        /* byte of new memory that were copied aside, */
-    bool aside_in_part;    /* not all of them in whole blocks of the driver's: see kp_defer_whole */
+    size_t stuck;              /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
+    uint64_t aside;            /* byte of new memory that were copied aside, */
+    bool aside_in_part;        /* not all of them in whole blocks of the driver's: see kp_defer_whole */
+    struct kp_fresh_map *maps; /* that nobody has access to yet */
+    size_t n_maps;
     size_t settings;       /* operations that set attributes */
     size_t reads;          /* operations that gave the host a result */
     size_t logged;         /* byte that they read */

@@ -85,6 +85,16 @@ void kp_window_read(uint64_t ticket, const char *symbol);
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes,
                          bool later);
 
+/* Whether the open window may stay while the program maps memory, or gives access to it: the arguments are those of
+ * cuMemMap and cuMemSetAccess. Memory that was never mapped stays, and becomes new memory as soon as the window's
+ * device, and no other, may read and write it. False: the window has to be closed first. */
+bool kp_window_takes_mapping(const struct kp_context_setup *setup, const uint64_t *args);
+bool kp_window_takes_access(const struct kp_context_setup *setup, const uint64_t *args);
+/* Handle what the driver answered: it has mapped the memory, granted access, or refused it. */
+void kp_window_mapped(const char *symbol, CUdeviceptr at, size_t bytes);
+void kp_window_granted(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr at, size_t bytes);
+void kp_window_not_granted(CUdeviceptr at, size_t bytes);
+
 /* Whether the open window keeps device memory that the program frees, for its repetitions; `later`: in the order of a
  * stream. *answer is then what cuMemFree returns. */
 bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer);

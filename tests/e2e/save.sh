@@ -54,7 +54,7 @@ either() { # NAME CHECKPOINTS COMMAND...
 
 programs_of_windows() {
     export KPROF_WINDOW_READS="${1:-off}"
-    for case in "many 100" memsets copies-in copies-within events allocates "closed-by free" pools attributes-change new-variable \
+    for case in "many 100" memsets copies-in copies-within events allocates "closed-by free" pools maps "map-by again" "map-by twice" "map-by unmapped" attributes-change new-variable \
         libraries modules refusals frees copies-out registered; do
         # shellcheck disable=SC2086
         either "p_window $case, reads $KPROF_WINDOW_READS" 0 "$programs/p_window" $case

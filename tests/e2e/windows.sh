@@ -75,6 +75,7 @@ leaves_it_open() {
     windows "freed memory" 1 "$p" closed-by free
     windows "an allocation in a stream" 1 "$p" closed-by alloc-async
     windows "memory of pools" 1 "$p" pools
+    windows "memory that is mapped" 1 "$p" maps
     windows "an event destroyed" 1 "$p" closed-by event
     windows "a host function" 1 "$p" closed-by host-function
     windows "a stream destroyed" 1 "$p" closed-by stream
@@ -103,6 +104,8 @@ asks() {
         export KPROF_SAVE=$save FAKE_SAVE_TAKES=6291456 FAKE_FREES_TWICE=1 FAKE_PROFILER_TAKES=77594624
         both "free memory, save $save" "$p" asks-free
         expect "free memory, save $save: passes" "$(passes)" $PASSES
+        both "free memory beside maps, save $save" "$p" asks-maps
+        expect "free memory beside maps, save $save: passes" "$(passes)" $PASSES
         both "free memory in parts of blocks, save $save" "$p" asks-free-parts
         expect "free memory in parts of blocks, save $save: passes" "$(passes)" $((4 * PASSES))
         FAKE_DEVICES=2 both "free memory of another device, save $save" "$p" asks-free-elsewhere
@@ -129,8 +132,17 @@ closes_it() {
     done
     windows "a variable of a module that kernels of others reach" 2 "$p" variable-elsewhere
     windows "memory freed between launches" 1 "$p" frees
+    # What is mapped had contents before, or other ways lead to it; access is another one than before; memory goes.
+    for what in again twice before unmapped unused; do
+        windows "a map of memory, $what" 2 "$p" map-by $what
+    done
+    both "a map of memory, captured" "$p" map-by captured
+    for what in refused rights; do
+        windows "a map of memory, $what" 3 "$p" map-by $what
+    done
     # Each further allocation needs what the window keeps.
     FAKE_MEMORY=1073741824 KPROF_SAVE=all windows "most of the memory freed" 4 "$p" frees-most
+    FAKE_MEMORY=1073741824 KPROF_SAVE=all windows "most of the memory mapped" 4 "$p" maps-most
     KPROF_GRAPH_PROFILING=graph windows "whole graphs between kernels" 8 "$p" graphs
     windows "too much shared memory" 1 "$p" shared-limit
 
@@ -170,6 +182,7 @@ threads() {
         limit=120 KPROF_WINDOW=$window both "threads, windows of $window" "$p" threads
         expect "threads, windows of $window: profiled" "$(account profiled)" "$(launches)"
     done
+    windows "threads that map memory" 1 "$p" maps-threads
     both "a thread that waits" "$p" waiting-thread
     expect "a thread that waits: seen" "$(account seen)" "$(launches)"
 }
@@ -269,6 +282,14 @@ reads() {
         expect "reads that bound a loop: without counters" \
             "$(grep -c 'value that was another one in a repetition' "$tmp/report")" 18
     done
+    # The same where memory is new in the window: it is as the program's own execution left it.
+    for new in reads-new reads-mapped; do
+        for save in all changes; do
+            KPROF_SAVE=$save both "$new, save $save" "$p" $new 10
+            expect "$new, save $save: seen" "$(account seen)" "$(launches)"
+            expect "$new, save $save: passes" "$(passes)" $((4 * PASSES))
+        done
+    done
     read_windows "reads that are copied back" 3 $((3 * PASSES)) "$p" reads-back 10
     read_windows "reads of rows" 3 $((3 * PASSES)) "$p" reads-rows 10
     read_windows "reads of several streams" 3 $((3 * PASSES)) "$p" reads-streams 10
@@ -348,7 +369,7 @@ quick() {
         expect "quick, $what: saves" "$(calls cuptiCheckpointSave)" 0
         expect "quick, $what: profiled" "$(account profiled)" 6
     done
-    for what in allocates memsets copies-in copies-out copies-within events refusals managed registered prints libraries exported; do
+    for what in allocates maps memsets copies-in copies-out copies-within events refusals managed registered prints libraries exported; do
         # The first launch of a kernel that can reach host memory is only watched.
         [ "$what" = managed ] && unprofiled=2 || unprofiled=0
         both "quick, $what" "$p" "$what"

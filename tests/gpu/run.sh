@@ -74,6 +74,16 @@ row driver_dlopen - ./driver_dlopen
 row inplace graphs ./inplace
 row windows graphs ./windows
 row windows_per_thread graphs ./windows_per_thread 50
+# Memory that is mapped between launches joins their window.
+for save in all changes; do
+    asked windows || break
+    KPROF_SAVE=$save KPROF_DEBUG=window KPROF_LOG_FILE=$out/maps.$save.report LD_PRELOAD=$lib timeout 120 ./windows maps \
+        >"$out/maps.$save" 2>"$out/maps.$save.err" || fail "maps between launches, save $save: $(tail -1 "$out/maps.$save")"
+    opened=$(grep -c ' opens (replay)' "$out/maps.$save.err")
+    closed=$(grep -cE ' closes \(replay\): cuMem(AddressReserve|Create|Map|SetAccess|Release);' "$out/maps.$save.err")
+    echo "maps between launches, save $save: $opened windows, $closed of them closed by the calls that map"
+    [ "$opened" -gt 0 ] && [ "$closed" = 0 ] || fail "maps between launches, save $save: they close windows"
+done
 row rewind graphs ./rewind
 row order - ./order
 row reads - ./reads

@@ -3,6 +3,7 @@
 // time. Each check prints a line with values that are the same in every run; all is also computed on the CPU, so the
 // program knows whether it is right.
 //   windows [N]     N: launches of the longest row (1000)
+//   windows maps    memory that is mapped between launches alone: no window is to be closed by that
 // Built as it is and with --default-stream per-thread it prints the same.
 #include <atomic>
 #include <chrono>
@@ -681,6 +682,14 @@ static void check_elapsed()
     compare("elapsed time", v, !wrong);
 }
 
+static void *driver_function(const char *name)
+{
+    void *f = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    CK(cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found));
+    return found == cudaDriverEntryPointSuccess ? f : nullptr;
+}
+
 // ---- memory and code that come and go ----
 
 static void check_allocations()
@@ -707,6 +716,121 @@ static void check_stream_allocations()
         CK(cudaFreeAsync(w.d, streams[0]));
     }
     compare("stream allocations", v);
+}
+
+// Addresses, with memory of the driver's behind as many of them as are needed by now: as PyTorch's expandable segments.
+struct segment {
+    CUdeviceptr at = 0;
+    size_t unit = 0;
+    std::vector<CUmemGenericAllocationHandle> memory;
+    CUmemAllocationProp what = {};
+    CUmemAccessDesc access = {};
+    int failures = 0;
+#define DRIVER(name) decltype(&name) name##_ = (decltype(&name))driver_function(#name)
+    DRIVER(cuMemGetAllocationGranularity);
+    DRIVER(cuMemAddressReserve);
+    DRIVER(cuMemAddressFree);
+    DRIVER(cuMemCreate);
+    DRIVER(cuMemRelease);
+    DRIVER(cuMemMap);
+    DRIVER(cuMemUnmap);
+    DRIVER(cuMemSetAccess);
+#undef DRIVER
+
+    explicit segment(int pieces)
+    {
+        CK(cudaGetDevice(&what.location.id));
+        what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        what.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        access.location = what.location;
+        access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        failures += cuMemGetAllocationGranularity_(&unit, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS;
+        failures += cuMemAddressReserve_(&at, pieces * unit, 0, 0, 0) != CUDA_SUCCESS;
+    }
+    vec piece(int k)
+    {
+        return {(unsigned *)(at + k * unit), nullptr, std::vector<unsigned>(n)};
+    }
+    // Maps the next piece. Nobody may touch it before `grant`.
+    void map()
+    {
+        CUmemGenericAllocationHandle m = 0;
+        failures += cuMemCreate_(&m, unit, &what, 0) != CUDA_SUCCESS;
+        failures += cuMemMap_(at + memory.size() * unit, unit, 0, m, 0) != CUDA_SUCCESS;
+        memory.push_back(m);
+    }
+    void grant(int first, int pieces)
+    {
+        failures += cuMemSetAccess_(at + first * unit, pieces * unit, &access, 1) != CUDA_SUCCESS;
+    }
+    // The memory lives on as long as it is mapped.
+    void release(int k)
+    {
+        failures += cuMemRelease_(memory[k]) != CUDA_SUCCESS;
+        memory[k] = 0;
+    }
+    bool end()
+    {
+        size_t all = memory.size() * unit;
+        failures += cuMemUnmap_(at, all) != CUDA_SUCCESS;
+        for (size_t k = 0; k < memory.size(); k++)
+            if (memory[k])
+                release(k);
+        failures += cuMemAddressFree_(at, all) != CUDA_SUCCESS;
+        return !failures;
+    }
+};
+
+// Between launches: none of the calls closes a window.
+static void check_maps()
+{
+    const int pieces = 8;
+    vec v = make_vec(54), w[pieces];
+    segment s(pieces);
+    int different = 0;
+    for (int k = 0; k < pieces; k++) {
+        affine_on(v, 3, k, streams[0]);
+        s.map();
+        affine_on(v, 5, k, streams[0]);
+        w[k] = s.piece(k);
+        if (k == 2) // with the next one
+            continue;
+        s.grant(k == 3 ? 2 : k, k == 3 ? 2 : 1);
+        if (k % 2)
+            s.release(k);
+        for (int j = k == 3 ? 2 : k; j <= k; j++)
+            fill_on(w[j], j + 1, 0, n, streams[0]);
+        for (int j = 0; j <= k; j++)
+            affine_on(w[j], 7, j, streams[0]);
+        mix_on(v, w[k], streams[0]);
+    }
+    for (const vec &x : w)
+        different += differences(x);
+    CK(cudaDeviceSynchronize());
+    compare("mapped memory", v, s.end() && !different);
+}
+
+// What new memory contains is read, and then changed.
+static void check_maps_read()
+{
+    const int pieces = 6;
+    vec v = make_vec(55), sum = make_vec(56);
+    segment s(pieces);
+    int different = 0;
+    for (int k = 0; k < pieces; k++) {
+        affine_on(v, 3, k, streams[0]);
+        s.map();
+        s.grant(k, 1);
+        vec w = s.piece(k);
+        CK(cudaMemcpy(w.h.data(), w.d, bytes, cudaMemcpyDeviceToHost));
+        affine_on(w, 5, k + 1, streams[0]);
+        affine_on(w, 7, k, streams[0]);
+        mix_on(sum, w, streams[0]);
+        different += differences(w);
+    }
+    different += differences(sum);
+    drop(sum); // its contents are those of new memory
+    compare("mapped, then read", v, s.end() && !different);
 }
 
 static void check_globals()
@@ -1105,14 +1229,6 @@ static void check_held_by_host_function()
     drop(u);
 }
 
-static void *driver_function(const char *name)
-{
-    void *f = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    CK(cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found));
-    return found == cudaDriverEntryPointSuccess ? f : nullptr;
-}
-
 // A stream that writes values, and one held up until memory has a value, with launches behind it.
 static void check_stream_values()
 {
@@ -1196,20 +1312,8 @@ static void check_managed()
     compare("managed, read", v);
 }
 
-int main(int argc, char **argv)
+static void check_all(int launches)
 {
-    static const size_t written = 1 << 16;
-    void *pinned;
-    cudaFuncAttributes loaded; // their first launch must not wait for a kernel that waits for it
-    setlinebuf(stdout);        // a crash leaves what came before
-    CK(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking));
-    CK(cudaStreamCreate(&streams[1]));
-    streams[2] = cudaStreamPerThread;
-    CK(cudaFuncGetAttributes(&loaded, wait_flag));
-    CK(cudaFuncGetAttributes(&loaded, set_flag));
-    CK(cudaMallocHost(&pinned, written));
-    writer meanwhile(pinned, written);
-
     check_in_place();
     check_arguments();
     check_pageable();
@@ -1229,6 +1333,8 @@ int main(int argc, char **argv)
     check_elapsed();
     check_allocations();
     check_stream_allocations();
+    check_maps();
+    check_maps_read();
     check_globals();
     check_second_kernel();
     check_second_module();
@@ -1239,7 +1345,7 @@ int main(int argc, char **argv)
     check_invalid_launch();
     check_printf();
     check_threads();
-    check_many(argc > 1 ? atoi(argv[1]) : 1000);
+    check_many(launches);
     check_wait_for_other("waits for a kernel", false);
     check_wait_for_other("waits for a copy", true);
     check_wait_for_host("waits for the host", false);
@@ -1249,6 +1355,26 @@ int main(int argc, char **argv)
     check_registered();
     check_cooperative();
     check_managed();
+}
+
+int main(int argc, char **argv)
+{
+    static const size_t written = 1 << 16;
+    void *pinned;
+    cudaFuncAttributes loaded; // their first launch must not wait for a kernel that waits for it
+    setlinebuf(stdout);        // a crash leaves what came before
+    CK(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking));
+    CK(cudaStreamCreate(&streams[1]));
+    streams[2] = cudaStreamPerThread;
+    CK(cudaFuncGetAttributes(&loaded, wait_flag));
+    CK(cudaFuncGetAttributes(&loaded, set_flag));
+    CK(cudaMallocHost(&pinned, written));
+    writer meanwhile(pinned, written);
+
+    if (argc > 1 && !strcmp(argv[1], "maps"))
+        check_maps();
+    else
+        check_all(argc > 1 ? atoi(argv[1]) : 1000);
 
     int lost = meanwhile.end();
     verdict("written meanwhile", !lost, "%d numbers lost", lost);

@@ -27,6 +27,7 @@ struct buffer {
     int owner; /* the stream that has used it last, HOST or ANY */
     int held;  /* by graphs */
     CUmemGenericAllocationHandle handle;
+    CUdeviceptr alias; /* where the memory is mapped, too */
 };
 
 struct graph {
@@ -252,18 +253,49 @@ static struct buffer *another(const struct buffer *b)
     return other == b ? NULL : other;
 }
 
+static void increment(void);
+
+/* What comes between the calls that map memory, which is not to be used yet. */
+static void between(struct buffer *b)
+{
+    int n = b->n;
+
+    b->n = 0;
+    if (one_of(2))
+        increment();
+    b->n = n;
+}
+
+static CUdeviceptr map_somewhere(struct buffer *b)
+{
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, here->device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr at;
+
+    MUST(cuMemAddressReserve(&at, GRANULE, 0, 0, 0));
+    SAY(cuMemMap(at, GRANULE, 0, b->handle, 0));
+    between(b);
+    SAY(cuMemSetAccess(at, GRANULE, &access, 1));
+    return at;
+}
+
 static CUresult map(struct buffer *b)
 {
     const CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = here->device}};
-    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, here->device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUresult rc = cuMemCreate(&b->handle, GRANULE, &what, 0);
+    CUresult rc;
 
+    between(b);
+    rc = cuMemCreate(&b->handle, GRANULE, &what, 0);
     if (rc)
         return rc;
-    MUST(cuMemAddressReserve(&b->at, GRANULE, 0, 0, 0));
-    SAY(cuMemMap(b->at, GRANULE, 0, b->handle, 0));
-    SAY(cuMemSetAccess(b->at, GRANULE, &access, 1));
+    b->at = map_somewhere(b);
+    b->alias = 0;
+    if (one_of(4)) { /* the one that is used shows what is done through the other */
+        b->alias = b->at;
+        SAY(cuMemsetD32Async(b->alias, draw(100), GRANULE / sizeof(int), here->streams[any_slot()]));
+        all_done();
+        b->at = map_somewhere(b);
+    }
     if (one_of(2)) {
         SAY(cuMemRelease(b->handle));
         b->handle = 0;
@@ -373,12 +405,17 @@ static void allocate(void)
         b->owner = slot;
     if (b->host)
         MUST(cuMemHostGetDevicePointer(&b->at, b->host, 0));
-    fill(b);
+    if (b->kind != MAPPED || one_of(2)) /* what the fake maps is 0 */
+        fill(b);
 }
 
 static CUresult unmap(struct buffer *b)
 {
     SAY(cuMemUnmap(b->at, GRANULE));
+    if (b->alias) {
+        SAY(cuMemUnmap(b->alias, GRANULE));
+        SAY(cuMemAddressFree(b->alias, GRANULE));
+    }
     if (b->handle)
         SAY(cuMemRelease(b->handle));
     return cuMemAddressFree(b->at, GRANULE);
@@ -428,16 +465,12 @@ static void free_one(void)
 /* Other memory at the same address. */
 static void remap(void)
 {
-    struct buffer *b = any_buffer(INTS), old;
+    struct buffer *b = any_buffer(INTS);
 
     if (!b || b->kind != MAPPED || b->held)
         return;
     take(b, HOST);
-    old = *b;
-    SAY(cuMemUnmap(b->at, GRANULE));
-    if (old.handle)
-        SAY(cuMemRelease(old.handle));
-    SAY(cuMemAddressFree(b->at, GRANULE));
+    SAY(unmap(b));
     b->handle = 0;
     if (said("mapped", map(b)))
         b->n = 0;

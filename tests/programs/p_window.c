@@ -226,6 +226,220 @@ static void allocates_beside(void)
     finish_streams();
 }
 
+/* ---- virtual memory ---- */
+
+enum { GRANULE = 2 << 20 };
+
+static CUmemGenericAllocationHandle create(CUresult *rc, size_t bytes)
+{
+    const CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemGenericAllocationHandle memory = 0;
+
+    *rc = cuMemCreate(&memory, bytes, &what, 0);
+    return memory;
+}
+
+static CUmemGenericAllocationHandle granule(void)
+{
+    CUresult rc;
+    CUmemGenericAllocationHandle memory = create(&rc, GRANULE);
+
+    MUST(rc);
+    return memory;
+}
+
+static CUdeviceptr reserve(size_t bytes)
+{
+    CUdeviceptr at;
+
+    MUST(cuMemAddressReserve(&at, bytes, 0, 0, 0));
+    return at;
+}
+
+static CUresult give_access(CUdeviceptr at, size_t bytes, CUmemAccess_flags flags)
+{
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, flags};
+
+    return cuMemSetAccess(at, bytes, &access, 1);
+}
+
+static CUdeviceptr map_at(CUdeviceptr at, CUmemGenericAllocationHandle memory)
+{
+    MUST(cuMemMap(at, GRANULE, 0, memory, 0));
+    MUST(give_access(at, GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    return at;
+}
+
+/* A segment that grows as PyTorch's do: addresses for all of it, and memory behind them as it is needed. What the new
+ * memory contains is to be the same each time that the launches are made; that of the driver is 0 here. */
+static void maps(void)
+{
+    enum { PIECES = 6 };
+    CUmemGenericAllocationHandle memory[PIECES];
+    CUdeviceptr at = reserve(PIECES * GRANULE), other;
+
+    append(0);
+    MUST(cuMemAddressReserve(&other, GRANULE, 0, 0, 0));
+    for (int i = 0; i < PIECES; i++) {
+        CUdeviceptr here = at + i * GRANULE;
+
+        memory[i] = granule();
+        MUST(cuMemMap(here, GRANULE, 0, memory[i], 0));
+        append(i);
+        if (i == 2) /* with the next one */
+            continue;
+        MUST(give_access(i == 3 ? here - GRANULE : here, i == 3 ? 2 * GRANULE : GRANULE,
+                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+        if (i % 2)
+            MUST(cuMemRelease(memory[i])); /* lives on while it is mapped */
+        increment(here, session.stream);
+        MUST(cuMemcpyDtoDAsync(values, here, N * sizeof(int), session.stream));
+        increment(values, second);
+        append(i);
+    }
+    MUST(cuMemAddressFree(other, GRANULE));
+    increment(at + 2 * GRANULE, session.stream);
+    finish_streams();
+    for (int i = 0; i < PIECES; i++)
+        report_number("in mapped memory", sum_ints(&linked, at + i * GRANULE, N), N);
+    MUST(cuMemUnmap(at, PIECES * GRANULE));
+    for (int i = 0; i < PIECES; i += 2)
+        MUST(cuMemRelease(memory[i]));
+    MUST(cuMemAddressFree(at, PIECES * GRANULE));
+}
+
+/* Maps that a window cannot see through. */
+static void map_by(const char *what)
+{
+    CUdeviceptr at = reserve(4 * GRANULE), there = at + GRANULE;
+    CUmemGenericAllocationHandle memory = granule(), unused = granule();
+
+    if (!strcmp(what, "again")) { /* the memory has contents of another place */
+        map_at(at, memory);
+        MUST(cuMemsetD8(at, 3, GRANULE));
+        MUST(cuCtxSynchronize());
+        MUST(cuMemUnmap(at, GRANULE));
+    } else if (!strcmp(what, "twice")) {
+        map_at(at, memory);
+        MUST(cuMemsetD8(at, 3, GRANULE));
+    } else if (!strcmp(what, "before")) { /* no access yet */
+        MUST(cuMemMap(at, GRANULE, 0, memory, 0));
+    }
+    increment(values, session.stream);
+    append(1);
+    if (!strcmp(what, "again") || !strcmp(what, "twice")) {
+        map_at(there, memory);
+    } else if (!strcmp(what, "before")) {
+        MUST(give_access(at, GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+        there = at;
+    } else if (!strcmp(what, "refused")) { /* the second map has no addresses, the first access no such device */
+        const CUmemAccessDesc nowhere = {{CU_MEM_LOCATION_TYPE_DEVICE, 7}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
+        report("no addresses", cuMemMap(values, GRANULE, 0, memory, 0) == CUDA_ERROR_INVALID_VALUE);
+        append(2);
+        MUST(cuMemMap(there, GRANULE, 0, memory, 0));
+        append(3);
+        report("no device", cuMemSetAccess(there, GRANULE, &nowhere, 1) == CUDA_ERROR_INVALID_DEVICE);
+        append(4);
+        MUST(give_access(there, GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    } else if (!strcmp(what, "rights")) { /* taken and given again */
+        map_at(there, memory);
+        append(2);
+        MUST(give_access(there, GRANULE, CU_MEM_ACCESS_FLAGS_PROT_NONE));
+        append(3);
+        MUST(give_access(there, GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    } else if (!strcmp(what, "unmapped")) { /* other memory at the same address */
+        map_at(there, memory);
+        increment(there, session.stream);
+        MUST(cuStreamSynchronize(session.stream));
+        MUST(cuMemUnmap(there, GRANULE));
+        append(2);
+        map_at(there, unused);
+        unused = memory;
+    } else if (!strcmp(what, "captured")) { /* a capture that an allocation would break */
+        CUgraph graph;
+
+        MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        increment(values, second);
+        increment(scratch, session.stream);
+        map_at(there, memory);
+        increment(there, session.stream);
+        MUST(cuStreamEndCapture(second, &graph));
+        MUST(cuMemsetD32Async(there, 0, N, session.stream));
+    } else if (!strcmp(what, "unused")) { /* its memory goes, and is there for others */
+        MUST(cuMemRelease(granule()));
+        map_at(there, memory);
+    } else {
+        printf("no such map: %s\n", what);
+        exit(3);
+    }
+    increment(there, session.stream);
+    increment(values, second);
+    append(5);
+    finish_streams();
+    report_number("in mapped memory", sum_ints(&linked, there, N) % 1000,
+                  (!strcmp(what, "again") || !strcmp(what, "twice") ? (0x03030303 + 1) * (long)N : N) % 1000);
+    MUST(cuMemRelease(unused));
+}
+
+/* As many pieces as there is memory for: what the window keeps is given back before there is too little. */
+static void maps_most(void)
+{
+    enum { PIECE = 64 << 20, MOST = 64 };
+    CUdeviceptr at = reserve((size_t)MOST * PIECE);
+    CUresult rc = CUDA_SUCCESS;
+    int pieces = 0;
+
+    while (pieces < MOST) {
+        CUmemGenericAllocationHandle memory = create(&rc, PIECE);
+        CUdeviceptr here = at + (size_t)pieces * PIECE;
+
+        if (rc)
+            break;
+        MUST(cuMemMap(here, PIECE, 0, memory, 0));
+        MUST(give_access(here, PIECE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+        increment(here, session.stream);
+        append(pieces++);
+    }
+    finish_streams();
+    printf("pieces: %d, error %d\n", pieces, (int)rc);
+    for (int i = 0; i < pieces; i++)
+        report_number("in a piece", sum_ints(&linked, at + (size_t)i * PIECE, N), N);
+}
+
+/* Each thread grows a segment of its own. */
+static void *grow(void *to)
+{
+    enum { PIECES = 4 };
+    CUdeviceptr at = reserve(PIECES * GRANULE);
+
+    MUST(cuCtxSetCurrent(session.ctx));
+    for (int i = 0; i < PIECES; i++) {
+        map_at(at + i * GRANULE, granule());
+        for (int k = 0; k <= i; k++)
+            increment(at + k * GRANULE, second);
+    }
+    *(CUdeviceptr *)to = at;
+    return NULL;
+}
+
+static void maps_threads(void)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    CUdeviceptr at[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, grow, &at[i]);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    finish_streams();
+    for (int i = 0; i < THREADS; i++)
+        for (int k = 0; k < 4; k++)
+            report_number("of a thread", sum_ints(&linked, at[i] + k * GRANULE, N), (4 - k) * N);
+}
+
 /* Memory of pools: allocated and freed in the order of streams, between launches that use it. */
 static void pools(void)
 {
@@ -465,6 +679,27 @@ static void asks_between(void)
     append(4);
     MUST(cuMemAlloc(&all, (size_t)before << 20)); /* with a window open */
     MUST(cuMemFree(all));
+}
+
+/* The same of memory that is mapped: it is taken when it is made. */
+static void asks_maps(void)
+{
+    int before = free_mib();
+    CUdeviceptr at = reserve(3 * GRANULE);
+
+    for (int i = 0; i < 3; i++) {
+        CUmemGenericAllocationHandle memory;
+
+        increment(values, session.stream);
+        memory = granule();
+        report_number("behind new memory, MiB", before - free_mib(), 2 * (i + 1));
+        map_at(at + i * GRANULE, memory);
+        report_number("behind a map", before - free_mib(), 2 * (i + 1));
+        increment(at + i * GRANULE, session.stream);
+        MUST(cuMemRelease(memory));
+        report_number("and behind its release", before - free_mib(), 2 * (i + 1));
+    }
+    append(0);
 }
 
 /* The same where a part of a block is allocated, or freed: only the driver knows. */
@@ -819,6 +1054,42 @@ static void reads_bound(void)
     MUST(cuStreamSynchronize(session.stream));
     report_number("written", sum_ints(&linked, many, 4096), count);
     MUST(cuMemsetD32(scratch, 0, 1));
+}
+
+/* New memory is written before and after a read: by the second window, which has trust in it, it comes out otherwise.
+ * Then the repetition ends there, and what came after has to be in the memory all the same. */
+static void reads_new(int mapped)
+{
+    enum { MOST = 32 };
+    CUdeviceptr fresh[MOST], at = mapped ? reserve((size_t)MOST * GRANULE) : 0;
+    int host = 0;
+
+    for (int i = 0; i < count && i < MOST; i++) {
+        if (mapped)
+            fresh[i] = map_at(at + (size_t)i * GRANULE, granule());
+        else
+            MUST(cuMemAlloc(&fresh[i], N * sizeof(int)));
+        MUST(cuMemsetD32Async(fresh[i], 0, N, session.stream));
+        increment(fresh[i], session.stream);
+        vary(scratch, i < 2, 0);
+        MUST(cuMemcpyDtoH(&host, scratch, sizeof(host)));
+        increment(fresh[i], session.stream);
+        append(1);
+    }
+    MUST(cuStreamSynchronize(session.stream));
+    for (int i = 0; i < count && i < MOST; i++)
+        report_number("written", sum_ints(&linked, fresh[i], N), 2 * N);
+    MUST(cuMemsetD32(scratch, 0, 1));
+}
+
+static void reads_new_memory(void)
+{
+    reads_new(0);
+}
+
+static void reads_mapped(void)
+{
+    reads_new(1);
 }
 
 /* A result on its way into pinned memory is copied back from there, and the memory is used for something else. */
@@ -1519,6 +1790,9 @@ static const struct {
     {"copies-out", copies_out},
     {"allocates", allocates},
     {"allocates-beside", allocates_beside},
+    {"maps", maps},
+    {"maps-most", maps_most},
+    {"maps-threads", maps_threads},
     {"left-waiting", left_waiting},
     {"libraries", libraries},
     {"modules", modules},
@@ -1532,6 +1806,7 @@ static const struct {
     {"frees-most", frees_most},
     {"asks-between", asks_between},
     {"asks-free", asks_free},
+    {"asks-maps", asks_maps},
     {"asks-free-parts", asks_free_parts},
     {"asks-free-elsewhere", asks_free_elsewhere},
     {"asks-freed", asks_freed},
@@ -1545,6 +1820,8 @@ static const struct {
     {"reads-differ-once", reads_differ_once},
     {"reads-differ-always", reads_differ_always},
     {"reads-bound", reads_bound},
+    {"reads-new", reads_new_memory},
+    {"reads-mapped", reads_mapped},
     {"reads-back", reads_back},
     {"reads-rows", reads_rows},
     {"reads-then-fills", reads_then_fills},
@@ -1570,6 +1847,11 @@ int main(int argc, char **argv)
         }
     if (!strcmp(name, "closed-by") && argc > 2) {
         closed_by(argv[2]);
+        return program_wrong;
+    }
+    if (!strcmp(name, "map-by") && argc > 2) {
+        map_by(argv[2]);
+        show("at the end");
         return program_wrong;
     }
     if (!strcmp(name, "ended-in") && argc > 3) {

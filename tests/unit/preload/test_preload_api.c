@@ -40,6 +40,9 @@ enum class {
     SHARE,
     MANAGED,
     VIRTUAL,
+    MAP,
+    ACCESS,
+    RELEASE,
     IMAGE,
     CTX_END,
     DEVICE_END,
@@ -642,6 +645,9 @@ static void test_what_is_shared_or_asked(void **state)
     check_classes("cuLibraryGetManaged", MANAGED, "");
     check_classes("cuStreamAttachMem", MANAGED, "");
     check_classes("cuMemCreate", VIRTUAL, "");
+    check_classes("cuMemMap", MAP, "cuMemMapArrayAsync");
+    check_classes("cuMemSetAccess", ACCESS, "");
+    check_classes("cuMemRelease", RELEASE, "");
     check_classes("cuModuleLoad", MODULE, "");
     check_classes("cuLibraryLoad", MODULE, "");
     check_classes("cuFuncLoad", MODULE, "");

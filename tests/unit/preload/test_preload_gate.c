@@ -46,6 +46,7 @@ static struct {
     unsigned asked;
     enum kp_stale forgotten_what;
     uint64_t forgotten_first;
+    enum kp_gift gift;
     unsigned asked_to_allocate, allocated, loads_taken, called_again;
     bool called_alone;
     uint64_t again_args[2];
@@ -121,6 +122,12 @@ bool kp_process_tells_pool(CUmemPool_attribute what)
 
 bool kp_process_goes_beside(void)
 {
+    return false;
+}
+
+bool kp_process_releases(CUmemGenericAllocationHandle memory)
+{
+    (void)memory;
     return false;
 }
 
@@ -251,8 +258,9 @@ void kp_process_join_failed(void)
     process.join_failures++;
 }
 
-bool kp_process_allocates(const uint64_t *args)
+bool kp_process_allocates(enum kp_gift what, const uint64_t *args)
 {
+    process.gift = what;
     process.asked_to_allocate++;
     if (!process.takes)
         return false;
@@ -261,9 +269,10 @@ bool kp_process_allocates(const uint64_t *args)
     return true;
 }
 
-void kp_process_allocated(const char *symbol, CUresult rc, bool later)
+void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc)
 {
-    (void)symbol, (void)later;
+    (void)symbol;
+    assert_int_equal(what, process.gift);
     process.allocated++;
     process.allocation_rc = rc;
     process.guard_when_ended = kp_guard;
@@ -1290,6 +1299,48 @@ static void create_on(CUmemLocationType where, CUresult result)
     kp_gate_leave_exclusive();
 }
 
+static CUresult real_map(uint64_t at, uint64_t size)
+{
+    return answers(at, size);
+}
+
+static CUresult real_access(uint64_t at, uint64_t size)
+{
+    return answers(at, size);
+}
+
+static void map_by(enum kp_api_class class, void *real, enum kp_gift gift)
+{
+    unsigned asked = process.asked_to_allocate;
+    CUresult (*f)(uint64_t, uint64_t) = (void *)(uintptr_t)wrap(class, "cuMem", real);
+    assert_int_equal(f(1, 2), CUDA_SUCCESS);
+    assert_int_equal(process.asked_to_allocate, asked + 1);
+    assert_int_equal(process.gift, gift);
+}
+
+/* Beside a window, calls of virtual memory management are made alone where it takes what they give. */
+static void test_virtual_memory_beside_a_window(void **state)
+{
+    (void)state;
+    process.takes = true;
+    atomic_store(&watches, true);
+    create_on(CU_MEM_LOCATION_TYPE_DEVICE, CUDA_SUCCESS);
+    assert_int_equal(process.gift, KP_GIFT_HANDLE);
+    map_by(KP_CLASS_MAP, ADDRESS(real_map), KP_GIFT_MAPPING);
+    map_by(KP_CLASS_ACCESS, ADDRESS(real_access), KP_GIFT_ACCESS);
+    assert_int_equal(process.allocated, 3);
+    assert_int_equal(process.closed, 0);
+    create_on(CU_MEM_LOCATION_TYPE_HOST_NUMA, CUDA_SUCCESS);
+    assert_int_equal(process.closed, 1);
+    assert_int_equal(process.asked_to_allocate, 3);
+    assert_int_equal(process.virtual_memory, 1);
+    process.takes = false; /* the window has other plans */
+    atomic_store(&watches, true);
+    map_by(KP_CLASS_MAP, ADDRESS(real_map), KP_GIFT_MAPPING);
+    assert_int_equal(process.closed, 2);
+    assert_int_equal(process.allocated, 3);
+}
+
 static void test_memory_that_others_reach(void **state)
 {
     (void)state;
@@ -1667,6 +1718,7 @@ int main(void)
         cmocka_unit_test_setup(test_join, reset),
         cmocka_unit_test_setup(test_reads, reset),
         cmocka_unit_test_setup(test_allocation, reset),
+        cmocka_unit_test_setup(test_virtual_memory_beside_a_window, reset),
         cmocka_unit_test_setup(test_memory_that_others_reach, reset),
         cmocka_unit_test_setup(test_images, reset),
         cmocka_unit_test_setup(test_synchronised, reset),

@@ -94,15 +94,21 @@ void kp_process_join_failed(void)
 {
 }
 
-bool kp_process_allocates(const uint64_t *args)
+bool kp_process_allocates(enum kp_gift what, const uint64_t *args)
 {
-    (void)args;
+    (void)what, (void)args;
     return false;
 }
 
-void kp_process_allocated(const char *symbol, CUresult rc, bool later)
+void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc)
 {
-    (void)symbol, (void)rc, (void)later;
+    (void)symbol, (void)rc, (void)what;
+}
+
+bool kp_process_releases(CUmemGenericAllocationHandle memory)
+{
+    (void)memory;
+    return false;
 }
 
 CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *args, bool alone)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/program/fresh.h"
 #include "preload/program/owned.h"
 
 /* ---- the driver ---- */
@@ -219,6 +220,8 @@ static bool is_of_memory(const char *symbol)
                                          "cuMemCreate",
                                          "cuMemMap",
                                          "cuMemUnmap",
+                                         "cuMemRelease",
+                                         "cuMemSetAccess",
                                          "cuArrayCreate",
                                          "cuArray3DCreate",
                                          "cuArrayDestroy",
@@ -387,13 +390,61 @@ static void per_thread_default_streams(void **state)
     assert_cannot("memory of graphs");
 }
 
+/* The first argument of cuMemCreate receives the handle. */
+static void makes(CUmemGenericAllocationHandle memory, CUmemLocationType where, int id, unsigned short usage)
+{
+    const CUmemAllocationProp what = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {where, id}, .allocFlags.usage = usage};
+    call("cuMemCreate", (uintptr_t)&memory, 1, (uintptr_t)&what, 0);
+}
+
+static void memory_that_was_never_mapped(void **state)
+{
+    enum { UNIT = 2 << 20, MANY = 200 };
+    (void)state;
+    assert_false(kp_fresh_is(7, 0));
+    makes(7, CU_MEM_LOCATION_TYPE_DEVICE, 0, 0);
+    makes(8, CU_MEM_LOCATION_TYPE_DEVICE, 1, 0);
+    makes(9, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, 0);
+    makes(10, CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_CREATE_USAGE_TILE_POOL);
+    assert_true(kp_fresh_is(7, 0));
+    assert_false(kp_fresh_is(7, 1)); /* of another device */
+    assert_true(kp_fresh_is(8, 1));
+    assert_false(kp_fresh_is(9, 0));
+    assert_false(kp_fresh_is(10, 0));
+    assert_false(kp_owned_is_mapped(7));
+    call("cuMemMap", UNIT, UNIT, 0, 7);
+    assert_false(kp_fresh_is(7, 0));
+    assert_true(kp_owned_is_mapped(7));
+    call("cuMemMap", 4 * UNIT, UNIT, 0, 7);
+    call("cuMemUnmap", UNIT, UNIT, 0, 0);
+    assert_true(kp_owned_is_mapped(7)); /* elsewhere */
+    call("cuMemUnmap", 4 * UNIT, UNIT, 0, 0);
+    assert_false(kp_owned_is_mapped(7));
+    assert_false(kp_fresh_is(7, 0)); /* it has been written by now */
+    call("cuMemRelease", 8, 0, 0, 0);
+    assert_false(kp_fresh_is(8, 1));
+    makes(7, CU_MEM_LOCATION_TYPE_DEVICE, 1, 0); /* the handle is given out again */
+    assert_true(kp_fresh_is(7, 1));
+    call("cuMemSetAccess", UNIT, UNIT, 0, 0);
+    assert_true(kp_fresh_is(7, 1));
+    for (unsigned i = 0; i < MANY; i++)
+        makes(1000 + i, CU_MEM_LOCATION_TYPE_DEVICE, 0, 0);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_true(kp_fresh_is(1000 + i, 0));
+    makes(7, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, 0);
+    assert_false(kp_fresh_is(7, 1));
+    kp_owned_forked();
+    assert_false(kp_fresh_is(1000, 0));
+}
+
 static void mappings(void **state)
 {
     enum { UNIT = 2 << 20 };
     (void)state;
     for (size_t i = 0; i < 6; i++)
         there_is(i * UNIT + UNIT, UNIT);
-    call("cuMemCreate", 0, UNIT, 0, 0); /* has no address */
+    call("cuMemCreate", (uintptr_t) & (uint64_t){7}, UNIT, 0, 0); /* has no address */
     assert_empty();
     call("cuMemMap", 2 * UNIT, UNIT, 0, 7);
     call("cuMemMap", UNIT, UNIT, 0, 7);
@@ -580,6 +631,8 @@ int main(void)
         cmocka_unit_test_setup(pools, set_up),
         cmocka_unit_test_setup(memory_of_other_contexts, set_up),
         cmocka_unit_test_setup(per_thread_default_streams, set_up),
+        cmocka_unit_test_setup(memory_that_was_never_mapped, set_up),
+        cmocka_unit_test_setup(memory_that_was_never_mapped, set_up),
         cmocka_unit_test_setup(mappings, set_up),
         cmocka_unit_test_setup(variables, set_up),
         cmocka_unit_test_setup(memory_of_other_devices_and_of_the_host, set_up),
