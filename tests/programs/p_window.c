@@ -386,7 +386,7 @@ static void map_by(const char *what)
 /* As many pieces as there is memory for: what the window keeps is given back before there is too little. */
 static void maps_most(void)
 {
-    enum { PIECE = 64 << 20, MOST = 64 };
+    enum { PIECE = 16 << 20, MOST = 64 };
     CUdeviceptr at = reserve((size_t)MOST * PIECE);
     CUresult rc = CUDA_SUCCESS;
     int pieces = 0;
