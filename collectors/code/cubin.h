@@ -28,10 +28,12 @@ struct kp_cubin_function {
     uint32_t barriers;  /* a thread block */
 };
 
-/* Why code must not run a second time, as a replay would: bits. */
+/* What a second run of code would do again, as a replay would: bits. The first two must not be. */
 enum kp_once {
     KP_ONCE_HEAP = 1,     /* takes or frees memory of the device's heap, which no replay rewinds */
     KP_ONCE_LAUNCHES = 2, /* launches work from the device: kernels, copies, memsets, graphs */
+    KP_ONCE_PRINTS = 4,   /* prints, into a buffer of the driver's in host memory */
+    KP_ONCE_ALONE = KP_ONCE_HEAP | KP_ONCE_LAUNCHES,
 };
 
 /* The effects of a function, itself or through functions that it calls. The module does not list calls through

@@ -47,6 +47,7 @@ static const struct provided {
 } provided[] = {
     {"malloc", true, false, false, KP_ONCE_HEAP},
     {"free", true, false, false, KP_ONCE_HEAP},
+    {"vprintf", true, true, false, KP_ONCE_PRINTS},
     {"__cudaCDP2Malloc", false, true, false, KP_ONCE_HEAP},
     {"__cudaCDP2Free", false, true, false, KP_ONCE_HEAP},
     {"__cudaCDP2LaunchDevice", false, true, true, KP_ONCE_LAUNCHES},

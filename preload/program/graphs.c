@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "collectors/code/cubin.h"
 #include "preload/os/guard.h"
 #include "preload/program/graph_memory.h"
 #include "preload/program/graph_pairs.h"
@@ -74,7 +75,7 @@ static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAM
         out->obstacle = "graph with a kernel that can reach host memory, not replayed";
     else {
         unsigned once = kp_kernel_once(d, f);
-        if (once)
+        if (once & KP_ONCE_ALONE)
             out->obstacle = "graph with a kernel that uses the device's heap or gives the device work, not replayed";
         out->once |= once;
         return;

@@ -17,7 +17,8 @@ enum {
     /* What it takes to begin a window, in launches that are counted, 1 ms each: measured on an H100. */
     BEGIN = 30, /* Start and Stop of the pass, */
     SKIP = 25,  /* of one that is passed over, */
-    ANEW = 400, /* and for a list that is not among those of the window before */
+    ANEW = 700, /* and for enabling the profiler, with room for KP_ROTATE_ROOM launches: before a list of another image,
+                   and behind a group that is no list */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_KINDS];
@@ -108,14 +109,17 @@ uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group)
 }
 
 /* Returns what it takes to begin a window of the group behind that of the last one. Lists that share an image come in
- * turn, see kp_config. */
+ * turn, see kp_config. A group that is no list has the profiler disabled, for the list that follows. */
 static uint64_t cost_of(const struct kp_rotation *r, size_t group)
 {
-    if (r->at == SIZE_MAX || group >= r->lists)
+    if (group >= r->lists)
+        return BEGIN + (r->at < r->lists ? ANEW : 0);
+    const struct kp_config *next = &r->plan->groups[group];
+    if (r->at == SIZE_MAX)
         return BEGIN;
-    const struct kp_config *last = &r->plan->groups[r->at], *next = &r->plan->groups[group];
-    if (!kp_config_same(last, next))
-        return BEGIN + ANEW;
+    const struct kp_config *last = r->at < r->lists ? &r->plan->groups[r->at] : NULL;
+    if (!last || !kp_config_same(last, next))
+        return BEGIN + ANEW + SKIP * next->turn;
     size_t turns = next->turns ? next->turns : 1;
     return BEGIN + SKIP * ((next->turn + turns - last->turn - 1 + turns) % turns);
 }
@@ -144,8 +148,7 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
 
 void kp_rotation_counts(struct kp_rotation *r, size_t group)
 {
-    if (group < r->lists)
-        r->at = group;
+    r->at = group;
 }
 
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within)

@@ -97,7 +97,7 @@ struct kp_rotation {
     struct kp_rotation_extras extras;
     size_t groups, lists; /* all, and those of the plan, which come first */
     size_t first;         /* list that the walk begins at */
-    size_t at;            /* list of the last window; SIZE_MAX = there was none */
+    size_t at;            /* group of the last window; SIZE_MAX = there was none */
     size_t opening;       /* group that the first launch of each function counts; SIZE_MAX = any */
     uint64_t needed;      /* launches of a key, for all groups */
     size_t *failures;     /* of each group */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "collectors/code/cubin.h"
 #include "collectors/facts/topology.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
@@ -102,11 +103,13 @@ static const char *why_missing(const struct kp_window *w, const struct kp_window
     return w->setup->one_pass || w->rotates ? NULL : w->obstacle; /* if nothing is replayed, it is no news */
 }
 
-/* Whether the counters of a launch may tell what its arguments do not: that it writes host memory. */
+/* Whether the counters of a launch may tell what its arguments do not: that it writes host memory. A kernel that prints
+ * does so, too, and nothing tells its other writes from these. */
 static bool is_unaware(const struct kp_window *w, size_t k)
 {
     const struct kp_item *i = &w->items[k];
-    return k < w->end && w->strategy->rewinds && !w->strategy->whole && i->function && !i->reaches_host &&
+    bool repeated = k < w->end && w->strategy->rewinds && !w->strategy->whole;
+    return repeated && i->function && !(i->function->once & KP_ONCE_PRINTS) && !i->reaches_host &&
            !kp_flags_met(KP_MET_MANAGED) && kp_hostmem_any();
 }
 

@@ -2,6 +2,7 @@
  * What heap.sm90-cuda13.cubin is of, linked, so that calls through pointers show:
  *     nvcc -rdc=true -arch=sm_90 -dc -o heap.o heap.cu; nvcc -arch=sm_90 -dlink -cubin -o heap.sm90-cuda13.cubin heap.o
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 __device__ __noinline__ int *make(int n)
@@ -45,4 +46,14 @@ extern "C" __global__ void giving(int **p)
 extern "C" __global__ void by_pointer(int *p, int i)
 {
     table[i](p);
+}
+
+__device__ __noinline__ void print(int *p)
+{
+    printf("%d\n", p[0]);
+}
+
+extern "C" __global__ void printing(int *p)
+{
+    print(p);
 }

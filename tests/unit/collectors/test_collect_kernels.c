@@ -137,10 +137,11 @@ static void test_once(void **state)
                 {"giving", KP_ONCE_HEAP},
                 {"by_pointer", KP_ONCE_HEAP},
                 {"launching", KP_ONCE_LAUNCHES},
+                {"printing", KP_ONCE_PRINTS},
                 {"child", 0},
                 {"calling", 0},
                 {"nowhere", 0},
-                {"", KP_ONCE_HEAP | KP_ONCE_LAUNCHES}};
+                {"", KP_ONCE_HEAP | KP_ONCE_LAUNCHES | KP_ONCE_PRINTS}};
     struct kp_kernel_code code;
     (void)state;
     assert_int_equal(kp_kernels_once(kernels, ""), 0);
@@ -166,7 +167,7 @@ static void test_once_in_two_modules(void **state)
     assert_non_null(graph);
     memcpy(graph, "mallot", 6);
     assert_int_equal(kp_kernels_once(kernels, "taking"), KP_ONCE_HEAP);
-    assert_int_equal(kp_cubin_once(images[0].bytes, images[0].size), KP_ONCE_HEAP); /* free */
+    assert_int_equal(kp_cubin_once(images[0].bytes, images[0].size), KP_ONCE_HEAP | KP_ONCE_PRINTS); /* free */
     assert_int_equal(kp_cubin_once(images[0].bytes, images[0].size / 2), 0);
     assert_int_equal(kp_cubin_once("no image", 8), 0);
 }
