@@ -41,6 +41,11 @@ bool kp_rotation_lacks_any(const struct kp_rotation_key *k)
     return k->lacking;
 }
 
+bool kp_rotation_is_fleeting(const struct kp_rotation_key *k)
+{
+    return k->is_fleeting;
+}
+
 bool kp_rotation_has_any(const struct kp_rotation_key *k)
 {
     size_t g = 0;
@@ -53,6 +58,8 @@ bool kp_rotation_has_any(const struct kp_rotation_key *k)
  * another rhythm if it is late by as much again. Of one seen once nothing is known, but that it may come. */
 static bool is_expected(const struct kp_rotation_key *k, uint64_t now, uint64_t within)
 {
+    if (k->is_fleeting)
+        return false;
     uint64_t since = now - k->seen_at;
     return k->gap ? k->gap <= since + within && since <= 2 * k->gap : since < RECENT;
 }

@@ -66,6 +66,9 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group);
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k);
 bool kp_rotation_has_any(const struct kp_rotation_key *k);
+/* Whether the key is not worth a window of its own, as shapes of its kernel come a few times and no more. One that has
+ * come as often as there are groups is. */
+bool kp_rotation_is_fleeting(const struct kp_rotation_key *k);
 /* Chooses a group for a window of so many launches that a launch of the key opens: of those that the key lacks, one for
  * which most expected keys are counted in a time. Lists of one image come in turn, and to pass one over takes time.
  * Among equals the walk begins at the group of the process's rank. */

@@ -13,6 +13,8 @@ enum {
     PLACE_BUCKETS = 1 << 12,
     MOST_PLACES = 1 << 16, /* beyond, launches take the longer way */
     MOST_TOLD = 512,       /* beyond, launches of a key are not told apart, as what is known of each takes memory */
+    ENDED = 1024,          /* launches of others after which a shape has ended that came a few times, */
+    LEAST_ENDED = 4,       /* and as many such shapes of a function make its new ones fleeting */
 };
 
 static struct kp_rotation_place *_Atomic places[PLACE_BUCKETS];
@@ -169,12 +171,39 @@ struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct 
     return NULL;
 }
 
+/* The keys of a function. */
+struct shapes {
+    const char *mangled;
+    uint64_t now;
+    size_t n, ended; /* all, and those that no longer come, and came too seldom for all groups */
+};
+
+static void look_at_shape(struct kp_rotation_key *k, void *arg)
+{
+    struct shapes *s = arg;
+    if (strcmp(k->mangled, s->mangled) != 0)
+        return;
+    s->n++;
+    s->ended += k->lacking && k->seen < k->of->groups && s->now - k->seen_at > ENDED;
+}
+
+/* Whether shapes of the function come a few times and no more, as where a length grows from step to step. To switch
+ * groups for each of them takes long, and none gets all of them. */
+static bool is_fleeting(const struct kp_rotation *r, const char *mangled)
+{
+    struct shapes s = {.mangled = mangled, .now = atomic_load(&kp_rotation_clock)};
+    if (!r->beside)
+        kp_rotation_each_key(r, look_at_shape, &s);
+    return s.ended >= LEAST_ENDED && 2 * s.ended > s.n;
+}
+
 /* Numbers a key that is not of a kind, and makes it remember what its launches had. */
 static void number_key(struct kp_rotation_key *k, const struct kp_function *f)
 {
     static uint32_t last; /* inside the gate */
     k->number = ++last;
     k->is_new = is_new_function(k->of, k->mangled);
+    k->is_fleeting = is_fleeting(k->of, k->mangled);
     if (!k->of->beside && atomic_load(&k->of->n_keys) < MOST_TOLD)
         k->kinds = kp_kinds_new(f);
 }
@@ -287,6 +316,7 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
     uint64_t now = atomic_fetch_add_explicit(&kp_rotation_clock, 1, memory_order_relaxed) + 1;
     k->gap = k->seen_at ? now - k->seen_at : 0;
     k->seen_at = now;
+    k->is_fleeting &= ++k->seen < r->groups;
     return k;
 }
 

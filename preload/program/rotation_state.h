@@ -64,6 +64,8 @@ struct kp_rotation_key {
     atomic_uint_fast64_t others;              /* launches without a place */
     uint64_t seen_at;                         /* the clock at the last launch that came by the gate, */
     uint64_t gap;                             /* and its distance from the one before; 0 = there was none */
+    uint64_t seen;                            /* how many came by it */
+    bool is_fleeting;                         /* its kernel's shapes come a few times and no more */
     uint64_t *taken;                          /* of each group: launches that count it */
     size_t lacking;                           /* groups that lack launches, */
     size_t untaken;                           /* and those of them that no launch counts */

@@ -59,11 +59,13 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
         what->wanted = false;
         return why;
     }
-    what->wanted = counts ? kp_rotation_lacks(q->key, w->group) : kp_rotation_lacks_any(q->key);
+    bool lacks = counts ? kp_rotation_lacks(q->key, w->group) : kp_rotation_lacks_any(q->key);
+    bool fleeting = lacks && !counts && kp_rotation_is_fleeting(q->key);
+    what->wanted = lacks && !fleeting;
     if (what->wanted)
         return NULL;
     q->key = NULL;
-    return KP_SKIP_ROTATED;
+    return fleeting ? KP_SKIP_ROTATE_FLEETING : KP_SKIP_ROTATED;
 }
 
 /* ---- beside a replay ---- */

@@ -415,6 +415,37 @@ static void test_groups_in_turn(void **state)
     kp_rotation_end(r);
 }
 
+/* Shapes of a kernel that come once each are not worth a window from the fifth on, unless they come again. */
+static void test_fleeting_shapes(void **state)
+{
+    enum { SHAPES = 4, LONG = 1025 };
+    struct kp_plan *p = new_plan();
+    struct kp_launch often = launch_of(1, 1);
+    (void)state;
+    for (int enough = 0; enough < 2; enough++) {
+        struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+        struct kp_rotation_key *k = NULL;
+        for (unsigned i = 0; i < SHAPES - 1u + enough; i++) {
+            struct kp_launch l = launch_of(2, 10 + i);
+            k = kp_rotation_find(r, &l, named("grows"));
+            assert_false(kp_rotation_is_fleeting(k));
+        }
+        for (int i = 0; i < LONG; i++)
+            k = kp_rotation_find(r, &often, named("kernel"));
+        count(k, p, 0, 1, NULL);
+        count(k, p, 1, 1, NULL);
+        assert_true(kp_rotation_expects(r, 0, 100)); /* those that came once: their shapes may come again */
+        struct kp_launch next = launch_of(2, 99), other = launch_of(3, 99);
+        k = kp_rotation_find(r, &next, named("grows"));
+        assert_true(kp_rotation_is_fleeting(k) == enough);
+        assert_false(kp_rotation_is_fleeting(kp_rotation_find(r, &other, named("another"))));
+        assert_false(kp_rotation_is_fleeting(kp_rotation_find(r, &next, named("grows")))); /* as often as groups */
+        kp_rotation_end(r);
+        reset(NULL);
+    }
+    kp_plan_free(p);
+}
+
 /* Keys come as they came before: the next group is for those that come soon, and a window waits for no others. */
 static void test_keys_that_come_soon(void **state)
 {
@@ -1270,6 +1301,7 @@ int main(void)
         cmocka_unit_test_teardown(test_ranks_begin_apart, reset),
         cmocka_unit_test_teardown(test_the_next_group, reset),
         cmocka_unit_test_teardown(test_groups_in_turn, reset),
+        cmocka_unit_test_teardown(test_fleeting_shapes, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
         cmocka_unit_test_teardown(test_the_time_is_over, reset),
