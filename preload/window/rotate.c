@@ -36,6 +36,19 @@ static const char *why_not_on(const struct kp_question *q, const struct kp_rotat
     return is_worth_going_on(q, r) ? NULL : none_comes_soon;
 }
 
+/* Return why a launch of the key is not counted by the window at hand, or opens none, or NULL. */
+static const char *why_not_in(const struct kp_rotation_key *k, size_t group)
+{
+    return kp_rotation_lacks(k, group) ? NULL : KP_SKIP_ROTATED;
+}
+
+static const char *why_not_open(const struct kp_rotation_key *k)
+{
+    if (!kp_rotation_lacks_any(k))
+        return KP_SKIP_ROTATED;
+    return kp_rotation_is_fleeting(k) ? KP_SKIP_ROTATE_FLEETING : NULL;
+}
+
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
     struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
@@ -59,13 +72,11 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
         what->wanted = false;
         return why;
     }
-    bool lacks = counts ? kp_rotation_lacks(q->key, w->group) : kp_rotation_lacks_any(q->key);
-    bool fleeting = lacks && !counts && kp_rotation_is_fleeting(q->key);
-    what->wanted = lacks && !fleeting;
-    if (what->wanted)
-        return NULL;
-    q->key = NULL;
-    return fleeting ? KP_SKIP_ROTATE_FLEETING : KP_SKIP_ROTATED;
+    why = counts ? why_not_in(q->key, w->group) : why_not_open(q->key);
+    what->wanted = !why;
+    if (why)
+        q->key = NULL;
+    return why;
 }
 
 /* ---- beside a replay ---- */
