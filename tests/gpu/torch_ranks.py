@@ -1,4 +1,5 @@
-"""One rank of a small data-parallel training, made by torchrun; prints the loss and a checksum of the weights (rank 0)."""
+"""One rank of a small data-parallel training, made by torchrun; prints the loss and a checksum of the weights (rank 0).
+Environment: STEPS, of the training (2)."""
 import os
 
 import torch
@@ -12,7 +13,7 @@ model = torch.nn.parallel.DistributedDataParallel(
     torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8)).cuda(), device_ids=[rank])
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 torch.manual_seed(rank)
-for step in range(2):
+for step in range(int(os.environ.get("STEPS", 2))):
     torch.cuda.nvtx.range_push("step %d" % step)
     loss = model(torch.randn(64, 512, device="cuda")).square().mean()
     optimizer.zero_grad()
