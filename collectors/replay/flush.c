@@ -1,10 +1,10 @@
 #include "collectors/replay/flush.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/debug.h"
+#include "collectors/replay/by_device.h"
 #include "collectors/replay/evict.h"
 #include "collectors/replay/vmem.h"
 
@@ -80,29 +80,25 @@ struct kp_flush {
     size_t l2;
     void *code; /* the kernel that is never launched, as machine code */
     CUdeviceptr buffer, sink;
-    size_t bytes; /* of each copy */
-    size_t piece; /* of the memory behind the sink */
-    size_t held;  /* of both, as long as they are there */
+    size_t bytes;  /* of each copy */
+    size_t piece;  /* of the memory behind the sink */
+    uint64_t held; /* of both, as long as they are there */
     bool no_sink;
     char pci_bus_id[32];
     bool asked;             /* the kernel driver, for `evict` */
     struct kp_evict *evict; /* NULL: the L2 is filled with other lines instead */
 };
 
-/* What all flushes have, by device, byte. */
-enum { DEVICES = 64 };
-static atomic_uint_fast64_t held[DEVICES];
+static struct kp_by_device held; /* what all flushes have */
 
 uint64_t kp_flush_held_on(CUdevice device)
 {
-    return device >= 0 && device < DEVICES ? atomic_load(&held[device]) : 0;
+    return kp_by_device_sum(&held, device);
 }
 
-static void note_held(struct kp_flush *f, size_t bytes)
+static void note_held(struct kp_flush *f, uint64_t bytes)
 {
-    if (f->device >= 0 && f->device < DEVICES)
-        atomic_fetch_add(&held[f->device], (uint64_t)bytes - f->held);
-    f->held = bytes;
+    kp_by_device_note(&held, f->device, &f->held, bytes);
 }
 
 /* Compiles the code that is loaded before each launch, once: loading it then takes 30 us. */

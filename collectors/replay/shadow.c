@@ -1,9 +1,9 @@
 #include "collectors/replay/shadow.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/replay/by_device.h"
 #include "collectors/replay/scan.h"
 
 _Static_assert((int)KP_SLOT_BYTES == (int)KP_BLOCK_BYTES, "a slot holds a block");
@@ -41,18 +41,11 @@ struct kp_shadow {
     uint64_t counted; /* of `held`, byte */
 };
 
-/* What all shadows take, by device, byte. */
-enum { DEVICES = 64 };
-static atomic_uint_fast64_t held[DEVICES];
+static struct kp_by_device held; /* what all shadows take */
 
 uint64_t kp_shadow_held_on(CUdevice device)
 {
-    uint64_t sum = 0;
-    if (device >= 0)
-        return device < DEVICES ? atomic_load(&held[device]) : 0;
-    for (size_t i = 0; i < DEVICES; i++)
-        sum += atomic_load(&held[i]);
-    return sum;
+    return kp_by_device_sum(&held, device);
 }
 
 bool kp_shadow_available(const struct kp_driver *d)
@@ -377,10 +370,7 @@ static CUresult save(struct kp_shadow *s, const struct kp_part *parts, size_t n,
 /* Counts what the shadow takes now. */
 static void count(struct kp_shadow *s)
 {
-    uint64_t now = kp_shadow_held(s);
-    if (s->device->device >= 0 && s->device->device < DEVICES)
-        atomic_fetch_add(&held[s->device->device], now - s->counted);
-    s->counted = now;
+    kp_by_device_note(&held, s->device->device, &s->counted, kp_shadow_held(s));
 }
 
 /* Frees all but the kernels. */

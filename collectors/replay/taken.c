@@ -4,23 +4,16 @@
 #include <stddef.h>
 
 #include "base/debug.h"
+#include "collectors/replay/by_device.h"
 #include "collectors/replay/flush.h"
 #include "collectors/replay/shadow.h"
 
-/* Of all contexts, by device, byte. */
-enum { DEVICES = 64 };
-static atomic_uint_fast64_t taken[DEVICES];
-
+static struct kp_by_device taken; /* of all contexts */
 static atomic_uint_fast64_t gives;
 
 uint64_t kp_taken_on(CUdevice device)
 {
-    uint64_t sum = 0;
-    if (device >= 0)
-        return device < DEVICES ? atomic_load(&taken[device]) : 0;
-    for (size_t i = 0; i < DEVICES; i++)
-        sum += atomic_load(&taken[i]);
-    return sum;
+    return kp_by_device_sum(&taken, device);
 }
 
 uint64_t kp_taken_gives(void)
@@ -34,10 +27,7 @@ static void tell(struct kp_taken *t, uint64_t counting, uint64_t lasting)
     atomic_fetch_add(&gives, counting - t->counting);
     t->counting = counting;
     t->lasting = lasting;
-    if (t->device < 0 || t->device >= DEVICES)
-        return;
-    atomic_fetch_add(&taken[t->device], counting + lasting - t->told);
-    t->told = counting + lasting;
+    kp_by_device_note(&taken, t->device, &t->told, counting + lasting);
 }
 
 static bool is_open(const struct kp_taken *t)
