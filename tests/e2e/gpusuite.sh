@@ -100,6 +100,27 @@ row '| patterns | 0 | '
 row '| order | | no time left | | | | | | |'
 row 'Metrics of several passes: no time left'
 
+# bench.sh unselected: native and profiled runs in turn, and the median of each. Their times are 7, 4, 1, 8, 5, 2, 9, 6 and
+# 3 steps above the least.
+cat >"$tmp/turns" <<'END'
+#!/bin/sh
+how=native us=40000
+[ -z "$LD_PRELOAD" ] || {
+    how=kprof us=41000
+    echo "==KPROF== 20,000 launches seen, 0 profiled, 20,000 skipped" >"$KPROF_LOG_FILE"
+}
+echo $how >>TURNS
+echo "bench: launches 0.0$((us + $(grep -c $how TURNS) * 7 % 10 * 2000)) s, with results 0.1 s" >&2
+echo "20000 launches, checksum 1"
+END
+sed -i "s|TURNS|$tmp/taken|g" "$tmp/turns"
+chmod +x "$tmp/turns"
+printf '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp %s "$2"\n' "$tmp/turns" >"$tmp/stubs/nvcc"
+PATH=$tmp/stubs:$PATH timeout 60 bash "$gpu/bench.sh" "$tmp/bench" unselected >"$tmp/said" 2>"$tmp/bench.err"
+expect "bench.sh unselected: exit status" $? 0
+expect "bench.sh unselected: runs" "$(tr '\n' ' ' <"$tmp/taken")" "$(printf 'native kprof %.0s' {1..9})"
+row '| 20,000 launches, none selected, median of 9 in turn (ncu: 2,000) | 2.500 us a launch (2.100 to 2.900) | n/a us a launch | 2.550 us a launch (2.150 to 2.950) | 0.050 us above native | n/a | 0.2 us above native: met |'
+
 # real.py over samples that are scripts: cut off, it ends what runs, and prints what there is.
 samples=$tmp/samples
 sample() { # NAME, and the script on stdin

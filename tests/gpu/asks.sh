@@ -40,7 +40,8 @@ echo "| case | answers | native s | profiled s | seen |"
 echo "| --- | --- | --- | --- | --- |"
 for name in $cases; do
     started=$(now)
-    "$work/asks" "$name" >"$out/asks.$name.native" || fail "$name: natively $?"
+    rm -f "$out/asks.$name".* # an earlier run's
+    timeout 60 "$work/asks" "$name" >"$out/asks.$name.native" || fail "$name: natively $?"
     native=$(since "$started" 2)
     started=$(now)
     KPROF_DEBUG=plan,replay,window KPROF_LOG_FILE=$out/asks.$name.txt LD_PRELOAD=$lib timeout 60 "$work/asks" "$name" \
