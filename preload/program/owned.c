@@ -288,6 +288,15 @@ bool kp_owned_is_mapped(CUmemGenericAllocationHandle memory)
     return is;
 }
 
+bool kp_owned_is_allocated(CUdeviceptr at)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = place_of(at);
+    bool is = i < n_ranges && ranges[i].at == at && (ranges[i].kind == ALLOCATION || ranges[i].kind == OF_GRAPH);
+    kp_lock_give(lock);
+    return is;
+}
+
 void kp_owned_forked(void)
 {
     kp_fresh_forked();

@@ -40,6 +40,10 @@ void kp_owned_variable(CUdeviceptr at, size_t bytes);
 /* Whether memory of cuMemCreate is mapped, so that it stays when its handle is released. */
 bool kp_owned_is_mapped(CUmemGenericAllocationHandle memory);
 
+/* Whether the program has allocated the memory at this address, so that it may free it there. Mappings, host memory and
+ * variables are none, though the driver knows their addresses. */
+bool kp_owned_is_allocated(CUdeviceptr at);
+
 /* Lists the memory of `device`, sorted, and without what has ended meanwhile: *parts (malloc'ed). False: there is
  * memory that cannot be listed, such as what another context than the current one has allocated, and *why (static text)
  * says which. */

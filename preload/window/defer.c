@@ -5,6 +5,7 @@
 
 #include "base/lock.h"
 #include "preload/gate/gate.h"
+#include "preload/program/owned.h"
 #include "preload/window/waits.h"
 
 /* The wait for the work that may still use the memory, ms. */
@@ -36,11 +37,12 @@ static bool is_kept(const struct ended *e)
     return i < n_ended;
 }
 
+/* Whether the driver would take the memory back. What else has an address it refuses to free, and must be asked. */
 static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory, size_t *bytes)
 {
     CUdeviceptr base = 0;
-    return memory && d->cuMemGetAddressRange && d->cuMemGetAddressRange(&base, bytes, memory) == CUDA_SUCCESS &&
-           base == memory;
+    return memory && kp_owned_is_allocated(memory) && d->cuMemGetAddressRange &&
+           d->cuMemGetAddressRange(&base, bytes, memory) == CUDA_SUCCESS && base == memory;
 }
 
 /* Whether the memory is of no pool: a pool keeps what is given back to it, for how long is its own affair. */

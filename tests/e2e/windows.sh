@@ -140,6 +140,10 @@ closes_it() {
     for what in refused rights; do
         windows "a map of memory, $what" 3 "$p" map-by $what
     done
+    # The driver refuses to free what is no allocation, and all while a stream is captured.
+    for what in mapped pinned captured captured-later; do
+        both "a free that is refused, $what" "$p" frees-refused $what
+    done
     # Each further allocation needs what the window keeps.
     FAKE_MEMORY=1073741824 KPROF_SAVE=all windows "most of the memory freed" 4 "$p" frees-most
     # No room is left to sweep a cache.

@@ -383,6 +383,47 @@ static void map_by(const char *what)
     MUST(cuMemRelease(unused));
 }
 
+/* What is no allocation, or is not to be freed now: the driver's own answers, with a window open. */
+static void frees_refused(const char *what)
+{
+    CUdeviceptr at = 0, base;
+    CUmemGenericAllocationHandle memory = 0;
+    CUgraph graph = NULL;
+    CUresult later = CUDA_SUCCESS;
+    size_t bytes;
+    void *host;
+
+    if (!strcmp(what, "mapped")) {
+        memory = granule();
+        at = map_at(reserve(GRANULE), memory);
+    } else if (!strcmp(what, "pinned")) {
+        MUST(cuMemHostAlloc(&host, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+        at = (CUdeviceptr)(uintptr_t)host;
+    } else { /* while a stream is captured */
+        MUST(cuMemAlloc(&at, 4096));
+        MUST(cuMemsetD8(at, 0, 4096));
+    }
+    increment(values, session.stream);
+    append(1);
+    if (!strcmp(what, "captured-later")) { /* of memory that no graph has */
+        MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_RELAXED));
+        increment(scratch, session.stream);
+        later = cuMemFreeAsync(at, second);
+        printf("freed later: %d, capture %d\n", (int)later, (int)cuStreamEndCapture(second, &graph));
+    } else if (!strcmp(what, "captured")) {
+        MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        increment(scratch, session.stream);
+        printf("freed: %d", (int)cuMemFree(at));
+        printf(", capture %d\n", (int)cuStreamEndCapture(second, &graph));
+    } else {
+        printf("freed: %d\n", (int)cuMemFree(at));
+        printf("freed later: %d\n", (int)cuMemFreeAsync(at, session.stream));
+        printf("there: %d\n", (int)cuMemGetAddressRange(&base, &bytes, at));
+    }
+    append(2);
+    finish_streams();
+}
+
 /* As many pieces as there is memory for: what the window keeps is given back before there is too little. */
 static void maps_most(void)
 {
@@ -1847,6 +1888,11 @@ int main(int argc, char **argv)
         }
     if (!strcmp(name, "closed-by") && argc > 2) {
         closed_by(argv[2]);
+        return program_wrong;
+    }
+    if (!strcmp(name, "frees-refused") && argc > 2) {
+        frees_refused(argv[2]);
+        show("at the end");
         return program_wrong;
     }
     if (!strcmp(name, "map-by") && argc > 2) {
