@@ -886,9 +886,9 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
         shown += changed;
     }
     kp_out_print(o, "==KPROF== %zu %s compared", pairs, noun(d, pairs));
-    if (d->brief)
+    if (pairs && d->brief)
         kp_out_print(o, ", %zu of them changed; --brief-above 0 shows what changed of each", shown);
-    else if (!d->options->all)
+    else if (pairs && !d->options->all)
         kp_out_print(o, ", %zu of them changed; %zu %s did not change by more than %g%% and %s not shown", shown,
                      folded, folded == 1 ? "row" : "rows", d->options->threshold, folded == 1 ? "is" : "are");
     kp_out_print(o, "\n");
@@ -974,12 +974,12 @@ static bool has_alone(const struct side *s)
     return false;
 }
 
-static void print_totals(struct kp_out *o, struct diff *d)
+static void print_totals(struct kp_out *o, struct diff *d, size_t pairs)
 {
     bool all_paired = !has_alone(&d->side[A]) && !has_alone(&d->side[B]);
     for (int i = 0; i < SIDES && !d->brief; i++)
         print_alone(o, d, &d->side[i]);
-    if (!all_paired)
+    if (pairs && !all_paired)
         print_total(o, d, "what both have", true);
     print_total(o, d, "all launches", false);
 }
@@ -1228,7 +1228,7 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     rc = print_pairs(o, d, outcome->pairs);
     if (rc)
         return rc;
-    print_totals(o, d);
+    print_totals(o, d, outcome->pairs);
     for (int i = 0; i < SIDES; i++)
         outcome->without_counters[i] = d->side[i].n && !d->side[i].counted;
     return check_limits(o, d, outcome);

@@ -76,15 +76,15 @@ static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
     if (l->groups > 1)
         snprintf(groups, sizeof groups, "each for one of %" PRIu32 " groups", l->groups);
     if (kp_out_has(
-            o,
-            asprintf(
-                &text,
-                "%" PRIu64 " launches of this kernel and shape, of which %" PRIu64
-                " were counted, %s of counters, with the caches as they were; values are means, and +- says where the "
-                "mean of another run falls with 95 %%",
-                l->alike, l->counted, groups) < 0
-                ? NULL
-                : text))
+            o, asprintf(
+                   &text,
+                   "%" PRIu64 " %s of this kernel and shape, of which %" PRIu64
+                   " %s counted, %s of counters, with the caches as they were; values are means, and +- says where the "
+                   "mean of another run falls with 95 %%",
+                   l->alike, l->alike == 1 ? "launch" : "launches", l->counted, l->counted == 1 ? "was" : "were",
+                   groups) < 0
+                   ? NULL
+                   : text))
         kp_out_wrapped(o, "    Rotation: ", text);
     free(text);
 }

@@ -224,6 +224,11 @@ static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown
                                                       [KP_SORT_GAIN] = "the %zu with the highest gain:",
                                                       [KP_SORT_DURATION] = "the %zu of the longest launches:",
                                                       [KP_SORT_NAME] = "the first %zu by name:"};
+    static const char *const one[kp_sort_values] = {[KP_SORT_TIME] = "the longest:",
+                                                    [KP_SORT_GAIN] = "the one with the highest gain:",
+                                                    [KP_SORT_DURATION] = "the one of the longest launches:",
+                                                    [KP_SORT_NAME] = "the first by name:"};
+    const enum kp_sort by = s->timed ? sort : KP_SORT_NAME; /* all times are alike: names are the order */
     char total[CELL_MAX];
     uint64_t untimed = s->launches - s->timed;
     kp_format_quantity(s->ns, "ns", false, total);
@@ -236,8 +241,10 @@ static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown
     if (s->timed && untimed)
         fprintf(f, "; %" PRIu64 " %s no duration", untimed, untimed == 1 ? "launch has" : "launches have");
     fputs(shown < s->n ? "; " : "", f);
-    if (shown < s->n)
-        fprintf(f, first[s->timed ? sort : KP_SORT_NAME], shown); /* all times are alike: names are the order */
+    if (shown < s->n && shown == 1)
+        fputs(one[by], f);
+    else if (shown < s->n)
+        fprintf(f, first[by], shown);
     fputc('\n', f);
 }
 

@@ -377,6 +377,10 @@ expect "graphs: seen" "$(account seen)" 23
 KPROF_METRICS="" both "one group" "$p" 5
 expect "one group: entries" "$(grep -c '^    Rotation: .* were counted, all for one group of counters' "$tmp/report")" 2
 
+KPROF_METRICS="" KPROF_ROTATE_LAUNCHES=1 both "one launch" "$p" 1
+expect "one launch: entries" "$(grep -c '^    Rotation: [12] launch\(es\)* of this kernel and shape, of which 1 was counted,' "$tmp/report")" 2
+expect "one launch: of one" "$(grep -c '^    Rotation: 1 launch of' "$tmp/report")" 1
+
 # One pass is one pass.
 KPROF_METRICS="" KPROF_SET=quick both "quick" "$p" 5
 expect "quick: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 15

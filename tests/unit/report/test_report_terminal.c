@@ -243,7 +243,12 @@ static void top_is_the_number_of_kernels(void **state)
     static const struct {
         char *top;
         size_t kernels;
-    } cases[] = {{"KPROF_TOP=3", 3}, {"KPROF_TOP=0", STEPS}, {"KPROF_TOP=1000", STEPS}, {"KPROF_TOP=auto", 15}};
+        const char *head;
+    } cases[] = {{"KPROF_TOP=1", 1, "gains are of the run; the longest:\n"},
+                 {"KPROF_TOP=3", 3, "gains are of the run; the 3 longest:\n"},
+                 {"KPROF_TOP=0", STEPS, "gains are of the run\n"},
+                 {"KPROF_TOP=1000", STEPS, "gains are of the run\n"},
+                 {"KPROF_TOP=auto", 15, "gains are of the run; the 15 longest:\n"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct kp_display d = DISPLAY("KPROF_PAGE=summary", "KPROF_CSV=on", cases[i].top);
@@ -255,6 +260,7 @@ static void top_is_the_number_of_kernels(void **state)
         d = DISPLAY("KPROF_PAGE=summary", cases[i].top);
         text = print(&d);
         const char *table = strstr(text, "\n Time (%)");
+        assert_non_null(strstr(text, cases[i].head));
         size_t more = table && strstr(table, "--top 0") != NULL;
         assert_non_null(table);
         assert_int_equal(count(table + 1, "\n"), 2 + cases[i].kernels + more + 1 + 1); /* a gap, and the account */
