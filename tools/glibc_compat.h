@@ -5,9 +5,9 @@
 #ifndef KP_TOOLS_GLIBC_COMPAT_H
 #define KP_TOOLS_GLIBC_COMPAT_H
 
-/* The version of a symbol is chosen when the linker sees it, and glibc re-versioned names when it moved libpthread and
- * libdl into libc.so.6 (2.32 to 2.34). So each is asked for under the version it has always had. On a glibc from before
- * the move these names live outside libc.so.6. A call ends the process unless the program itself is linked with
+/* The linker chooses the version of a symbol when it sees it. glibc gave names new versions when it moved libpthread
+ * and libdl into libc.so.6 (2.32 to 2.34). So each is asked for under the version it has always had. On a glibc from
+ * before the move these names live outside libc.so.6. A call ends the process unless the program itself is linked with
  * libpthread or libdl; a driver that was loaded by dlopen does not help, as its libraries are local to it. So no code
  * that runs in every process may call them, and `make check-abi` lists those that are in use. dlsym and dlvsym are not
  * here: libkprof defines them, and a definition must not carry glibc's version. The assembler drops a row whose name

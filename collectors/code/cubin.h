@@ -87,9 +87,9 @@ enum kp_cubin_object {
     KP_CUBIN_REFERENCE, /* to a texture, surface or sampler that the host binds to it */
 };
 
-/* Calls `fn` for each object that the kernel with that symbol may use, itself or through functions that it calls, until
- * it returns other than 0: all constants and references; of variables those that its code names, and those that no code
- * names, as in modules that were not linked. Returns the last result of `fn`, -ENOENT without such a symbol, or
+/* Calls `fn` for each object that the kernel with that symbol may use, itself or through functions that it calls: all
+ * constants and references; of variables those that its code names, and those that no code names, as in modules that
+ * were not linked. Stops when `fn` returns other than 0. Returns its last result, -ENOENT without such a symbol, or
  * -ENOMEM.
  */
 int kp_cubin_each_use(const struct kp_cubin *c, uint32_t symbol,

@@ -3,10 +3,10 @@
  * of the profiler, code, and what the driver makes of both. The driver's own answer is read before and behind what
  * kprof does, where the program can allocate nothing.
  *
- * Other processes may take or give back memory in these moments, which looks like ours. That cannot pile up: what lasts
- * is measured once a context, and what the enabled profiler takes anew each time that it is enabled, in the place of
- * what was measured before. So an answer is wrong by what others changed while the context was prepared, in its first
- * window, and in the first one since the profiler was last enabled.
+ * Other processes may take or give back memory in these moments, which looks like ours. That cannot pile up. What lasts
+ * is measured once a context. What the enabled profiler takes is measured each time that it is enabled, and replaces
+ * the measure before. So an answer is wrong by what others changed in three moments: while the context was prepared, in
+ * its first window, and in the first one since the profiler was last enabled.
  *
  * Threads: as in collector.h; any thread may ask for sums.
  */

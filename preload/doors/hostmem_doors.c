@@ -143,8 +143,8 @@ CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, 
     return CUDA_SUCCESS;
 }
 
-/* KP_VENDOR: the driver (580, H100) tells that all memory is mapped, as it is with one address space, and of none that
- * it is for all contexts. */
+/* KP_VENDOR: the driver (580, H100) tells of all memory that it is mapped, as it is with one address space. It tells of
+ * none that it is for all contexts. */
 CUresult kp_cuMemHostGetFlags(PFN_cuMemHostGetFlags_v2030 real, bool ptsz, unsigned *flags, void *p)
 {
     struct kp_hostmem_facts facts;

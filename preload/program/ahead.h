@@ -1,6 +1,6 @@
 /*
- * What takes long at a first launch, ahead of it: the worker opens CUPTI's libraries of metrics, which takes 0.1 to 0.2
- * s. It plans for the device that programs mostly use, the first one, which takes 0.1 s. Meanwhile the program makes
+ * What takes long at a first launch, ahead of it: the worker opens CUPTI's libraries of metrics, in 0.1 to 0.2 s. It
+ * plans for the device that programs mostly use, the first one, which takes 0.1 s. Meanwhile the program makes
  * its first context, or launches what is not wanted. Nothing of it calls the driver.
  */
 #ifndef KP_PRELOAD_PROGRAM_AHEAD_H

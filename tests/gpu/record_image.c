@@ -2,7 +2,7 @@
  * Records counter data on a GPU, for the test that evaluates it without one (tests/unit/cupti/test_cupti_recorded.c):
  *   make build/tests/gpu/record_image && build/tests/gpu/record_image tests/data [FOLDER_OF_LIBCUPTI]
  *
- * Profiles a window of two launches of y[i] = a * x[i] + y[i] with the counters of the full set, and some whose values
+ * Profiles a window of two launches of y[i] = a * x[i] + y[i]: the counters of the full set, and some whose values
  * follow from the kernel. Goes the library's own way: plan, checkpoint, passes, flush. Writes axpy.N.image.gz, the
  * decoded counter data of the plan's group N, and axpy.txt, the values evaluated on this machine.
  */
@@ -131,8 +131,8 @@ static void open_driver(void)
     must(kp_device_read(&g.driver, 0, &g.device), "device attributes");
 }
 
-/* Instructions before and with EXIT in the code of the kernel: 16 byte each, EXIT has 0x94d in its lowest 12 bits, on
- * every compute capability from 7.0 on (seen in the output of ptxas for 7.5 to 12.0). */
+/* Returns how many instructions the kernel's code has up to EXIT. Each has 16 byte, and EXIT has 0x94d in its lowest 12
+ * bits, on every compute capability from 7.0 on (seen in the output of ptxas for 7.5 to 12.0). */
 static size_t count_instructions(const unsigned char *cubin)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)cubin;

@@ -1,7 +1,7 @@
 /*
- * The host side, which is the real library's: metrics, config images, numbers of passes. Loading that library takes
- * 0.1 s of a processor, and packing a set of metrics into passes as much again, in each process of a test. Its answers
- * depend on the question alone, so where KP_HOST_ANSWERS names a folder, they are kept there for the processes to come.
+ * The host side, which is the real library's: metrics, config images, numbers of passes. Each process
+ * of a test would need 0.1 s of a processor to load that library, and as much to pack a set of metrics into passes. The
+ * answers depend on the question alone, so where KP_HOST_ANSWERS names a folder, later processes find them there.
  * A file has one question, whole, and its answer; the question begins with what tells one library from another.
  *
  * The functions of this file must not be called by two threads for one object, as those of the real library.

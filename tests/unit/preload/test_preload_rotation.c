@@ -1127,8 +1127,8 @@ static void test_kinds_at_the_end(void **state)
     kp_plan_free(p);
 }
 
-/* Nothing is told apart by what has other values in each launch, where a function of that name takes other arguments,
- * or where launches are alike. */
+/* What has other values in each launch tells nothing apart. Nor does anything where a function of that name takes other
+ * arguments, or where launches are alike. */
 static void test_no_kinds(void **state)
 {
     static struct kp_param others[] = {{0, 8}, {8, 8}, {16, 8}};
