@@ -17,7 +17,7 @@ lines() { # NAME PATTERN: how many lines of kprof's own match
 
 # What counters say that kernels have written to host memory, to be printed below the table.
 sectors() { # NAME
-    cat "$out/asks.$1.err" "$out/asks.$1.txt" | sed -n '/aperture_sysmem/s/.*debug window [^:]*: //p; /no news/s/.*debug window [^:]*: //p;
+    cat "$out/asks.$1.err" "$out/asks.$1.txt" | sed -nE '/aperture_sysmem|no news/s/.*debug window [^:]*: //p
         /^==WARNING== .*host memory that no argument/p' | sort | uniq -c | sed "s/^/$1: /" >>"$work/sectors"
 }
 

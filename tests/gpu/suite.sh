@@ -2,8 +2,9 @@
 # The GPU suite, for machines that are lent by the call. Needs what run.sh needs.
 #   tests/gpu/suite.sh OUT PART...     PART: 1 (choose.sh, source.sh; two GPUs for the ranks), 2 (full.sh, why.sh), 3 (run.sh
 #   without these), 4 (bench.sh), 5 (timeline.sh, app_replay.sh, rotate.sh), 6 (asks.sh, save.sh), 7 (full.sh and rotate.sh
-#   with other programs), 8 (app_replay.sh with PyTorch, which takes minutes alone): the whole, less than ten minutes each. GPU=N: the device that parts of one GPU run on (0), so that
-#   two parts may run beside each other. CUTLASS_EXAMPLES, PROGRAMS: what part 7 takes along, see these scripts
+#   with other programs), 8 (app_replay.sh with PyTorch, which takes minutes alone): the whole, less than ten minutes each.
+#   GPU=N: the device that parts of one GPU run on (0), so that two parts may run beside each other. CUTLASS_EXAMPLES,
+#   PROGRAMS: what part 7 takes along, see these scripts
 #   tests/gpu/suite.sh OUT short [NAME...]     a bit of each script, by the rows of tests/gpu/short.txt (NAME: some of them), in
 #   560 s on one GPU. A part that runs out of time is ended, and the others go on. OUT gets summary.md, which is printed
 #   last, and suite.tar.gz with all logs. PARTS=FILE: other rows.
