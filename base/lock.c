@@ -54,6 +54,15 @@ int kp_thread_id(void)
     return own_id;
 }
 
+double kp_thread_cpu_time(int id)
+{
+    enum { PER_THREAD = 4, SCHEDULED = 2 };
+    struct timespec spent;
+    if (clock_gettime((clockid_t)(~(unsigned)id << 3 | PER_THREAD | SCHEDULED), &spent))
+        return -1;
+    return (double)spent.tv_sec * 1e9 + (double)spent.tv_nsec;
+}
+
 long kp_now_ms(void)
 {
     struct timespec t;

@@ -70,6 +70,10 @@ void kp_wake_all(atomic_int *word);
 /* Returns the system's id of this thread. */
 int kp_thread_id(void);
 
+/* Returns the CPU time of the process's thread `id`, in ns; -1: there is none. KP_VENDOR: computes the kernel's number
+ * of a thread's clock as pthread_getcpuclockid does, which libc lacks before glibc 2.34. */
+double kp_thread_cpu_time(int id);
+
 /* Read the monotonic clock. */
 long kp_now_ms(void);
 double kp_now_ns(void);

@@ -179,26 +179,15 @@ static void tell_forked(void)
     log->write(log->arg, line, (size_t)n);
 }
 
-/* Returns the CPU time of thread `id`, in ns. KP_VENDOR: computes the kernel's number of a thread's clock as
- * pthread_getcpuclockid does, which libc lacks before glibc 2.34. */
-static double cpu_time_of(int id)
-{
-    enum { PER_THREAD = 4, SCHEDULED = 2 };
-    struct timespec t;
-    if (clock_gettime((clockid_t)(~(unsigned)id << 3 | PER_THREAD | SCHEDULED), &t))
-        return -1;
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* Waits while another thread finishes: the process would end before the report is whole. Waits only as long as that
  * thread progresses. It may wait for locks of this thread, where a signal handler ends the program. */
 static void wait_for_finisher(int id)
 {
-    double before = cpu_time_of(id);
+    double before = kp_thread_cpu_time(id);
     long start = kp_now_ms();
     while (!atomic_load(&process->finished) && before >= 0) {
         kp_wait_while(&process->finished, 0, EXITER_STEP_MS);
-        double now = cpu_time_of(id);
+        double now = kp_thread_cpu_time(id);
         if (now != before || kp_log_is_writing())
             start = kp_now_ms();
         else if (kp_now_ms() - start >= KP_GATE_LAST_MS)

@@ -24,8 +24,11 @@ enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
 static atomic_int when;
 
 /* A launch by a library's constructor holds the loader's lock, which the worker needs to open libraries: the wait for
- * it must end. A plan takes nobody's lock, and whoever launches would need as long for it. */
+ * it must end when the worker stands still. A plan takes nobody's lock, and whoever launches would need as long for it.
+ */
 enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 25 };
+
+static atomic_int worker; /* its thread, once it has begun */
 
 static struct {
     const struct kp_cupti *library;
@@ -108,6 +111,7 @@ static void work(void *unused)
 {
     const char *chip = ahead.copy ? kp_chip_only(ahead.wish.major, ahead.wish.minor) : NULL;
     (void)unused;
+    atomic_store(&worker, kp_thread_id());
     pause_first();
     if (open_libraries(chip) && chip && is_needed()) {
         go(PLANNING);
@@ -139,11 +143,27 @@ static void wait_while(int step, long most_ms)
         kp_wait_while(&busy, step, most_ms - waited);
 }
 
+/* Waits while the worker opens libraries, as long as it gets on with it, as on a machine with much else to do.
+ * KP_VENDOR (CUPTI 13.0): cuptiProfilerHostInitialize fails with CUPTI_ERROR_UNKNOWN while another thread is in its
+ * first call of it. */
+static void wait_while_opening(void)
+{
+    double had, has = -1;
+    do {
+        had = has;
+        wait_while(OPENING, OPEN_MS);
+        has = atomic_load(&worker) ? kp_thread_cpu_time(atomic_load(&worker)) : -1;
+    } while (atomic_load(&busy) == OPENING && has > had);
+}
+
 void kp_ahead_wait(bool needed)
 {
     atomic_store(&when, needed ? AT_ONCE : NEVER);
     kp_wake_all(&when);
-    wait_while(OPENING, OPEN_MS);
+    if (needed)
+        wait_while_opening();
+    else
+        wait_while(OPENING, OPEN_MS);
     bool tells = needed && atomic_load(&busy) == PLANNING;
     if (tells)
         kp_progress_begin("planning what to collect", true);

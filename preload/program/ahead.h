@@ -22,9 +22,9 @@ struct kp_ahead {
 /* Has the worker do so. Call it once, while nothing else changes `c`; until kp_ahead_wait returns, nothing may. */
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish);
 
-/* Waits until the worker has: a second for the libraries, and for the plan as long as it takes. Not `needed`: until the
- * library has answered, and the worker asks it no more. Before exit handlers run: among them are those of the libraries
- * being opened. Any thread. */
+/* Waits until the worker has: for the libraries while it gets on, and for the plan as long as it takes. Not `needed`:
+ * until the library has answered, and the worker asks it no more. Before exit handlers run: among them are those of the
+ * libraries being opened. Any thread. */
 void kp_ahead_wait(bool needed);
 
 /* Returns the plan for that chip, if it was made with `how` and all has been available; the caller owns it, and nobody

@@ -91,6 +91,12 @@ if [ -n "$KP_REAL_CUPTI" ]; then
     expect "planning beside the end: exit code" "$kprof_code" 7
     expect "planning beside the end: misuse" "$(grep -c MISUSE "$tmp/kprof.err")" 0
     expect "planning beside the end: slow" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+    # The library takes long to open on a busy machine: the first launch waits for it.
+    for ms in 500 2500; do
+        KP_HOST_ANSWERS= FAKE_SLOW=cuptiProfilerHostInitialize:$ms:1 both "a library that opens in $ms ms" "$programs/p_direct"
+        expect "a library that opens in $ms ms: profiled" "$(account profiled)" "$(launches)"
+        grep -q 'CUPTI_ERROR' "$tmp/report" "$tmp/kprof.err" && fail "a library that opens in $ms ms: $(grep -h 'CUPTI_ERROR' "$tmp/report" "$tmp/kprof.err" | head -n 1)"
+    done
     # The launch that has waited for a plan of the worker, which the end has stopped, makes one. The end waits for it.
     KP_HOST_ANSWERS= FAKE_SLOW=cuptiProfilerInitialize:300:1 profiled "$programs/p_exit" first
     expect "the first launch beside the end: exit code" "$kprof_code" 7

@@ -122,7 +122,8 @@ static void fake_slow(const char *name, uint64_t call)
     if (*end != ':' || (strtoull(end + 1, NULL, 10) && call != strtoull(end + 1, NULL, 10)))
         return;
     fake_under_way++;
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+    while (ms-- > 0) /* it does something now and then */
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
     fake_under_way--;
 }
 

@@ -331,12 +331,25 @@ static void free_host(struct host *h)
     free(h);
 }
 
-/* The real library would refuse the fake's availability image; without one it assumes all counters. */
+static atomic_int first_host; /* 1: a thread is in the first call, 2: it has returned */
+
+static void leave_first(const bool *is_first)
+{
+    if (*is_first)
+        atomic_store(&first_host, 2);
+}
+
+/* The real library would refuse the fake's availability image; without one it assumes all counters. It fails while
+ * another thread is in the first call, as seen on the real one. */
 CUptiResult cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params *params)
 {
     struct bytes question, answer = {NULL, 0, false};
     CUptiResult result;
+    int none = 0;
+    bool is_first __attribute__((cleanup(leave_first))) = atomic_compare_exchange_strong(&first_host, &none, 1);
 
+    if (!is_first && atomic_load(&first_host) == 1)
+        return CUPTI_ERROR_UNKNOWN;
     ENTER(params, CUpti_Profiler_Host_Initialize_Params);
     struct host *h = fake_realloc(NULL, sizeof(*h));
     if (!h)
