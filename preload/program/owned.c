@@ -235,9 +235,19 @@ static void note_virtual(const struct kp_owning *row, const uint64_t *args)
         forget(args[0], args[1]);
 }
 
+/* Adds what kprof has to the driver's answer. What other processes took while kprof measured its own part may be in
+ * that: no more can be free than there is. */
+static void tell_free(size_t *left, const size_t *total, uint64_t held)
+{
+    if (!left)
+        return;
+    *left += held;
+    if (total && *left > *total)
+        *left = *total;
+}
+
 void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args, uint64_t held)
 {
-    size_t *left = (size_t *)(uintptr_t)args[0];
     if (row->does <= LAST_VIRTUAL) {
         note_virtual(row, args);
         return;
@@ -265,8 +275,7 @@ void kp_owned_note(const struct kp_driver *d, const struct kp_owning *row, const
         atomic_fetch_sub(&arrays, 1);
         return;
     case TELLS_FREE:
-        if (left)
-            *left += held;
+        tell_free((size_t *)(uintptr_t)args[0], (const size_t *)(uintptr_t)args[1], held);
         return;
     case ADDS_NODE:
         if (makes_memory((const CUgraphNodeParams *)(uintptr_t)args[row->tells - 1]))

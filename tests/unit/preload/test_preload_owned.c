@@ -413,7 +413,13 @@ static void memory_that_was_never_mapped(void **state)
     assert_false(kp_fresh_is(9, 0));
     assert_false(kp_fresh_is(10, 0));
     assert_false(kp_owned_is_mapped(7));
+    allocates(9 * UNIT, UNIT);
+    assert_true(kp_owned_is_allocated(9 * UNIT));
+    assert_false(kp_owned_is_allocated(8 * UNIT));
+    call("cuMemFree_v2", 9 * UNIT, 0, 0, 0);
+    assert_false(kp_owned_is_allocated(9 * UNIT));
     call("cuMemMap", UNIT, UNIT, 0, 7);
+    assert_false(kp_owned_is_allocated(UNIT));
     assert_false(kp_fresh_is(7, 0));
     assert_true(kp_owned_is_mapped(7));
     call("cuMemMap", 4 * UNIT, UNIT, 0, 7);
@@ -608,6 +614,12 @@ static void what_is_free_includes_what_kprof_has(void **state)
     kp_owned_note(&driver, kp_owned_row("cuMemGetInfo_v2"), args, 24);
     assert_int_equal(left, 1024);
     kp_owned_note(&driver, kp_owned_row("cuMemGetInfo_v2"), none, 24);
+    const size_t total = 1500;
+    const uint64_t both[KP_OWNED_ARGS] = {(uintptr_t)&left, (uintptr_t)&total};
+    kp_owned_note(&driver, kp_owned_row("cuMemGetInfo_v2"), both, 400);
+    assert_int_equal(left, 1424);
+    kp_owned_note(&driver, kp_owned_row("cuMemGetInfo_v2"), both, 400); /* others gave memory back meanwhile */
+    assert_int_equal(left, 1500);
 }
 
 /* Nobody else may hold the list in a forked child. */
