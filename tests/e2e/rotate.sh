@@ -385,6 +385,17 @@ expect "one launch: of one" "$(grep -c '^    Rotation: 1 launch of' "$tmp/report
 KPROF_METRICS="" KPROF_SET=quick both "quick" "$p" 5
 expect "quick: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 15
 
+# Shapes that come once each are counted while nothing tells that they go on so; then they pass.
+both "shapes" "$programs/p_shapes" 400
+expect "shapes: launches of the driver" "$(launches "$tmp/kprof.log")" "$(launches "$tmp/plain.log")"
+expect "shapes: seen" "$(account seen)" 5200
+[ "$(grep -c 'CC 9.0$' "$tmp/report")" -lt 250 ] || fail "shapes: each of them has an entry"
+grep -q 'of a kernel whose shapes change before all groups are counted: [1-9]' <<END || fail "shapes: no reason"
+$(tr -s ' \n' ' ' <"$tmp/report")
+END
+both "few shapes" "$programs/p_shapes" 30
+expect "few shapes: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 31
+
 # Launches that may not be repeated are counted, too: several threads, other processes, blocks of the device's heap.
 both "threads" "$programs/p_threads"
 both "repeat" "$programs/p_repeat" heap

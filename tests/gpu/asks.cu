@@ -260,6 +260,8 @@ static void waiting(void)
     CK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
     CK(cudaMalloc(&flag, sizeof(*flag)));
     CK(cudaMemset(flag, 0, sizeof(*flag)));
+    sets<<<1, 1>>>(flag); // both are loaded now: loading one would wait for the other, which waits for it
+    waits<<<1, 1>>>(flag, values);
     CK(cudaDeviceSynchronize());
     for (int i = 0; i < 3; i++) {
         launch(5);

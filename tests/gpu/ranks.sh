@@ -28,6 +28,7 @@ start=$(now)
 timeout 100 "${train[@]}" >"$work/plain" 2>"$work/plain.err" || { tail -3 "$work/plain.err" && exit 1; }
 echo "natively: $(since "$start" 1) s; $(cat "$work/plain")"
 for run in $(seq "$runs"); do
+    rm -f "$work"/run.*.kprof "$out"/ranks.*.txt
     start=$(now)
     KPROF_SET=$set KPROF_REPLAY_MODE=rotate KPROF_EXPORT=$work/run.%r.kprof KPROF_FORCE_OVERWRITE=yes KPROF_LOG_FILE=$out/ranks.%r.txt \
         KPROF_STRICT=no LD_PRELOAD=$lib timeout 150 "${train[@]}" >"$work/out" 2>"$work/err"
