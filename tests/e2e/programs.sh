@@ -14,6 +14,8 @@ elsewhere() { # NAME
     esac
 }
 
+export FAKE_FREES_TWICE=1 # p_random does, on purpose
+
 # A program built with AddressSanitizer does not start behind another library unless it is told to; see sanitised.sh.
 export ASAN_OPTIONS="verify_asan_link_order=0:$ASAN_OPTIONS"
 

@@ -18,6 +18,7 @@
 #include "preload/os/worker.h"
 #include "preload/session/session.h"
 #include "preload/who/stack.h"
+#include "preload/program/owned.h"
 #include "preload/window/closers.h"
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
@@ -326,6 +327,8 @@ static void keeps_what_is_freed(void)
     CUresult answer = CUDA_ERROR_UNKNOWN;
     assert_int_equal(d->cuCtxGetCurrent(&ctx), CUDA_SUCCESS);
     assert_int_equal(d->cuMemAlloc(&memory, 4096), CUDA_SUCCESS);
+    assert_false(kp_defer_take(d, ctx, memory, true, &answer)); /* not known as an allocation of the program */
+    kp_owned_note(d, kp_owned_row("cuMemAlloc_v2"), (const uint64_t[]){(uintptr_t)&memory, 4096}, 0);
     assert_false(kp_defer_take(d, ctx, memory + 16, false, &answer)); /* the driver says what is wrong */
     assert_true(kp_defer_take(d, ctx, memory, true, &answer));
     assert_int_equal(answer, CUDA_SUCCESS);
@@ -381,6 +384,8 @@ static void frees_as_the_program(void)
     for (int i = 0; i < 3; i++) {
         cuuint64_t before = pool_uses(&drivers[i]);
         assert_int_equal(KP_TEST_FAKE(cuMemAllocAsync)(&memory, BYTES, NULL), CUDA_SUCCESS);
+        kp_owned_note(&drivers[i], kp_owned_row("cuMemAllocAsync"), (const uint64_t[]){(uintptr_t)&memory, BYTES, 0},
+                      0);
         assert_true(kp_defer_take(&drivers[i], ctx, memory, true, &answer));
         assert_int_equal(pool_uses(&drivers[i]), before + BYTES);
         kp_defer_free(&drivers[i], ctx);

@@ -70,7 +70,7 @@ static void defaults(void **state)
     assert_int_equal(o.rotate_time, 0);
     assert_int_equal(o.save_time, 10000000000);
     assert_int_equal(o.save, KP_SAVE_AUTO);
-    assert_int_equal(o.window, 512);
+    assert_int_equal(o.window, 704);
     assert_int_equal(o.window_memory, 1 << 30);
     assert_true(o.window_reads);
     assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
