@@ -1301,6 +1301,7 @@ int main(void)
         cmocka_unit_test_teardown(test_ranks_begin_apart, reset),
         cmocka_unit_test_teardown(test_the_next_group, reset),
         cmocka_unit_test_teardown(test_groups_in_turn, reset),
+        cmocka_unit_test_teardown(test_fleeting_shapes, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
         cmocka_unit_test_teardown(test_the_time_is_over, reset),
@@ -1323,7 +1324,6 @@ int main(void)
         cmocka_unit_test_teardown(test_kinds_and_a_group_that_fails, reset),
         cmocka_unit_test_teardown(test_kinds_have_samples_of_their_own, reset),
         cmocka_unit_test_teardown(test_no_kinds, reset),
-        cmocka_unit_test_teardown(test_fleeting_shapes, reset),
     };
     return cmocka_run_group_tests_name("rotation", tests, NULL, NULL);
 }
