@@ -340,18 +340,17 @@ int kp_plan_schedule_one_pass(struct kp_planner *x)
 int kp_plan_share_images(const struct kp_planner *x)
 {
     struct kp_plan *p = x->plan;
-    size_t from = 0, to = p->n_groups, good;
-    int rc = 0;
-    while (from < p->n_groups && rc != -ENOMEM && rc != -ECANCELED) {
-        rc = to - from < 2
-                 ? 0
-                 : kp_tables_schedule_turns(x->cupti, x->chip, x->availability, p->groups + from, to - from, &good);
-        if (to - from > 1 && !rc && good < to - from) {
-            to = from + (good ? good : 1);
-            continue;
-        }
-        from = to;
-        to = p->n_groups;
+    size_t from = 0, to = p->n_groups;
+    while (from < p->n_groups) {
+        size_t tried = to - from, good = tried;
+        int rc = tried < 2
+                     ? 0
+                     : kp_tables_schedule_turns(x->cupti, x->chip, x->availability, p->groups + from, tried, &good);
+        if (rc == -ENOMEM || rc == -ECANCELED)
+            return rc;
+        bool again = !rc && good < tried; /* those that combine, or the first alone */
+        from = again ? from : to;
+        to = again ? from + (good ? good : 1) : p->n_groups;
     }
-    return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+    return 0;
 }
