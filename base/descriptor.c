@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Below the usual limit of 1024; with a lower limit, above the descriptors that a child of ours inherits. */
@@ -25,6 +26,12 @@ int kp_descriptor_raise(int fd)
     close(fd);
     errno = error;
     return copy;
+}
+
+int kp_descriptor_memory(const char *name)
+{
+    /* Calls the kernel, as the C library's memfd_create is newer than our baseline. */
+    return kp_descriptor_raise((int)syscall(SYS_memfd_create, name, 1u /* MFD_CLOEXEC */));
 }
 
 struct kp_descriptor_file kp_descriptor_file(int fd)

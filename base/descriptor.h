@@ -14,6 +14,9 @@ int kp_descriptor_copy(int fd);
 /* Does the same, and closes `fd`. Returns a negative `fd` with errno as it was. */
 int kp_descriptor_raise(int fd);
 
+/* Makes an unnamed file in memory, as large as it is written to; `name` is for /proc. -1 with errno. */
+int kp_descriptor_memory(const char *name);
+
 /* Identifies the file behind a descriptor. */
 struct kp_descriptor_file {
     bool known;

@@ -67,8 +67,7 @@ struct child {
 /* Makes an unnamed file of the image, for the child alone. Returns the descriptor, or negative errno. */
 static int image_file(const void *image, size_t size)
 {
-    /* Calls the kernel, as the C library's memfd_create is newer than our baseline. */
-    int fd = kp_descriptor_raise((int)syscall(SYS_memfd_create, "cubin", 1u /* MFD_CLOEXEC */));
+    int fd = kp_descriptor_memory("cubin");
     if (fd < 0)
         return -errno;
     for (size_t done = 0; done < size;) {
