@@ -167,10 +167,14 @@ int kp_host_suffixes(struct kp_host *h, enum kp_metric_type type, const char *na
 
 static bool can_take_apart(const struct kp_cupti *c)
 {
-    return c->NVPW_InitializeHost && c->NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize &&
-           c->NVPW_CUDA_MetricsEvaluator_Initialize && c->NVPW_MetricsEvaluator_Destroy &&
-           c->NVPW_MetricsEvaluator_GetMetricNames && c->NVPW_MetricsEvaluator_GetMetricTypeAndIndex &&
+    return c->NVPW_MetricsEvaluator_GetMetricNames && c->NVPW_MetricsEvaluator_GetMetricTypeAndIndex &&
            c->NVPW_MetricsEvaluator_GetThroughputMetricProperties;
+}
+
+static bool has_evaluator(const struct kp_cupti *c)
+{
+    return c->NVPW_InitializeHost && c->NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize &&
+           c->NVPW_CUDA_MetricsEvaluator_Initialize && c->NVPW_MetricsEvaluator_Destroy;
 }
 
 static int open_evaluator(struct kp_host *h)
@@ -180,7 +184,7 @@ static int open_evaluator(struct kp_host *h)
     KP_PARAMS(NVPW_CUDA_MetricsEvaluator_Initialize_Params, p);
     if (h->evaluator)
         return 0;
-    if (!can_take_apart(h->c))
+    if (!has_evaluator(h->c))
         return -ENOSYS;
     s.pChipName = p.pChipName = h->chip;
     if (KP_CALL(h->c, NVPW_InitializeHost, &i) ||
@@ -256,7 +260,7 @@ int kp_host_constituents(struct kp_host *h, const char *name, const char ***name
     KP_PARAMS(NVPW_MetricsEvaluator_GetMetricTypeAndIndex_Params, p);
     *names = NULL;
     *n = 0;
-    int rc = open_evaluator(h);
+    int rc = can_take_apart(h->c) ? open_evaluator(h) : -ENOSYS;
     if (rc)
         return rc;
     p.pMetricsEvaluator = h->evaluator;
@@ -273,18 +277,46 @@ int kp_host_constituents(struct kp_host *h, const char *name, const char ***name
     return 0;
 }
 
-int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, bool *fits)
+static int open_raw(struct kp_host *h)
 {
-    *fits = false;
-    if (is_told_to_stop(h->c))
-        return -ECANCELED;
     if (h->no_raw)
         return -ENOSYS;
     int rc = h->raw ? 0 : open_evaluator(h);
     if (!rc && !h->raw)
         rc = kp_raw_open(h->c, h->evaluator, h->chip, &h->raw);
     h->no_raw = rc && rc != -ENOMEM;
+    return rc;
+}
+
+int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, bool *fits)
+{
+    *fits = false;
+    if (is_told_to_stop(h->c))
+        return -ECANCELED;
+    int rc = open_raw(h);
     return rc ? rc : kp_raw_fits(h->raw, names, n, fits);
+}
+
+bool kp_host_lays_out(const struct kp_cupti *c)
+{
+    return kp_raw_lays_out(c);
+}
+
+int kp_host_layout(struct kp_host *h, const struct kp_config *lists, size_t n, uint8_t **prefix, size_t *size)
+{
+    size_t sum = 0, at = 0;
+    *prefix = NULL;
+    int rc = open_raw(h);
+    for (size_t i = 0; i < n; i++)
+        sum += lists[i].n_names;
+    const char **names = rc ? NULL : calloc(sum + 1, sizeof(*names));
+    if (!names)
+        return rc ? rc : -ENOMEM;
+    for (size_t i = 0; i < n; at += lists[i++].n_names)
+        memcpy(names + at, lists[i].names, lists[i].n_names * sizeof(*names));
+    rc = kp_raw_layout(h->raw, h->chip, names, sum, prefix, size);
+    free(names);
+    return rc;
 }
 
 int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n)

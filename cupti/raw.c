@@ -36,7 +36,8 @@ struct sets {
 struct kp_raw {
     const struct kp_cupti *c;
     NVPW_MetricsEvaluator *evaluator;
-    struct NVPW_RawCounterConfig *config; /* with a pass open for all domains, and nothing in it */
+    struct NVPW_RawCounterConfig
+        *config; /* with a pass open for all domains, and nothing in it; NULL = there is none */
     struct names metrics, counters;
     struct needs *needs;              /* by metric; as long as metrics.cap */
     uint64_t *bits;                   /* the counters of the question at hand; as many as counters.cap */
@@ -258,15 +259,22 @@ static int remember(const struct kp_raw *r, struct sets *to)
     return 0;
 }
 
-int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits)
+/* Makes the question at hand what all the metrics need. */
+static int ask_for(struct kp_raw *r, const char *const *names, size_t n)
 {
     int rc = kp_cupti_room();
-    *fits = false;
     r->n = 0;
     if (r->bits)
         memset(r->bits, 0, r->counters.cap / BITS * sizeof(*r->bits));
     for (size_t i = 0; !rc && i < n; i++)
         rc = add_needs(r, names[i]);
+    return rc;
+}
+
+int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits)
+{
+    int rc = r->config ? ask_for(r, names, n) : -ENOSYS;
+    *fits = false;
     if (rc || is_known(r, fits))
         return rc;
     KP_PARAMS(NVPW_RawCounterConfig_AreRawCountersSchedulable_Params, p);
@@ -281,15 +289,79 @@ int kp_raw_fits(struct kp_raw *r, const char *const *names, size_t n, bool *fits
     return remember(r, *fits ? &r->fit : &r->unfit);
 }
 
+/* ---- counter data ---- */
+
+bool kp_raw_lays_out(const struct kp_cupti *c)
+{
+    return c->NVPW_CUDA_CounterDataBuilder_Create && c->NVPW_CounterDataBuilder_Destroy &&
+           c->NVPW_CounterDataBuilder_AddRawCounters && c->NVPW_CounterDataBuilder_GetCounterDataPrefix;
+}
+
+/* Adds the counters of the question at hand, with all their instances: the smallest and the largest are metrics. */
+static int add_counters(struct kp_raw *r, NVPA_CounterDataBuilder *builder)
+{
+    KP_PARAMS(NVPW_CounterDataBuilder_AddRawCounters_Params, a);
+    for (size_t i = 0; i < r->n; i++)
+        r->requests[i].keepInstances = true;
+    a.pCounterDataBuilder = builder;
+    a.rawCounterRequestStructSize = NVPW_RAW_COUNTER_REQUEST_STRUCT_SIZE;
+    a.numRawCounterRequests = r->n;
+    a.pRawCounterRequests = r->requests;
+    return KP_CALL(r->c, NVPW_CounterDataBuilder_AddRawCounters, &a) ? -EINVAL : 0;
+}
+
+static int fetch_prefix(struct kp_raw *r, NVPA_CounterDataBuilder *builder, uint8_t **prefix, size_t *size)
+{
+    KP_PARAMS(NVPW_CounterDataBuilder_GetCounterDataPrefix_Params, p);
+    p.pCounterDataBuilder = builder;
+    if (KP_CALL(r->c, NVPW_CounterDataBuilder_GetCounterDataPrefix, &p))
+        return -EINVAL;
+    *size = p.bytesCopied;
+    *prefix = malloc(*size ? *size : 1);
+    if (!*prefix)
+        return -ENOMEM;
+    p.bytesAllocated = *size;
+    p.pBuffer = *prefix;
+    if (!KP_CALL(r->c, NVPW_CounterDataBuilder_GetCounterDataPrefix, &p))
+        return 0;
+    free(*prefix);
+    *prefix = NULL;
+    return -EINVAL;
+}
+
+int kp_raw_layout(struct kp_raw *r, const char *chip, const char *const *names, size_t n, uint8_t **prefix,
+                  size_t *size)
+{
+    KP_PARAMS(NVPW_CUDA_CounterDataBuilder_Create_Params, c);
+    KP_PARAMS(NVPW_CounterDataBuilder_Destroy_Params, d);
+    *prefix = NULL;
+    int rc = ask_for(r, names, n);
+    if (rc)
+        return rc;
+    c.pChipName = chip;
+    if (KP_CALL(r->c, NVPW_CUDA_CounterDataBuilder_Create, &c))
+        return -EINVAL;
+    rc = add_counters(r, c.pCounterDataBuilder);
+    if (!rc)
+        rc = fetch_prefix(r, c.pCounterDataBuilder, prefix, size);
+    d.pCounterDataBuilder = c.pCounterDataBuilder;
+    KP_CALL(r->c, NVPW_CounterDataBuilder_Destroy, &d);
+    return rc;
+}
+
 /* ---- the scheduler ---- */
 
-static bool is_offered(const struct kp_cupti *c)
+static bool tells_needs(const struct kp_cupti *c)
+{
+    return c->NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest &&
+           c->NVPW_MetricsEvaluator_GetMetricRawDependencies;
+}
+
+static bool has_scheduler(const struct kp_cupti *c)
 {
     return c->NVPW_CUDA_RawCounterConfig_Create && c->NVPW_RawCounterConfig_Destroy &&
            c->NVPW_RawCounterConfig_GetAllAvailableRawCounterDomains && c->NVPW_RawCounterConfig_BeginPassGroup &&
-           c->NVPW_RawCounterConfig_AreRawCountersSchedulable &&
-           c->NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest &&
-           c->NVPW_MetricsEvaluator_GetMetricRawDependencies;
+           c->NVPW_RawCounterConfig_AreRawCountersSchedulable;
 }
 
 /* Opens a pass for all domains of counters. */
@@ -324,7 +396,7 @@ static int make_config(struct kp_raw *r, const char *chip)
 int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, const char *chip, struct kp_raw **out)
 {
     *out = NULL;
-    if (!is_offered(c))
+    if (!tells_needs(c))
         return -ENOSYS;
     int rc = kp_cupti_room();
     struct kp_raw *r = rc ? NULL : calloc(1, sizeof(*r));
@@ -332,7 +404,7 @@ int kp_raw_open(const struct kp_cupti *c, NVPW_MetricsEvaluator *evaluator, cons
         return -ENOMEM;
     r->c = c;
     r->evaluator = evaluator;
-    rc = make_config(r, chip);
+    rc = has_scheduler(c) ? make_config(r, chip) : 0;
     if (rc)
         kp_raw_close(r);
     else

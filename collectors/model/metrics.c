@@ -14,3 +14,11 @@ void kp_config_free(struct kp_config *config)
     free(config->names);
     memset(config, 0, sizeof(*config));
 }
+
+bool kp_config_patches(const struct kp_config *config)
+{
+    for (size_t i = 0; i < config->n_names; i++)
+        if (strstr(config->names[i], "__sass_"))
+            return true;
+    return false;
+}

@@ -28,6 +28,8 @@ struct kp_config {
 };
 /* Whether both have the same image. The profiler changes to another only when it is enabled anew. */
 bool kp_config_same(const struct kp_config *a, const struct kp_config *b);
+/* Whether patched code counts any of its metrics. */
+bool kp_config_patches(const struct kp_config *config);
 /* Frees the data of `config` and zeroes it. */
 void kp_config_free(struct kp_config *config);
 

@@ -1,0 +1,63 @@
+/*
+ * A session of CUPTI's profiler API: its passes count the launches between two switches, and no others. A switch takes
+ * a microsecond. The range profiler of target.h counts every launch that a pass sees, for a millisecond each. Neither
+ * has CUDA graphs that it counts, but here they may be launched while the switch is off.
+ *
+ * KP_VENDOR (CUPTI 13.0): a session takes another list before each of its passes; the room for results is that of its
+ * begin. Launches that are counted wait for all work of the context before; of those that are not, nothing changes.
+ * The API is deprecated since 13.0, and a later CUPTI may lack it (kp_chosen_available).
+ *
+ * Errors: int results are 0, a negative errno, or a positive CUPTI code. Threads: the caller serialises calls for one
+ * context, which is current.
+ */
+#ifndef KP_CUPTI_CHOSEN_H
+#define KP_CUPTI_CHOSEN_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cupti/host.h"
+#include "cupti/loader.h"
+
+struct kp_chosen;
+
+/* What a pass has counted. */
+struct kp_chosen_data;
+
+/* Whether this CUPTI has the functions of sessions. Without them, call nothing else here. */
+bool kp_chosen_available(const struct kp_cupti *c);
+
+/* Begins a session on `ctx`, with room for so many launches of a pass, of lists that prefix[0..size) has the layout of
+ * (kp_host_layout); the prefix may be freed then. Takes 70 ms and 1 ms for each launch, and 1.1 MB of the device's
+ * memory. -ENOTSUP where the process may have no memory that is copied when written. Beside it no range profiler
+ * counts on the context. */
+int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const uint8_t *prefix, size_t size, size_t launches,
+                   struct kp_chosen **out);
+/* Ends the session after ending a pass that runs, and frees its memory in any case. Safe on NULL. A code means that it
+ * still has the counters. Use kp_chosen_abandon instead once the context is gone. */
+int kp_chosen_close(struct kp_chosen *s);
+void kp_chosen_abandon(struct kp_chosen *s);
+
+/* Whether the session may take the list next. KP_VENDOR (CUPTI 13.0): behind a list that patched code counts it takes
+ * no other than such lists; its end would read through a wrong pointer. */
+bool kp_chosen_takes(const struct kp_chosen *s, const struct kp_config *list);
+/* Starts a pass of a list that it takes, with the switch off: 2 to 20 ms. `list` has one pass, in an image of its own.
+ */
+int kp_chosen_start(struct kp_chosen *s, const struct kp_config *list);
+/* Turns the switch: launches of any thread in the context are counted from now on, or no longer. */
+int kp_chosen_count(struct kp_chosen *s, bool on);
+/* Ends the pass, if one runs, and decodes what it has counted: *data, to kp_chosen_free, is NULL after a failure.
+ * *n receives the number of launches, *dropped of those without room. 2 to 10 ms. */
+int kp_chosen_stop(struct kp_chosen *s, struct kp_chosen_data **data, size_t *n, size_t *dropped);
+bool kp_chosen_runs(const struct kp_chosen *s);
+
+/* Returns the counter data, for kp_host_evaluate: valid until it is freed. Any thread, one at a time. */
+void kp_chosen_read(const struct kp_chosen_data *d, const uint8_t **data, size_t *size);
+void kp_chosen_free(struct kp_chosen_data *d);
+
+/* Computes the memory that a session for so many launches takes of the host, byte. */
+int kp_chosen_bytes(const struct kp_cupti *c, const uint8_t *prefix, size_t size, size_t launches, size_t *bytes);
+
+#endif
