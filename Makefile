@@ -294,6 +294,9 @@ $(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(S
 FAKE_cuda    := libcuda.so.1
 FAKE_cudart  := libcudart.so.13
 FAKE_cupti   := libcupti.so.13
+FAKE_nvperf  := libnvperf_host.so
+# The real libcupti must not find this one by name.
+SONAME_nvperf := libnvperf_fake.so
 fake_library  = $(OUT)/fake/$(or $(FAKE_$(1)),lib$(1).so)
 FAKES        := $(patsubst tests/fake/fake_%.c,%,$(wildcard tests/fake/fake_*.c))
 FAKE_SUPPORT := $(filter-out tests/fake/fake_%,$(wildcard tests/fake/*.c))
@@ -305,7 +308,7 @@ define fake_rule
 $(call fake_library,$(1)): tests/fake/fake_$(1).c $(FAKE_SUPPORT) $(OBJ)/flags | $(BUILD)/include-c/string
 	@mkdir -p $$(@D)
 	$$(call say,FAKE)
-	$$(Q)$$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/fake_$(1).d -shared -Wl,-soname,$$(@F) $(LDFLAGS) -o $$@ $$< $(FAKE_SUPPORT) $$(LINK_LINE)
+	$$(Q)$$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/fake_$(1).d -shared -Wl,-soname,$(or $(SONAME_$(1)),$$(@F)) $(LDFLAGS) -o $$@ $$< $(FAKE_SUPPORT) $$(LINK_LINE)
 	$$(if $(FAKE_$(1)),@ln -sf $$(@F) $(OUT)/fake/lib$(1).so)
 endef
 FAKE_LIBS := $(foreach f,$(FAKES),$(call fake_library,$(f)))

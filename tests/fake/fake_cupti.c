@@ -225,7 +225,7 @@ static bool scheduled(const struct fake_image *image, const char *metric)
     for (uint64_t i = 0; i < image->n_metrics; i++)
         if (metrics[i] == base)
             return true;
-    return false;
+    return !image->n_metrics; /* a session's: its layout has no names */
 }
 
 static fake_passes bits(size_t from, size_t n)
@@ -329,7 +329,8 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
         check_range(image, range);
     else if (!takes_turns(image))
         return CUPTI_ERROR_UNKNOWN;
-    group = fake_hash(FAKE_HASH_START, image_metrics(image), image->n_metrics * sizeof(uint64_t));
+    group = image->n_metrics ? fake_hash(FAKE_HASH_START, image_metrics(image), image->n_metrics * sizeof(uint64_t))
+                             : image->config;
     for (size_t i = 0; i < params->numMetrics; i++) {
         const char *metric = params->ppMetricNames[i];
 
@@ -558,8 +559,11 @@ struct CUpti_RangeProfiler_Object {
     uint32_t n_passes, pass;
     uint64_t config; /* hash of the config image in force */
     uint32_t
-        awaited; /* passes of the configuration that it first had: no other is told to be complete, as seen there */
-    long taken;  /* of the device's memory, byte */
+        awaited;  /* passes of the configuration that it first had: no other is told to be complete, as seen there */
+    long taken;   /* of the device's memory, byte */
+    bool session; /* it is one of session.c, */
+    bool on;      /* whose switch is on; it is off for the others */
+    bool patched; /* patched code has counted for it */
     struct CUpti_RangeProfiler_Object *next;
 };
 
@@ -665,7 +669,8 @@ static void set_pace(CUcontext ctx)
     bool serial = sampled_one_at_a_time(ctx);
 
     for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
-        serial |= object->ctx == ctx && object->running && object->mode == CUPTI_AutoRange;
+        serial |= object->ctx == ctx && object->running && object->mode == CUPTI_AutoRange &&
+                  (!object->session || object->on);
     fake_driver()->one_at_a_time(ctx, serial);
 }
 static void sample_kernel(const struct fake_launch *launch);
@@ -674,7 +679,8 @@ static void sample_kernel(const struct fake_launch *launch);
 static bool counts_in_ranges(const struct fake_launch *launch)
 {
     for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
-        if (object->running && object->ctx == launch->ctx && object->mode == CUPTI_AutoRange && !launch->from_graph)
+        if (object->running && object->ctx == launch->ctx && object->mode == CUPTI_AutoRange && !launch->from_graph &&
+            (!object->session || object->on))
             return true;
     return false;
 }
@@ -697,7 +703,7 @@ static void on_launch(const struct fake_launch *launch, void *data)
     for (CUpti_RangeProfiler_Object *object = objects; object; object = object->next) {
         struct fake_image_range *range;
 
-        if (!object->running || object->ctx != launch->ctx)
+        if (!object->running || object->ctx != launch->ctx || (object->session && !object->on))
             continue;
         if (object->mode == CUPTI_AutoRange && launch->from_graph) {
             object->graph_seen = true; /* no range of its own, and Stop fails: as measured */
@@ -723,7 +729,7 @@ CUptiResult cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params *params)
     need_usable(params->ctx, __func__);
     for (object = objects; object; object = object->next)
         if (object->ctx == params->ctx && !object->disabled)
-            fake_misuse("%s: the context has a range profiler already", __func__);
+            fake_misuse("%s: the context has a range profiler or a session already", __func__);
     object = calloc(1, sizeof(*object));
     if (!object)
         return CUPTI_ERROR_OUT_OF_MEMORY;
@@ -1029,6 +1035,8 @@ CUptiResult cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_Counte
 }
 
 #include "cupti_pm.h"
+
+#include "cupti/session.c"
 
 #include "cupti/activity.c"
 #include "cupti/code.c"

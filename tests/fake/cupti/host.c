@@ -45,6 +45,7 @@ struct known_config {
     struct known_config *next;
     uint64_t image; /* its hash */
     struct bytes added;
+    bool patched; /* patched code counts some of its first list */
 };
 
 static struct known_config *known_configs;
@@ -269,6 +270,9 @@ static void publish(const struct host *h, const uint8_t *image, size_t size)
     }
     k->added.n = 0;
     put(&k->added, h->added.at, h->added.n);
+    k->patched = false;
+    for (size_t i = 0; i < h->n_names; i++)
+        k->patched |= strstr(h->names[i], "__sass_") != NULL;
 }
 
 /* What one add call of a config image asked for. */
