@@ -47,6 +47,7 @@ static void enter_for_launch(void)
         kp_process_close_window(what);
         kp_gate_enter_shared(what);
     }
+    kp_window_note_unseen();
 }
 
 /* Runs a launch outside of any window. */

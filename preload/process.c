@@ -253,8 +253,8 @@ static bool falls_back(void)
            !s->vary && !o->only_columns;
 }
 
-static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_watches, kp_window_keeps,
-                                                  kp_process_close_window};
+static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_takes_all, kp_window_watches,
+                                                  kp_window_keeps, kp_process_close_window};
 
 static void wake(void)
 {

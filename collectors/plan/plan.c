@@ -51,7 +51,7 @@ static int schedule(struct kp_planner *x, unsigned how)
     if (how & KP_PLAN_ONE_PASS)
         return kp_plan_schedule_one_pass(x);
     if (how & KP_PLAN_ROTATE)
-        return kp_plan_schedule_rotation(x);
+        return kp_plan_schedule_rotation(x, how & KP_PLAN_BESIDE);
     int rc = kp_plan_schedule(x);
     if (!rc && how & KP_PLAN_WATCH)
         rc = kp_plan_watch(x);

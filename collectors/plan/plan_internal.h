@@ -60,8 +60,8 @@ int kp_plan_watch(struct kp_planner *x);
 /* Schedules the unscheduled counters: all, or those that fit into one pass. */
 int kp_plan_schedule(struct kp_planner *x);
 int kp_plan_schedule_one_pass(struct kp_planner *x);
-/* Schedules them into lists of one pass each, and composes what fits none. */
-int kp_plan_schedule_rotation(struct kp_planner *x);
+/* Schedules them into lists of one pass each, and composes what fits none. `beside`: see KP_PLAN_BESIDE. */
+int kp_plan_schedule_rotation(struct kp_planner *x, bool beside);
 
 /* Makes the plan's lists the passes of one image, as far as the library combines them: changing from one to the next
  * then takes 10 to 50 ms, and 0.2 to 1 s where the profiler must be enabled anew. A list that it refuses begins another

@@ -496,10 +496,10 @@ static int pack_rotation(struct kp_planner *x)
     return rc ? rc : pack(x);
 }
 
-int kp_plan_schedule_rotation(struct kp_planner *x)
+int kp_plan_schedule_rotation(struct kp_planner *x, bool beside)
 {
     if (!has_counters(x->plan))
         return 0;
     int rc = pack_rotation(x);
-    return rc ? rc : kp_plan_share_images(x);
+    return rc || (!beside && kp_tables_choose(x->cupti)) ? rc : kp_plan_share_images(x);
 }

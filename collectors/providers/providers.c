@@ -385,6 +385,22 @@ int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t r
     return x->kind ? x->kind->count(x, swept && mode == KP_RANGE_AUTO ? 2 * room : room) : -ENOENT;
 }
 
+size_t kp_providers_chooses(const struct kp_providers *x)
+{
+    return x->window.chooses;
+}
+
+void kp_providers_count_refused(struct kp_providers *x)
+{
+    if (x->window.chooses && x->kind)
+        x->kind->after(x, NULL);
+}
+
+bool kp_providers_count_failed(const struct kp_providers *x)
+{
+    return !x->kind;
+}
+
 /* ---- passes without replay ---- */
 
 size_t kp_providers_beside(struct kp_providers *x)

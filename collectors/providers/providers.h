@@ -86,8 +86,9 @@ struct kp_providers_setup {
     unsigned kinds; /* asked for besides the counters */
     /* Counters. The data of the lists must outlive all results. */
     struct kp_lists replayed, one_pass;
-    size_t window;        /* the most launches a window may hold */
-    uint64_t memory;      /* byte that counter data may take */
+    bool chooses;    /* launches that count one of the latter are few among others, which are left alone if they can */
+    size_t window;   /* the most launches a window may hold */
+    uint64_t memory; /* byte that counter data may take */
     void (*settle)(void); /* waits until all kp_counters in use have been freed */
     bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
     void (*join)(pthread_t thread);
@@ -111,7 +112,8 @@ struct kp_providers_window {
     bool swept;         /* a kernel flushes the caches before each launch with a result */
     const bool *wanted; /* for each launch of the window, in order, whether it has a result; NULL = all have */
     size_t n_launches;
-    bool alone; /* one provider takes part, without replay */
+    bool alone;     /* one provider takes part, without replay */
+    size_t chooses; /* counted: only launches with a result are, so many at most; 0 = all are */
 };
 
 struct kp_providers;
@@ -174,6 +176,14 @@ void kp_providers_refused(struct kp_providers *x, const char *why);
 /* Begins and starts counting a list of `one_pass`, without replay, for at most `room` launches. kp_providers_window is
  * called at its end, with the same `swept`. */
 int kp_providers_count(struct kp_providers *x, enum kp_range_mode mode, size_t room, bool swept, size_t list);
+/* The most launches of a pass that counts chosen ones: each takes 2 to 5 ms once, and 1.1 MB of the device's memory. */
+enum { KP_CHOSEN_ROOM = 192 };
+/* Returns how many launches the pass that it began has room for, where it counts those with a result alone; 0 = it
+ * counts all. The driver has refused one of those. */
+size_t kp_providers_chooses(const struct kp_providers *x);
+void kp_providers_count_refused(struct kp_providers *x);
+/* Whether the pass at hand has failed: launches go on, and count nothing. */
+bool kp_providers_count_failed(const struct kp_providers *x);
 
 /* Where nothing is replayed, each group of the providers besides the counters has a pass of its own: in application
  * replay a run of the program, in a rotation launches of each kernel. Returns their number, which stays when a provider

@@ -1,4 +1,7 @@
-/* The range profiler: the counters of the plan's lists. */
+/*
+ * The counters of the plan's lists, by CUPTI's range profiler. Launches of a rotation are counted in a session
+ * (cupti/chosen.h) where this CUPTI has one: it leaves the others alone, and takes lists in any order.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -7,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/debug.h"
 #include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
 #include "collectors/replay/taken.h"
+#include "cupti/chosen.h"
 #include "cupti/target.h"
 
 /* A decode error that is neither CUPTI's code nor an errno. */
@@ -47,18 +52,25 @@ struct range {
     size_t used_ranges;           /* with this room */
     struct kp_config used_config; /* and this list, of which the image alone is kept */
     struct lease *leases;
+    struct kp_chosen *session; /* in place of the profiler; NULL = there is none */
+    size_t session_room;       /* launches */
+    bool no_session;           /* none can be had */
+    uint8_t *layout;           /* of its counter data, which has room for all lists of a rotation */
+    size_t layout_size;
     size_t room; /* 0 = not known yet */
     /* Of the current window. */
-    struct lease *lease;   /* of the current list */
-    bool marked;           /* a launch's range is open */
-    int hook;              /* CUPTI's code of a failed push or pop */
-    size_t seen, expected; /* ranges */
+    struct lease *lease;         /* of the current list */
+    struct kp_chosen_data *data; /* of a session's pass that has ended */
+    bool marked;                 /* a launch's range is open */
+    int hook;                    /* CUPTI's code of a failed push or pop */
+    size_t seen, expected;       /* ranges */
 };
 
-/* The decoded counters of one list. */
+/* The decoded counters of one list: in the image of a lease, or of a session. */
 struct part {
     size_t list;
     struct lease *lease;
+    struct kp_chosen_data *data;
 };
 
 /* The decoded counters of a window. */
@@ -169,10 +181,25 @@ static int make_lease(struct range *r, const struct kp_config *config, size_t ra
 
 /* ---- the profiler ---- */
 
+/* Ends the session. If that fails, nothing more is collected in the context. */
+static int end_session(struct range *r)
+{
+    if (!r->session)
+        return r->stuck;
+    kp_taken_disables(r->setup->taken);
+    int rc = kp_chosen_close(r->session);
+    if (!rc)
+        kp_taken_disabled(r->setup->taken);
+    r->stuck = r->stuck ? r->stuck : rc;
+    r->session = NULL;
+    return r->stuck;
+}
+
 static int enable(struct range *r)
 {
-    if (r->stuck || r->profiler)
-        return r->stuck;
+    int ended = end_session(r);
+    if (ended || r->profiler)
+        return ended;
     kp_taken_enables(r->setup->taken);
     int rc = kp_range_open(r->setup->cupti, r->setup->ctx, &r->profiler);
     if (rc)
@@ -192,7 +219,7 @@ static int disable(struct range *r)
     r->stuck = r->stuck ? r->stuck : rc;
     r->profiler = NULL;
     r->used = false;
-    return r->stuck;
+    return end_session(r);
 }
 
 /* Disables the profiler while the program runs. KP_VENDOR: PC sampling never recognises a function that is first
@@ -271,11 +298,38 @@ static size_t room_in_turn(const struct range *r, const struct kp_lists *lists, 
     return most && r->setup->memory / most < room ? r->setup->memory / most : room;
 }
 
+/* Whether a session may count the launches of a rotation; then its layout is known. */
+static bool has_session(struct range *r)
+{
+    const struct kp_lists *lists = &r->setup->one_pass;
+    if (!r->setup->chooses || r->no_session || r->stuck)
+        return false;
+    if (!r->layout)
+        r->no_session = !kp_chosen_available(r->setup->cupti) ||
+                        kp_host_layout(r->hosts[0], lists->at, lists->n, &r->layout, &r->layout_size);
+    return !r->no_session;
+}
+
+/* Counts the launches of which the data fits so many bytes, KP_CHOSEN_ROOM at most. */
+static size_t room_of_session(const struct range *r, uint64_t bytes)
+{
+    size_t one = 0, two = 0;
+    if (kp_chosen_bytes(r->setup->cupti, r->layout, r->layout_size, 1, &one) ||
+        kp_chosen_bytes(r->setup->cupti, r->layout, r->layout_size, 2, &two) || two <= one)
+        return 1;
+    uint64_t most = bytes / (two - one);
+    return most < KP_CHOSEN_ROOM ? most ? most : 1 : KP_CHOSEN_ROOM;
+}
+
 static size_t find_room(struct range *r)
 {
     size_t most = r->setup->window ? r->setup->window : 1;
     if (r->room)
         return r->room;
+    if (has_session(r)) {
+        size_t room = room_of_session(r, r->setup->memory);
+        return r->room = room < most ? room : most;
+    }
     if (enable(r)) /* may be available later: do not cache */
         return most;
     const struct kp_lists *replayed = &r->setup->replayed, *in_turn = &r->setup->one_pass;
@@ -313,14 +367,60 @@ static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_
     return 0;
 }
 
+/* Begins a session with room for so many launches. Where none can be had, the range profiler counts from now on, and
+ * tells why if it cannot either. */
+static bool open_session(struct range *r, size_t launches)
+{
+    if (disable(r))
+        return false;
+    kp_taken_enables(r->setup->taken);
+    int rc = kp_chosen_open(r->setup->cupti, r->setup->ctx, r->layout, r->layout_size, launches, &r->session);
+    if (!rc) {
+        r->session_room = launches;
+        return true;
+    }
+    kp_taken_disabled(r->setup->taken);
+    kp_debug(KP_DEBUG_REPLAY, "no session for %zu launches: code %d", launches, rc);
+    r->no_session = true;
+    return false;
+}
+
+/* Starts a pass of the list in a session, for so many launches or more. False: there is none. The first session has
+ * room that is made in a quarter of a second. */
+static bool start_session(struct range *r, const struct kp_config *list, size_t launches)
+{
+    enum { QUICK_BYTES = 256 << 20 };
+    if (!has_session(r) || !list->image || list->turns || list->passes != 1)
+        return false;
+    size_t room = find_room(r), quick = room_of_session(r, QUICK_BYTES);
+    room = (launches <= quick || !r->session_room) && quick < room ? quick : room;
+    bool usable = r->session && r->session_room >= room && kp_chosen_takes(r->session, list);
+    if (!usable && !open_session(r, room > r->session_room ? room : r->session_room))
+        return false;
+    kp_taken_started(r->setup->taken);
+    int rc = kp_chosen_start(r->session, list);
+    if (!rc)
+        return true;
+    kp_debug(KP_DEBUG_REPLAY, "no pass of a session: code %d", rc);
+    end_session(r);
+    r->no_session = true;
+    return false;
+}
+
 /* ---- ranges ---- */
+
+/* Whether each launch of the window is a range. */
+static bool counts_each(const struct kp_providers_window *w)
+{
+    return w->mode == KP_RANGE_AUTO && !w->chooses;
+}
 
 static size_t ranges_expected(const struct kp_providers *x)
 {
     const struct kp_providers_window *w = &x->window;
     size_t n = 0;
     for (size_t i = 0; i < w->n_launches; i++)
-        if (w->mode == KP_RANGE_AUTO)
+        if (counts_each(w))
             n += 1 + (x->swept && kp_provider_wants(w, i));
         else
             n += kp_provider_wants(w, i);
@@ -334,17 +434,19 @@ static void map_ranges(const struct kp_providers *x, struct counted *k)
     size_t range = 0;
     k->n_results = 0;
     for (size_t i = 0; i < w->n_launches; i++) {
-        range += x->swept && w->mode == KP_RANGE_AUTO && kp_provider_wants(w, i);
+        range += x->swept && counts_each(w) && kp_provider_wants(w, i);
         if (kp_provider_wants(w, i))
             k->ranges[k->n_results++] = range;
-        range += w->mode == KP_RANGE_AUTO || kp_provider_wants(w, i);
+        range += counts_each(w) || kp_provider_wants(w, i);
     }
 }
 
 /* Keeps the first failure of a mark, for the explanation. */
 static int mark(struct range *r, bool begin)
 {
-    int rc = begin ? kp_range_push(r->profiler) : kp_range_pop(r->profiler);
+    int rc = r->session ? kp_chosen_count(r->session, begin)
+             : begin    ? kp_range_push(r->profiler)
+                        : kp_range_pop(r->profiler);
     r->marked = begin && !rc;
     if (rc && !r->hook)
         r->hook = rc;
@@ -363,10 +465,14 @@ static int range_open(struct kp_providers *x)
 static void range_close(struct kp_providers *x, bool alive)
 {
     struct range *r = own(x);
-    if (alive)
+    if (alive) {
         disable(r);
-    else
+    } else {
         kp_range_abandon(r->profiler);
+        kp_chosen_abandon(r->session);
+    }
+    kp_chosen_free(r->data);
+    free(r->layout);
     kp_config_free(&r->used_config);
     for (size_t i = 0; i < MOST_THREADS; i++)
         kp_host_close(r->hosts[i]);
@@ -449,6 +555,11 @@ static int range_count(struct kp_providers *x, size_t room)
     own(x)->afresh = x->carry;
     if (x->part >= x->setup.one_pass.n)
         return -ENOENT;
+    bool may_choose = x->window.mode == KP_RANGE_AUTO && !x->carry && !x->window.swept;
+    if (may_choose && start_session(own(x), &x->setup.one_pass.at[x->part], room)) {
+        x->window.chooses = own(x)->session_room;
+        return 0;
+    }
     int rc = begin_list(x, x->part, room);
     return rc ? rc : range_start(x);
 }
@@ -456,13 +567,13 @@ static int range_count(struct kp_providers *x, size_t room)
 /* Opens and closes a launch's range only while nothing runs. */
 static bool range_idle(const struct kp_providers *x, bool before)
 {
-    return before ? x->window.mode == KP_RANGE_USER : own(x)->marked;
+    return before ? x->window.mode == KP_RANGE_USER || x->window.chooses : own(x)->marked;
 }
 
 static int range_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     (void)l;
-    return x->window.mode == KP_RANGE_USER ? mark(own(x), true) : 0;
+    return x->window.mode == KP_RANGE_USER || x->window.chooses ? mark(own(x), true) : 0;
 }
 
 static int range_after(struct kp_providers *x, struct kp_counters_launch *l)
@@ -471,9 +582,27 @@ static int range_after(struct kp_providers *x, struct kp_counters_launch *l)
     return own(x)->marked ? mark(own(x), false) : 0;
 }
 
+/* Ends a pass of the session, which is ended if it cannot. */
+static int stop_session(struct range *r)
+{
+    size_t ranges = 0, dropped = 0;
+    kp_chosen_free(r->data);
+    int rc = kp_chosen_stop(r->session, &r->data, &ranges, &dropped);
+    r->seen = ranges + dropped;
+    if (kp_chosen_runs(r->session))
+        end_session(r);
+    if (!rc && dropped)
+        return WRONG_RANGES;
+    return rc ? rc : r->hook;
+}
+
 static int range_stop(struct kp_providers *x, bool *last)
 {
     struct range *r = own(x);
+    if (x->window.chooses) {
+        *last = true;
+        return stop_session(r);
+    }
     const struct kp_config *list = &lists_of(x)->at[x->part];
     int rc = kp_range_stop(r->profiler, last);
     if (x->carry && !rc)
@@ -493,8 +622,9 @@ static int keep_part(struct kp_providers *x)
     if (!grown)
         return -ENOMEM;
     k->parts = grown;
-    grown[k->n_parts++] = (struct part){.list = x->part, .lease = r->lease};
+    grown[k->n_parts++] = (struct part){.list = x->part, .lease = r->lease, .data = r->data};
     r->lease = NULL;
+    r->data = NULL;
     x->gathered->any = true;
     return 0;
 }
@@ -503,6 +633,8 @@ static int range_decode(struct kp_providers *x)
 {
     struct range *r = own(x);
     size_t ranges = 0, dropped = 0;
+    if (x->window.chooses)
+        return r->seen == r->expected ? keep_part(x) : WRONG_RANGES;
     int rc = kp_range_decode(r->profiler, &ranges, &dropped);
     if (rc)
         return rc;
@@ -518,6 +650,8 @@ static void range_over(struct kp_providers *x)
     if (r->lease)
         atomic_store(&r->lease->busy, false);
     r->lease = NULL;
+    kp_chosen_free(r->data);
+    r->data = NULL;
     r->marked = false;
 }
 
@@ -548,8 +682,11 @@ static char *range_explain(const struct kp_providers *x, int code)
 static void range_free(void *of)
 {
     struct counted *k = of;
-    for (size_t p = 0; p < k->n_parts; p++)
-        atomic_store(&k->parts[p].lease->busy, false);
+    for (size_t p = 0; p < k->n_parts; p++) {
+        if (k->parts[p].lease)
+            atomic_store(&k->parts[p].lease->busy, false);
+        kp_chosen_free(k->parts[p].data);
+    }
     free(k->parts);
     free(k->ranges);
     free(k);
@@ -580,7 +717,10 @@ static int evaluate_launch(const struct evaluation *e, struct kp_host *host, siz
     const struct kp_config *config = &k->lists.at[e->part->list];
     const uint8_t *image;
     size_t size;
-    kp_image_data(e->part->lease->image, &image, &size);
+    if (e->part->data)
+        kp_chosen_read(e->part->data, &image, &size);
+    else
+        kp_image_data(e->part->lease->image, &image, &size);
     int rc = kp_host_evaluate(host, image, size, k->ranges[i], config->names, config->n_names, values);
     return rc ? rc : k->lists.store(k->lists.of, e->part->list, values, e->results[i]);
 }

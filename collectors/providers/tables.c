@@ -1,5 +1,6 @@
 #include "collectors/providers/tables.h"
 
+#include "cupti/chosen.h"
 #include "cupti/host.h"
 #include "cupti/pm.h"
 
@@ -44,6 +45,11 @@ int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t
                        const char *const *names, size_t n, struct kp_config *out)
 {
     return kp_host_schedule(c, chip, availability, names, n, out);
+}
+
+bool kp_tables_choose(const struct kp_cupti *c)
+{
+    return kp_chosen_available(c);
 }
 
 int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,

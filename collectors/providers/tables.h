@@ -44,6 +44,8 @@ int kp_tables_chips(const struct kp_cupti *c, const char *const **chips, size_t 
 int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                        const char *const *names, size_t n, struct kp_config *out);
 
+/* Whether lists may be counted for launches that are chosen, as kp_chosen_available: each with its own image. */
+bool kp_tables_choose(const struct kp_cupti *c);
 /* Schedules lists as the passes of one image, as kp_host_schedule_turns. */
 int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                              struct kp_config *lists, size_t n, size_t *good);

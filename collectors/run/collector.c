@@ -761,7 +761,12 @@ char *kp_collector_complaint(struct kp_collector *c)
 static int open_window(struct flight *f, bool counted)
 {
     bool swept = counted && f->cold && kp_flush_is_kernel(f->c->flush);
-    const struct kp_providers_window w = {f->mode, counted, swept, f->job->wanted, f->job->n_launches, false};
+    const struct kp_providers_window w = {.mode = f->mode,
+                                          .counted = counted,
+                                          .swept = swept,
+                                          .wanted = f->job->wanted,
+                                          .n_launches = f->job->n_launches,
+                                          .chooses = counted ? kp_providers_chooses(f->c->providers) : 0};
     return kp_providers_window(f->c->providers, &w);
 }
 
@@ -892,6 +897,21 @@ int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room,
     return begun(c, f, rc, why);
 }
 
+size_t kp_collector_chooses(const struct kp_collector *c)
+{
+    return kp_providers_chooses(c->providers);
+}
+
+bool kp_collector_count_failed(const struct kp_collector *c)
+{
+    return kp_providers_count_failed(c->providers);
+}
+
+void kp_collector_count_refused(struct kp_collector *c)
+{
+    kp_providers_count_refused(c->providers);
+}
+
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c)
 {
     return &c->counting->hooks;
@@ -931,7 +951,9 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     if (c->flush)
         kp_flush_give(c->flush);
     conclude(f);
-    if (f->beside || !job->stays)
+    if (!job->stays && kp_providers_chooses(c->providers))
+        kp_providers_give(c->providers); /* launches of the program take longer while there is a session */
+    else if (f->beside || !job->stays)
         kp_providers_release(c->providers);
     free(f);
     kp_taken_end(c->setup.taken);

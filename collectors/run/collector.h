@@ -159,6 +159,13 @@ char *kp_collector_complaint(struct kp_collector *c);
 int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why);
 /* Does so for such a group, of kernels alone. `longest_ns`: about how long the longest launch takes; 0 = not known. */
 int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns, char **why);
+/* Returns how many launches the count that has begun has room for, where it is of those with a result alone: others
+ * pass beside it, and are not part of its job. 0: it is of all. */
+size_t kp_collector_chooses(const struct kp_collector *c);
+/* Whether it has failed at a launch: those that follow count nothing. */
+bool kp_collector_count_failed(const struct kp_collector *c);
+/* Notes that the driver has refused the launch that its hooks were called for. */
+void kp_collector_count_refused(struct kp_collector *c);
 const struct kp_issue_hooks *kp_collector_count_hooks(struct kp_collector *c);
 void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *job, struct kp_window_outcome *out);
 

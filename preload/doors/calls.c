@@ -336,7 +336,8 @@ static const struct rule {
     void (*before)(void);
     enum kp_ends ends;
     bool alone;                     /* no window may be open: even one that only counts launches is closed, */
-    bool in_order;                  /* but for one that has read all it needs of functions and limits */
+    bool in_order;                  /* but for one that has read all it needs of functions and limits, */
+    bool behind;                    /* or for one that does not wait for what launches may wait for */
     void (*inside)(uint64_t first); /* with the first argument */
     enum kp_stale stale;
     void (*succeeded)(void); /* the consequences for all that follows */
@@ -371,8 +372,8 @@ static const struct rule {
                                .stale = KP_STALE_SETTINGS},
     [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .in_order = true, .stale = KP_STALE_SETTINGS},
     [KP_CLASS_UNLOAD] = {.alone = true, .in_order = true, .stale = KP_STALE_MODULE},
-    [KP_CLASS_HOLD] = {.alone = true},
-    [KP_CLASS_CALL_HOST] = {.instead = enter_join, .alone = true},
+    [KP_CLASS_HOLD] = {.alone = true, .behind = true},
+    [KP_CLASS_CALL_HOST] = {.instead = enter_join, .alone = true, .behind = true},
     [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
     [KP_CLASS_INIT] = {.instead = enter_again},
@@ -448,11 +449,13 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
     if (r->ends)
         kp_process_context_ends(r->ends, args[0], s->symbol);
     if (r->alone)
-        (r->in_order ? kp_gate_enter_in_order : kp_gate_enter_alone)(s->symbol);
+        (r->in_order ? kp_gate_enter_in_order : r->behind ? kp_gate_enter_behind : kp_gate_enter_alone)(s->symbol);
     else
         entered = enter_gate(s, real, args, asked);
     if (entered != NOTHING && entered != SHARED)
         return entered;
+    if (r->behind || s->class == KP_CLASS_STREAM_END)
+        kp_window_note_unseen();
     if (r->inside)
         r->inside(args[0]);
     if (r->stale)

@@ -84,6 +84,12 @@ void kp_gate_enter_alone(const char *what)
     enter_alone(what, w, w ? w->is_open : NULL);
 }
 
+void kp_gate_enter_behind(const char *what)
+{
+    const struct kp_gate_window *w = atomic_load(&window);
+    enter_alone(what, w, w ? w->takes_all : NULL);
+}
+
 void kp_gate_enter_in_order(const char *what)
 {
     const struct kp_gate_window *w = atomic_load(&window);

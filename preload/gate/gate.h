@@ -22,6 +22,7 @@ bool kp_gate_is_armed(void);
 /* The window as the gate sees it. Threads: any. */
 struct kp_gate_window {
     bool (*is_open)(void);
+    bool (*takes_all)(void);         /* an open window waits for each launch of its context */
     bool (*watches)(void);           /* an open window will be replayed */
     bool (*keeps)(void);             /* an open window still has to read functions or limits as they were */
     void (*close)(const char *what); /* closes the window in the gate's exclusive section; a window that cannot be
@@ -41,6 +42,8 @@ bool kp_gate_enter_unwatched(const char *what);
 /* Enters the gate shared, but closes any open window. One that counts launches would count further work
  * with them, or wait for it. */
 void kp_gate_enter_alone(const char *what);
+/* Does the same, but leaves a window open that does not wait for what launches may wait for. */
+void kp_gate_enter_behind(const char *what);
 /* Does the same, but leaves a window open that keeps nothing: for calls that take effect in the program's order. */
 void kp_gate_enter_in_order(const char *what);
 

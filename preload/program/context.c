@@ -558,6 +558,7 @@ static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup,
         .cc_major = c->device.cc_major,
         .cc_minor = c->device.cc_minor,
         .kinds = loaded.codes ? c->extras : 0,
+        .chooses = setup->rotates,
         .codes = loaded.codes,
         .pcsamp_interval = kp_providers_pcsamp_interval(o->warp_sampling_interval),
         .pcsamp_buffer = o->warp_sampling_buffer_size,
@@ -692,7 +693,7 @@ static bool plan_turns(const struct kp_context_setup *setup, struct kp_context *
     const struct kp_options *o = setup->options;
     char *err = NULL;
     int rc = plan_for(c, setup->sections, setup->n_sections, o->metrics,
-                      KP_PLAN_ROTATE | (o->apply_rules ? KP_PLAN_RULES : 0), &c->turns, &err);
+                      KP_PLAN_ROTATE | KP_PLAN_BESIDE | (o->apply_rules ? KP_PLAN_RULES : 0), &c->turns, &err);
     free(err);
     kp_worker_drain(KP_FOREVER); /* the worker may be collecting */
     struct kp_rotation_extras extras = extras_of(c);

@@ -18,7 +18,8 @@ enum {
     BEGIN = 30, /* Start and Stop of the pass, */
     SKIP = 25,  /* of one that is passed over, */
     ANEW = 700, /* and for enabling the profiler, with room for KP_ROTATE_ROOM launches: before a list of another image,
-                   and behind a group that is no list */
+                   and behind a group that is no list. */
+    SESSION = 350, /* The same where launches are chosen: no list needs it, and there is room for KP_CHOSEN_ROOM. */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_KINDS];
@@ -54,26 +55,32 @@ bool kp_rotation_has_any(const struct kp_rotation_key *k)
     return g < k->of->groups;
 }
 
-/* Whether the key is expected within so many launches: as far from its last one as that was from the one before. It has
- * another rhythm if it is late by as much again. Of one seen once nothing is known, but that it may come. */
+/* Whether the key is expected within so many launches: as far from its last one as that was from the one before, or as
+ * they are on average. It has another rhythm if it is late by as much again. Of one seen once nothing is known, but
+ * that it may come. */
 static bool is_expected(const struct kp_rotation_key *k, uint64_t now, uint64_t within)
 {
     if (k->is_fleeting)
         return false;
     uint64_t since = now - k->seen_at;
-    return k->gap ? k->gap <= since + within && since <= 2 * k->gap : since < RECENT;
+    if (!k->gap)
+        return since < RECENT;
+    uint64_t mean = k->seen > 1 ? (k->seen_at - k->born_at) / (k->seen - 1) : k->gap;
+    uint64_t soonest = k->gap < mean ? k->gap : mean, latest = k->gap < mean ? mean : k->gap;
+    return soonest <= since + within && since <= 2 * latest;
 }
 
 /* How many keys lack a group that are expected. */
 struct demand {
     size_t group, keys;
     uint64_t now, within;
+    bool came_twice; /* only these */
 };
 
 static void add_demand(struct kp_rotation_key *k, void *arg)
 {
     struct demand *d = arg;
-    d->keys += kp_rotation_lacks(k, d->group) && is_expected(k, d->now, d->within);
+    d->keys += kp_rotation_lacks(k, d->group) && (k->gap || !d->came_twice) && is_expected(k, d->now, d->within);
 }
 
 size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within)
@@ -88,6 +95,11 @@ static bool opens(const struct kp_rotation_key *k)
 {
     const struct kp_rotation *r = k->of;
     return r->opening != SIZE_MAX && k->is_new && !k->taken[r->opening] && !r->given_up[r->opening];
+}
+
+bool kp_rotation_opens(const struct kp_rotation *r, size_t group)
+{
+    return group == r->opening && atomic_load(&kp_rotation_clock) - r->new_at < r->opens_for;
 }
 
 bool kp_rotation_waits(const struct kp_rotation_key *k, size_t group)
@@ -115,10 +127,22 @@ uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group)
     return l.ns;
 }
 
+/* Whether a session that counts chosen launches stays for the group. Patched code has others end, as it is for the last
+ * lists of a session alone. */
+static bool goes_on_in_session(const struct kp_rotation *r, size_t group)
+{
+    bool list = group < r->lists, last = r->at < r->lists;
+    if (list && kp_config_patches(&r->plan->groups[group]))
+        return last && kp_config_patches(&r->plan->groups[r->at]);
+    return r->at == SIZE_MAX || (list == last && !(last && kp_config_patches(&r->plan->groups[r->at])));
+}
+
 /* Returns what it takes to begin a window of the group behind that of the last one. Lists that share an image come in
  * turn, see kp_config. A group that is no list has the profiler disabled, for the list that follows. */
 static uint64_t cost_of(const struct kp_rotation *r, size_t group)
 {
+    if (r->chooses)
+        return BEGIN + (goes_on_in_session(r, group) ? 0 : SESSION);
     if (group >= r->lists)
         return BEGIN + (r->at < r->lists ? ANEW : 0);
     const struct kp_config *next = &r->plan->groups[group];
@@ -142,7 +166,8 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
         size_t g = n < r->lists ? (r->first + n) % r->lists : n;
         if (!kp_rotation_lacks(k, g))
             continue;
-        uint64_t keys = kp_rotation_demand(r, g, within), cost = within + cost_of(r, g);
+        uint64_t keys = kp_rotation_demand(r, g, within);
+        uint64_t cost = (r->chooses && g < r->lists ? keys : within) + cost_of(r, g);
         if (!found || keys * least > most * cost) {
             best = g;
             most = keys;
@@ -153,14 +178,56 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
     return best;
 }
 
-void kp_rotation_counts(struct kp_rotation *r, size_t group)
+void kp_rotation_counts(struct kp_rotation *r, size_t group, bool chooses)
 {
     r->at = group;
+    if (group < r->lists)
+        r->chooses = chooses;
+}
+
+bool kp_rotation_chooses(const struct kp_rotation *r)
+{
+    return r->chooses;
 }
 
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within)
 {
     return kp_rotation_demand(r, group, within) > 0;
+}
+
+bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t within)
+{
+    struct demand d = {.group = group, .now = atomic_load(&kp_rotation_clock), .within = within, .came_twice = true};
+    kp_rotation_each_key(r, add_demand, &d);
+    return d.keys;
+}
+
+size_t kp_rotation_far(const struct kp_rotation *r)
+{
+    enum { PART = 8 };
+    uint64_t far = atomic_load(&kp_rotation_clock) / PART;
+    (void)r;
+    return far < KP_ROTATE_PATIENCE ? KP_ROTATE_PATIENCE : far > KP_ROTATE_FAR ? KP_ROTATE_FAR : far;
+}
+
+/* Whether any key goes on. */
+struct going {
+    bool any;
+    uint64_t now, within;
+};
+
+static void look_at_going(struct kp_rotation_key *k, void *arg)
+{
+    struct going *g = arg;
+    g->any |=
+        k->lacking && (k->gap ? is_expected(k, g->now, g->within) : !k->is_fleeting && g->now - k->seen_at < g->within);
+}
+
+bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within)
+{
+    struct going g = {.now = atomic_load(&kp_rotation_clock), .within = within};
+    kp_rotation_each_key(r, look_at_going, &g);
+    return g.any;
 }
 
 /* How many keys are complete. */

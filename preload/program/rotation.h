@@ -19,6 +19,14 @@
 #include "preload/program/launch.h"
 #include "preload/session/session.h"
 
+enum {
+    /* A window waits so many launches for one that needs its group, and looks so far ahead for it. A walk through the
+     * launches of ResNet-18 shows no shorter way with other numbers. */
+    KP_ROTATE_PATIENCE = 72,
+    /* The most for a window that leaves the others alone: launches that pass it cost nothing, and a window 30 ms. */
+    KP_ROTATE_FAR = 1024,
+};
+
 struct kp_rotation;
 
 /* A kernel and the shape of its launches: grid, block, dynamic shared memory, cluster; and their NVTX path, if asked.
@@ -70,20 +78,32 @@ bool kp_rotation_has_any(const struct kp_rotation_key *k);
  * come as often as there are groups is. */
 bool kp_rotation_is_fleeting(const struct kp_rotation_key *k);
 /* Chooses a group for a window of so many launches that a launch of the key opens: of those that the key lacks, one for
- * which most expected keys are counted in a time. Lists of one image come in turn, and to pass one over takes time.
- * Among equals the walk begins at the group of the process's rank. */
+ * which most expected keys are counted in a time. All launches of the window take time, or those that count alone where
+ * the window before chose them. Lists of one image come in turn, and to pass one over takes time. Among equals the walk
+ * begins at the group of the process's rank. */
 size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k, uint64_t within);
-/* Notes that a window counts the group. */
-void kp_rotation_counts(struct kp_rotation *r, size_t group);
+/* Notes that a window counts the group; `chooses`: it leaves launches alone that do not count. Whether the last one
+ * did. */
+void kp_rotation_counts(struct kp_rotation *r, size_t group, bool chooses);
+bool kp_rotation_chooses(const struct kp_rotation *r);
+/* Whether a key lacks any group that is expected within so many launches, or came within as many. */
+bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within);
 /* Returns how many keys lack the group that are expected within so many launches: keys come again as they came before.
  */
 size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within);
 /* Writes which group of how many a window counts, and how many keys are complete, for a line of progress. */
 void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, size_t size);
-/* Whether there is one. */
+/* Whether there is one. Whether there is one that came twice, so that it is known when. */
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within);
+bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t within);
+/* Returns how many launches a window may let by, waiting for one that counts, where they cost nothing: the more of them
+ * the longer the program has run. A short one must not spend its launches on waiting. */
+size_t kp_rotation_far(const struct kp_rotation *r);
 /* Returns which of the extras a group is; SIZE_MAX: it is a list. */
 size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group);
+/* Whether it is the group that first launches count, and a new function came a short time ago: others may follow. How
+ * short a time grows each time that one has come behind it. */
+bool kp_rotation_opens(const struct kp_rotation *r, size_t group);
 /* Whether the key's next launch must not count the group: it is the first of its function, which another has to see. */
 bool kp_rotation_waits(const struct kp_rotation_key *k, size_t group);
 /* Returns the longest duration that was counted of keys that lack the group, ns; 0 = none was. */

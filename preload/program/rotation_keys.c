@@ -197,12 +197,24 @@ static bool is_fleeting(const struct kp_rotation *r, const char *mangled)
     return s.ended >= LEAST_ENDED && 2 * s.ended > s.n;
 }
 
+/* To change to the lists and back for each function takes long where new ones keep coming; not to change leaves the
+ * lists uncounted. */
+static void note_new(struct kp_rotation *r)
+{
+    enum { LONGEST = 4 * KP_ROTATE_PATIENCE };
+    r->new_at = atomic_load(&kp_rotation_clock);
+    if (r->at < r->lists)
+        r->opens_for = r->opens_for ? LONGEST : KP_ROTATE_PATIENCE;
+}
+
 /* Numbers a key that is not of a kind, and makes it remember what its launches had. */
 static void number_key(struct kp_rotation_key *k, const struct kp_function *f)
 {
     static uint32_t last; /* inside the gate */
     k->number = ++last;
     k->is_new = is_new_function(k->of, k->mangled);
+    if (k->is_new)
+        note_new(k->of);
     k->is_fleeting = is_fleeting(k->of, k->mangled);
     if (!k->of->beside && atomic_load(&k->of->n_keys) < MOST_TOLD)
         k->kinds = kp_kinds_new(f);
@@ -315,6 +327,7 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
     count_launch(k, p);
     uint64_t now = atomic_fetch_add_explicit(&kp_rotation_clock, 1, memory_order_relaxed) + 1;
     k->gap = k->seen_at ? now - k->seen_at : 0;
+    k->born_at = k->seen ? k->born_at : now;
     k->seen_at = now;
     k->is_fleeting &= ++k->seen < r->groups;
     return k;

@@ -62,7 +62,8 @@ struct kp_rotation_key {
     uint64_t before;                              /* and its launches before the split */
     struct kp_rotation_place *_Atomic places; /* added to inside the gate, read by the collecting thread, too; so is: */
     atomic_uint_fast64_t others;              /* launches without a place */
-    uint64_t seen_at;                         /* the clock at the last launch that came by the gate, */
+    uint64_t born_at;                         /* the clock at the first launch that came by the gate, */
+    uint64_t seen_at;                         /* at the last one, */
     uint64_t gap;                             /* and its distance from the one before; 0 = there was none */
     uint64_t seen;                            /* how many came by it */
     bool is_fleeting;                         /* its kernel's shapes come a few times and no more */
@@ -100,7 +101,10 @@ struct kp_rotation {
     size_t groups, lists; /* all, and those of the plan, which come first */
     size_t first;         /* list that the walk begins at */
     size_t at;            /* group of the last window; SIZE_MAX = there was none */
+    bool chooses;         /* the last window that counted a list left launches alone that do not count */
     size_t opening;       /* group that the first launch of each function counts; SIZE_MAX = any */
+    uint64_t new_at;      /* the clock at the last launch of a new function, */
+    uint64_t opens_for;   /* and how many launches later others may follow it */
     uint64_t needed;      /* launches of a key, for all groups */
     size_t *failures;     /* of each group */
     bool *given_up;

@@ -12,7 +12,7 @@ enum { MOST_REFUSED = 16 };
  * and closing takes a tenth of that. */
 enum { OLD_MS = 2000 };
 
-static atomic_uint epoch;
+static atomic_uint epoch, unseen;
 static atomic_long old_at_ms;
 static atomic_uint_fast64_t opened;                /* windows so far */
 static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of refused operations */
@@ -26,7 +26,7 @@ static struct {
 } shared[MOST_FUNCTIONS];
 static atomic_size_t n_shared;
 static atomic_uint_fast64_t shared_by_others;
-static atomic_bool is_open, watched, keeps_functions, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
+static atomic_bool is_open, watched, keeps_functions, by, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
 
 bool kp_window_is_open(void)
 {
@@ -35,7 +35,22 @@ bool kp_window_is_open(void)
 
 bool kp_window_holds_back(void)
 {
-    return kp_window_is_open() && !(atomic_load(&replayed) && atomic_load(&spoiled));
+    return kp_window_takes_all() && !(atomic_load(&replayed) && atomic_load(&spoiled));
+}
+
+void kp_window_note_unseen(void)
+{
+    atomic_fetch_add(&unseen, 1);
+}
+
+unsigned kp_flags_unseen(void)
+{
+    return atomic_load(&unseen);
+}
+
+bool kp_window_takes_all(void)
+{
+    return kp_window_is_open() && !atomic_load(&by);
 }
 
 bool kp_window_watches(void)
@@ -121,8 +136,9 @@ void kp_window_refused(uint64_t ticket)
 
 /* ---- for this room ---- */
 
-void kp_flags_opened(bool watches, bool keeps, bool lasts)
+void kp_flags_opened(bool watches, bool keeps, bool lasts, bool lets_by)
 {
+    atomic_store(&by, lets_by);
     atomic_store(&keeps_functions, keeps);
     atomic_store(&spoiled, false);
     atomic_store(&shared_by_others, 0);

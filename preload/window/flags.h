@@ -10,8 +10,13 @@
 #include <stdint.h>
 
 bool kp_window_is_open(void);
-/* Whether a launch that is let through waits for its end: not for that of a window that is no longer to be replayed. */
+/* Whether a launch that is let through waits for its end: not for that of a window that is no longer to be replayed, or
+ * that has launches pass beside it. */
 bool kp_window_holds_back(void);
+/* Notes that work may have begun in a context beside the open window, unseen by it, or that a stream is gone. */
+void kp_window_note_unseen(void);
+/* Whether a window is open that waits for each launch of its context, whatever that waits for. */
+bool kp_window_takes_all(void);
 /* Whether a window is open that will be replayed: operations on memory must join or close it. */
 bool kp_window_watches(void);
 /* Whether a window is open that still has to read functions, or limits of the context, as its launches found them. */
@@ -50,9 +55,9 @@ void kp_window_refused(uint64_t ticket);
 
 /* ---- for this room ---- */
 
-/* Note that a window opens, which will be replayed if `watches`, keeps functions if `keeps`, and stays open at any age
- * if `lasts`; and that it is gone. */
-void kp_flags_opened(bool watches, bool keeps, bool lasts);
+/* Note that a window opens, which will be replayed if `watches`, keeps functions if `keeps`, stays open at any age if
+ * `lasts`, and has launches pass beside it if `lets_by`; and that it is gone. */
+void kp_flags_opened(bool watches, bool keeps, bool lasts, bool lets_by);
 void kp_flags_closed(void);
 
 bool kp_flags_spoiled(void);
@@ -61,6 +66,9 @@ bool kp_flags_hurried(void);
 /* Facts that this process has met, for good. */
 enum kp_met { KP_MET_SHARED, KP_MET_MANAGED, KP_MET_VIRTUAL, KP_MET_HEAP_BLOCKS, KP_MET_KINDS };
 bool kp_flags_met(enum kp_met what);
+
+/* Returns how much of that was noted so far. */
+unsigned kp_flags_unseen(void);
 
 /* Return how often the program has waited so far; the second then counts one more. */
 unsigned kp_flags_epoch(void);

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "preload/program/rotation.h"
 #include "preload/window/probe.h"
+#include "preload/window/rotate.h"
 
 /* Lists the launches that are issued again; *n receives their number. */
 static bool *launches_wanted(const struct kp_window *w, size_t *n)
@@ -32,7 +34,8 @@ struct kp_job kp_job_make(struct kp_window *w)
                                    .n_launches = n,
                                    .executed = records,
                                    .probe = probe,
-                                   .stays = w->rotates && !w->setup->falls_back};
+                                   .stays = w->rotates && !w->setup->falls_back &&
+                                            kp_rotation_goes_on(w->context->rotation, KP_ROTATE_FAR)};
     return j;
 }
 

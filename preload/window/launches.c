@@ -171,6 +171,11 @@ static CUresult run_known(struct kp_question *q, struct kp_candidate *what, stru
 {
     kp_admit_judge(q);
     q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
+    const char *why;
+    if (kp_rotate_lets_by(q, what, &why)) {
+        w->unwanted_in_a_row++;
+        return pass(l, why, skipped);
+    }
     make_way(q, l);
     const char *rotated = kp_rotate_beside(q, what);
     CUresult rc = run_judged(q, l, f, skipped);

@@ -291,7 +291,8 @@ static CUresult issue_operation(const struct passage *p, const struct kp_graph_n
 {
     bool again = node->kind == KP_NODE_COPY || node->kind == KP_NODE_SET;
     bool repeated = w->open && w->strategy->rewinds && again;
-    if (node->kind == KP_NODE_HOST || (repeated && (node->to_host || node->from_host || !record_again(p, node))))
+    if ((node->kind == KP_NODE_HOST && !w->chooses) ||
+        (repeated && (node->to_host || node->from_host || !record_again(p, node))))
         kp_window_close("a copy or host function of a graph");
     return kp_graph_node_issue(p->setup->driver, node, p->stream);
 }

@@ -34,7 +34,7 @@ static const char *wait_for_work_before(const struct kp_question *q)
     if (rc == CUDA_SUCCESS)
         return NULL;
     c->dead = !c->stalled;
-    return c->dead ? kp_after_failure : "made while other work of the context did not end";
+    return c->dead ? kp_after_failure : KP_SKIP_UNENDED;
 }
 
 /* Asks the strategies in order. Returns whether one counts the window. */
@@ -89,7 +89,7 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     }
     w->ours_ns = kp_now_ns() - w->opened_ns;
     if (!w->strategy->aside)
-        kp_flags_opened(w->strategy->rewinds, !w->rotates, w->strategy->whole);
+        kp_flags_opened(w->strategy->rewinds, !w->rotates, w->strategy->whole, w->chooses);
     kp_debug(KP_DEBUG_WINDOW, "opens (%s): context %u%s%s", w->strategy->name, w->context->id,
              w->obstacle ? ", one launch that " : "", w->obstacle ? w->obstacle : "");
     return true;

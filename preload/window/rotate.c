@@ -1,7 +1,11 @@
 #include "preload/window/rotate.h"
 
+#include "base/lock.h"
 #include "preload/program/rotation.h"
 #include "preload/window/close.h"
+#include "preload/window/flags.h"
+#include "preload/window/reach.h"
+#include "preload/window/waits.h"
 
 static const char graph_as_a_whole[] = "a graph as one workload, which a rotation does not count";
 
@@ -24,8 +28,13 @@ static const char *find_key(struct kp_question *q, struct kp_rotation *r)
 static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotation *r)
 {
     const struct kp_window *w = q->window;
-    return (q->key && kp_rotation_lacks(q->key, w->group)) ||
-           (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, w->group, KP_ROTATE_PATIENCE));
+    if (q->key && kp_rotation_lacks(q->key, w->group))
+        return true;
+    if (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, w->group, KP_ROTATE_PATIENCE))
+        return true;
+    size_t far = kp_rotation_far(r);
+    return w->chooses &&
+           (kp_rotation_opens(r, w->group) || (w->unwanted_in_a_row < far && kp_rotation_awaits(r, w->group, far)));
 }
 
 /* Returns why the window ends before the launch, or NULL. */
@@ -33,13 +42,18 @@ static const char *why_not_on(const struct kp_question *q, const struct kp_rotat
 {
     if (q->key && kp_rotation_waits(q->key, q->window->group))
         return a_first_launch;
+    if (q->window->chooses && kp_collector_count_failed(q->window->context->collector))
+        return "a launch at which collecting failed";
     return is_worth_going_on(q, r) ? NULL : none_comes_soon;
 }
 
-/* Return why a launch of the key is not counted by the window at hand, or opens none, or NULL. */
-static const char *why_not_in(const struct kp_rotation_key *k, size_t group)
+/* Return why a launch of the key is not counted by the window at hand, or opens none, or NULL. Shapes that come a few
+ * times are counted where a window counts all that it sees, and once where each launch that it counts costs 1 ms. */
+static const char *why_not_in(const struct kp_rotation_key *k, const struct kp_window *w)
 {
-    return kp_rotation_lacks(k, group) ? NULL : KP_SKIP_ROTATED;
+    if (!kp_rotation_lacks(k, w->group))
+        return KP_SKIP_ROTATED;
+    return w->chooses && kp_rotation_is_fleeting(k) && kp_rotation_has_any(k) ? KP_SKIP_ROTATE_FLEETING : NULL;
 }
 
 static const char *why_not_open(const struct kp_rotation_key *k)
@@ -72,11 +86,91 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
         what->wanted = false;
         return why;
     }
-    why = counts ? why_not_in(q->key, w->group) : why_not_open(q->key);
+    why = counts ? why_not_in(q->key, w) : why_not_open(q->key);
     what->wanted = !why;
     if (why)
         q->key = NULL;
     return why;
+}
+
+/* The streams of launches that have passed beside the window, since its context was idle. */
+static struct {
+    CUstream streams[8];
+    size_t n;
+    bool others;     /* there were more, or one that another thread cannot ask about */
+    unsigned unseen; /* kp_flags_unseen() when the context was idle */
+} passed;
+
+static void note_passed(const struct kp_launch *l)
+{
+    enum { MOST = sizeof(passed.streams) / sizeof(*passed.streams) };
+    CUstream stream = kp_launch_stream(l);
+    size_t i = 0;
+    while (i < passed.n && passed.streams[i] != stream)
+        i++;
+    if (stream == CU_STREAM_PER_THREAD || i == MOST)
+        passed.others = true;
+    else
+        passed.streams[i] = stream;
+    passed.n += i == passed.n && i < MOST;
+}
+
+static void note_idle(void)
+{
+    passed.n = 0;
+    passed.others = false;
+    passed.unseen = kp_flags_unseen();
+}
+
+/* Whether all launches that have passed end soon. Asks their streams, as the wait for a context takes a thread, for 0.2
+ * ms and more. */
+static bool ends_soon(const struct kp_driver *d)
+{
+    enum { MOST_MS = 3 };
+    long start = kp_now_ms();
+    if (passed.others || passed.unseen != kp_flags_unseen())
+        return false;
+    for (size_t i = 0; i < passed.n;) {
+        CUresult rc = d->cuStreamQuery(passed.streams[i]);
+        if (rc == CUDA_SUCCESS)
+            i++;
+        else if (rc != CUDA_ERROR_NOT_READY || kp_now_ms() - start >= MOST_MS)
+            return false;
+    }
+    return true;
+}
+
+/* Returns why the window does not count a wanted launch: the counters would wait for what may not end. */
+static const char *why_not_waited(const struct kp_question *q)
+{
+    enum { FIRST_MS = 500, NEXT_MS = 10 };
+    struct kp_context *c = q->context;
+    if (q->fit.waits)
+        return q->fit.waits;
+    if (q->fit.host && !q->fit.ends)
+        return kp_reaches_host;
+    bool idle =
+        ends_soon(q->setup->driver) ||
+        kp_wait_context(q->setup->driver, c->ctx, c->stalled ? NEXT_MS : FIRST_MS, NEXT_MS) != CUDA_ERROR_NOT_READY;
+    c->stalled = !idle;
+    if (idle)
+        note_idle();
+    return idle ? NULL : KP_SKIP_UNENDED;
+}
+
+bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const char **why)
+{
+    const struct kp_window *w = q->window;
+    *why = NULL;
+    if (!w->open || !w->chooses)
+        return false;
+    if (what->wanted && w->context == q->context && (*why = why_not_waited(q))) {
+        what->wanted = false;
+        q->key = NULL;
+    }
+    if (!what->wanted)
+        note_passed(q->launch);
+    return !what->wanted;
 }
 
 /* ---- beside a replay ---- */

@@ -5,9 +5,6 @@
 #include "preload/window/admit.h"
 
 enum {
-    /* A window waits so many launches for one that needs its group, and looks so far ahead for it. A walk through the
-     * launches of ResNet-18 shows no shorter way with other numbers. */
-    KP_ROTATE_PATIENCE = 72,
     /* The most launches of a window: a step of ResNet-18 has 646, and the fewest windows are those of a whole step.
      * Room for a launch costs 0.85 ms once, and 0.3 ms for each group. */
     KP_ROTATE_ROOM = 704,
@@ -24,6 +21,10 @@ const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what);
 /* Does so with a launch of which the window being opened has found that it must not be repeated: sets its key. Returns
  * why it has no result, or NULL. */
 const char *kp_rotate_find_turn(struct kp_question *q);
+
+/* Whether a launch passes beside the open window, which counts chosen launches: it is not wanted, or `what` no longer
+ * says so, as nothing may wait for it. *why receives the reason of the latter (static text). */
+bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const char **why);
 
 /* Notes that the launch, the last record of the window, counts the window's group; or that the driver refused it. */
 void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key);

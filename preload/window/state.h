@@ -84,7 +84,8 @@ struct kp_window {
     const char *obstacle; /* why it is counted instead of replayed */
     const char *closer;   /* what closes it, as kp_window_close is told */
     size_t most;          /* most launches; 0: as many as the context's collector has room for */
-    bool rotates;         /* it counts this group of counters of the context's rotation */
+    bool rotates;         /* it counts this group of counters of the context's rotation, */
+    bool chooses;         /* for launches with a result alone: it has no record of the others, which pass beside it */
     size_t group;
     struct kp_item *items;
     size_t n, cap;

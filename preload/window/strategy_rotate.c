@@ -16,12 +16,17 @@ static bool suits(const struct kp_question *q)
 }
 
 /* Returns the most launches of a window for the group. Beside a replay a window may have one key to count, so that a
- * large image would not pay: a few launches for each. */
+ * large image would not pay: a few launches for each. Where the last window chose its launches, they are those alone
+ * that count. */
 static size_t room_for(const struct kp_window *w, size_t group, size_t most)
 {
     enum { FOR_EACH_KEY = 8 };
-    size_t keys = w->setup->falls_back ? kp_rotation_demand(w->context->rotation, group, most) : most;
-    size_t room = FOR_EACH_KEY * (keys ? keys : 1);
+    const struct kp_rotation *r = w->context->rotation;
+    bool chooses = kp_rotation_chooses(r) && kp_rotation_extra_of(r, group) == SIZE_MAX;
+    if (!chooses && !w->setup->falls_back)
+        return most;
+    size_t keys = kp_rotation_demand(r, group, chooses ? KP_ROTATE_FAR : most);
+    size_t room = (chooses ? 1 : FOR_EACH_KEY) * (keys ? keys : 1);
     return room < most ? room : most;
 }
 
@@ -48,11 +53,15 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **
     struct kp_rotation *r = w->context->rotation;
     size_t room = w->most;
     for (;;) {
-        w->group = kp_rotation_choose(r, q->key, room);
+        w->group = kp_rotation_choose(r, q->key, kp_rotation_chooses(r) ? kp_rotation_far(r) : room);
         w->most = room_for(w, w->group, room);
         tell_turn(w);
         if (!begin_count(w, why)) {
-            kp_rotation_counts(r, w->group);
+            bool list = kp_rotation_extra_of(r, w->group) == SIZE_MAX;
+            size_t chosen = list ? kp_collector_chooses(w->context->collector) : w->most;
+            w->chooses = !w->setup->falls_back && chosen;
+            w->most = w->chooses ? chosen : w->most;
+            kp_rotation_counts(r, w->group, w->chooses);
             return true;
         }
         kp_rotation_failed(r, w->group, *why);
@@ -99,13 +108,16 @@ static const char *admit(const struct kp_question *q)
 
 static CUresult issue(struct kp_window *w, struct kp_item *i)
 {
-    return kp_strategy_count.issue(w, i);
+    CUresult rc = kp_strategy_count.issue(w, i);
+    if (rc != CUDA_SUCCESS && w->chooses)
+        kp_collector_count_refused(w->context->collector);
+    return rc;
 }
 
 const struct kp_strategy kp_strategy_rotate = {
     .name = "rotate",
     .no_config = kp_counted_no_config,
-    .patience = KP_ROTATE_PATIENCE,
+    .patience = SIZE_MAX, /* of its own: see rotate.c */
     .suits = suits,
     .admit = admit,
     .open = open_window,

@@ -232,6 +232,7 @@ bool kp_skip_is_choice(const char *reason);
 
 /* Reasons that several places use. */
 #define KP_SKIP_CAPTURE "made while a stream was being captured"
+#define KP_SKIP_UNENDED "made while other work of the context did not end"
 #define KP_SKIP_BUSY    "another thread was in a driver call that did not end"
 
 /* A kernel or NVTX range that was seen but not selected, for a reader whose filter matched nothing. */

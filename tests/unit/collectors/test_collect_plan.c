@@ -1235,10 +1235,16 @@ static void check_rotation(const struct kp_plan *p, size_t most_lists, size_t mo
     }
 }
 
-/* All lists are passes of one image. */
-static void check_turns(const struct kp_plan *p)
+/* Beside a replay all lists are passes of one image; else each has its own. */
+static void check_turns(const struct kp_plan *p, bool shared)
 {
     for (size_t g = 0; g < p->n_groups; g++) {
+        if (!shared) {
+            assert_int_equal(p->groups[g].turns, 0);
+            assert_int_equal(p->groups[g].passes, 1);
+            assert_true(!g || !kp_config_same(&p->groups[g], &p->groups[0]));
+            continue;
+        }
         assert_int_equal(p->groups[g].turn, g);
         assert_int_equal(p->groups[g].turns, p->n_groups);
         assert_true(kp_config_same(&p->groups[g], &p->groups[0]));
@@ -1258,12 +1264,13 @@ static void test_rotation(void **state)
         struct kp_plan *p = NULL;
         size_t n;
         char *err = NULL;
+        unsigned beside = i ? KP_PLAN_BESIDE : 0;
         assert_int_equal(kp_sections_select(sets[i].set, sets[i].sections, &selected, &n, &err), 0);
         assert_int_equal(kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, selected, n, "",
-                                      KP_PLAN_ROTATE | KP_PLAN_RULES, &p, &err),
+                                      KP_PLAN_ROTATE | KP_PLAN_RULES | beside, &p, &err),
                          0);
         check_rotation(p, sets[i].most_lists, sets[i].most_without);
-        check_turns(p);
+        check_turns(p, beside);
         assert_non_null(planned(p, "sm__throughput.avg.pct_of_peak_sustained_elapsed")->composed);
         kp_plan_free(p);
         free(selected);
@@ -1275,7 +1282,8 @@ static struct kp_plan *rotation_of(const struct kp_cupti *c, const struct kp_sec
 {
     struct kp_plan *p = NULL;
     char *err = NULL;
-    if (kp_plan_make(c, chip, NULL, MAJOR, MINOR, sections, n, metrics, KP_PLAN_ROTATE | KP_PLAN_RULES, &p, &err))
+    if (kp_plan_make(c, chip, NULL, MAJOR, MINOR, sections, n, metrics, KP_PLAN_ROTATE | KP_PLAN_BESIDE | KP_PLAN_RULES,
+                     &p, &err))
         fail_msg("%s", err);
     return p;
 }

@@ -662,6 +662,8 @@ static bool outlives(const char *function)
         "cuptiGetVersion",
         "cuptiGetResultString",
         "cuptiRangeProfilerStop",
+        "cuptiProfilerDisableProfiling",
+        "cuptiProfilerEndPass",
         "cuptiRangeProfilerPopRange",
         "cuptiRangeProfilerGetCounterDataInfo",
         "cuptiPmSamplingStop",

@@ -77,6 +77,15 @@ bool kp_window_is_open(void)
     return atomic_load(&watches) || atomic_load(&counts);
 }
 
+bool kp_window_takes_all(void)
+{
+    return kp_window_is_open();
+}
+
+void kp_window_note_unseen(void)
+{
+}
+
 bool kp_window_keeps(void)
 {
     return kp_window_is_open() && !atomic_load(&settled);
@@ -347,7 +356,7 @@ void kp_process_finish(void)
 {
 }
 
-static const struct kp_gate_window window = {kp_window_is_open, kp_window_watches, kp_window_keeps,
+static const struct kp_gate_window window = {kp_window_is_open, kp_window_takes_all, kp_window_watches, kp_window_keeps,
                                              kp_process_close_window};
 
 static int reset(void **state)

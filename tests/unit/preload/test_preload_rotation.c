@@ -400,9 +400,9 @@ static void test_groups_in_turn(void **state)
     struct kp_rotation_key *k[2] = {kp_rotation_find(r, &l[0], named("kernel")),
                                     kp_rotation_find(r, &l[1], named("kernel"))};
     assert_int_equal(kp_rotation_choose(r, k[0], 100), 0);
-    kp_rotation_counts(r, 3);
+    kp_rotation_counts(r, 3, false);
     assert_int_equal(kp_rotation_choose(r, k[0], 100), 4);
-    kp_rotation_counts(r, 4);
+    kp_rotation_counts(r, 4, false);
     assert_int_equal(kp_rotation_choose(r, k[0], 100), 0);
     kp_rotation_take(k[1], 0); /* twice as many keys for a list that is one further */
     assert_int_equal(kp_rotation_choose(r, k[0], 100), 1);
