@@ -242,10 +242,15 @@ static bool same_queue(const char *a, const char *b)
     return kp_plan_same_unit(a, b) && kp_plan_is_patched(a) == kp_plan_is_patched(b);
 }
 
-/* KP_VENDOR: of these, the L2 and the L1 count one in a pass. Each list should begin with one. */
-static bool rarely_combines(const char *name)
+/* KP_VENDOR: of the lookups in the L1 and the L2, a pass counts those with one outcome: misses go together, and so do
+ * hits. Each list should begin with those of one kind. Returns which. */
+enum { KINDS_OF_LOOKUPS = 3 };
+static int kind_of_lookup(const char *name)
 {
-    return strstr(name, "_lookup_") || strstr(name, "hit_rate");
+    return strstr(name, "_lookup_miss") ? 0
+           : strstr(name, "_lookup_")   ? 1
+           : strstr(name, "hit_rate")   ? 2
+                                        : KINDS_OF_LOOKUPS;
 }
 
 static struct queue *queue_for(struct packing *p, const char *name, size_t room)
@@ -263,10 +268,10 @@ static struct queue *queue_for(struct packing *p, const char *name, size_t room)
 static int fill_queues(struct packing *p)
 {
     const struct kp_plan *plan = p->x->plan;
-    for (int later = 0; later < 2; later++)
+    for (int kind = 0; kind <= KINDS_OF_LOOKUPS; kind++)
         for (size_t i = 0; i < plan->n_metrics; i++) {
             const char *name = plan->metrics[i].name;
-            if (plan->metrics[i].group != KP_NOT_SCHEDULED || kp_plan_is_canary(name) || rarely_combines(name) == later)
+            if (plan->metrics[i].group != KP_NOT_SCHEDULED || kp_plan_is_canary(name) || kind_of_lookup(name) != kind)
                 continue;
             struct queue *q = queue_for(p, name, plan->n_metrics);
             if (!q)
@@ -311,6 +316,46 @@ static int take(struct packing *p, struct queue *q, bool at_back)
     q->back -= at_back ? fit : 0;
     q->guess[at_back] = fit ? fit : 1;
     return 0;
+}
+
+/* Returns how many names of one counter there are from names[from) on, which fit where one of them does. */
+static size_t run_of(const struct queue *q, size_t from)
+{
+    size_t len = strcspn(q->names[from], "."), n = 1;
+    while (from + n < q->back && !strncmp(q->names[from + n], q->names[from], len) && q->names[from + n][len] == '.')
+        n++;
+    return n;
+}
+
+/* Takes names[at..at + n) out of a queue: they come before its front, which leaves all of them in the array. */
+static void take_out_of(struct queue *q, size_t at, size_t n, const char **spare)
+{
+    memcpy(spare, q->names + at, n * sizeof(*spare));
+    memmove(q->names + q->front + n, q->names + q->front, (at - q->front) * sizeof(*spare));
+    memcpy(q->names + q->front, spare, n * sizeof(*spare));
+    q->front += n;
+}
+
+/* Takes what still fits of the middle of a queue, counter by counter, and passes over what does not. Gives up behind
+ * some that did not. Where answers are slow, it is left to later lists. */
+static int take_between(struct packing *p, struct queue *q)
+{
+    enum { MOST_MISFITS = 200 };
+    size_t misfits = 0;
+    int rc = 0;
+    for (size_t at = q->front, n; !rc && !p->x->slow && at < q->back && misfits < MOST_MISFITS; at += n) {
+        bool fit = false;
+        n = run_of(q, at);
+        memcpy(p->names + p->kept, q->names + at, n * sizeof(*p->names));
+        rc = kp_plan_fits(p->x, p->names, p->kept + n, &fit);
+        misfits += !fit;
+        if (rc || !fit)
+            continue;
+        take_out_of(q, at, n, p->names + p->kept);
+        p->kept += n;
+        p->left -= n;
+    }
+    return rc;
 }
 
 static int by_length(const void *a, const void *b)
@@ -365,6 +410,8 @@ static int fill(struct packing *p, bool with_canaries, bool *any)
         for (int at_back = 0; !rc && along && at_back < 2; at_back++)
             if (q->back > q->front)
                 rc = take(p, q, at_back);
+        if (!rc && along)
+            rc = take_between(p, q);
     }
     *any = p->kept > before;
     return rc;

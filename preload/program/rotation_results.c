@@ -105,9 +105,9 @@ bool kp_rotation_alike(struct kp_rotation_key *k, char *why, size_t size)
 /* Says which groups were not counted. */
 static void say_missing(const struct kp_rotation_key *k, const struct kp_launch_info *l, char *why, size_t size)
 {
-    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launches%s%s%s",
-             l->groups_counted, l->groups, (unsigned long long)l->counted, k->of->is_over ? ", in the time given" : "",
-             k->lost ? "; " : "", k->lost ? k->lost : "");
+    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launch%s%s%s%s",
+             l->groups_counted, l->groups, (unsigned long long)l->counted, l->counted == 1 ? "" : "es",
+             k->of->is_over ? ", in the time given" : "", k->lost ? "; " : "", k->lost ? k->lost : "");
 }
 
 /* Says of extra groups that were not counted what is missing, and why. */

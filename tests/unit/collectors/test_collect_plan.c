@@ -1295,7 +1295,7 @@ static NVPA_Status everything_fits(NVPW_RawCounterConfig_AreRawCountersSchedulab
 }
 
 /* A schedule takes milliseconds: there are two for each list, and a few more. Without quick answers, or with such that
- * are wrong, the lists are the same. */
+ * are wrong, there are more lists, of the same counters. */
 static void test_rotation_by_quick_answers(void **state)
 {
     struct kp_cupti other = *kp_test_real_cupti();
@@ -1313,12 +1313,12 @@ static void test_rotation_by_quick_answers(void **state)
     for (int wrong = 0; wrong < 2; wrong++) {
         other.NVPW_RawCounterConfig_AreRawCountersSchedulable = wrong ? everything_fits : NULL;
         struct kp_plan *slow = rotation_of(&other, NULL, 0, metrics);
-        check_rotation(slow, quick->n_groups, 1);
+        check_rotation(slow, 2 * quick->n_groups, 1);
         assert_int_equal(slow->n_metrics, quick->n_metrics);
-        assert_int_equal(slow->n_groups, quick->n_groups);
+        assert_true(slow->n_groups >= quick->n_groups); /* what does not fit at once is left to later lists */
         for (size_t i = 0; i < slow->n_metrics; i++) {
             const struct kp_planned *m = &slow->metrics[i], *was = planned(quick, m->name);
-            assert_int_equal(m->group, was->group);
+            assert_int_equal(m->group < 0, was->group < 0);
         }
         kp_plan_free(slow);
     }
