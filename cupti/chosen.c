@@ -23,7 +23,8 @@ struct kp_chosen {
     size_t size;
     uint8_t *scratch;
     size_t scratch_size;
-    bool configured, running, on;
+    size_t launches;
+    bool begun, configured, running, on;
     bool patched; /* it has counted a list by patched code */
 };
 
@@ -159,7 +160,7 @@ void kp_chosen_free(struct kp_chosen_data *d)
 
 /* ---- the session ---- */
 
-static int begin(const struct kp_chosen *s, size_t launches)
+int kp_chosen_wake(struct kp_chosen *s)
 {
     KP_PARAMS(CUpti_Profiler_BeginSession_Params, p);
     p.ctx = s->ctx;
@@ -169,9 +170,18 @@ static int begin(const struct kp_chosen *s, size_t launches)
     p.pCounterDataScratchBuffer = s->scratch;
     p.range = CUPTI_AutoRange;
     p.replayMode = CUPTI_UserReplay;
-    p.maxRangesPerPass = launches;
-    p.maxLaunchesPerPass = launches;
-    return KP_CALL(s->c, cuptiProfilerBeginSession, &p);
+    p.maxRangesPerPass = s->launches;
+    p.maxLaunchesPerPass = s->launches;
+    int rc = kp_cupti_room();
+    if (!rc)
+        rc = KP_CALL(s->c, cuptiProfilerBeginSession, &p);
+    s->begun = !rc;
+    return rc;
+}
+
+bool kp_chosen_rests(const struct kp_chosen *s)
+{
+    return !s->begun;
 }
 
 int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const uint8_t *prefix, size_t size, size_t launches,
@@ -183,11 +193,12 @@ int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const uint8_t *prefi
         return -ENOMEM;
     s->c = c;
     s->ctx = ctx;
+    s->launches = launches;
     int rc = kp_cupti_room();
     if (!rc)
         rc = make_image(s, prefix, size, launches);
     if (!rc)
-        rc = begin(s, launches);
+        rc = kp_chosen_wake(s);
     if (rc)
         kp_chosen_abandon(s);
     else
@@ -305,18 +316,24 @@ bool kp_chosen_runs(const struct kp_chosen *s)
     return s->running;
 }
 
-int kp_chosen_close(struct kp_chosen *s)
+int kp_chosen_rest(struct kp_chosen *s)
 {
     KP_PARAMS(CUpti_Profiler_EndSession_Params, p);
     size_t dropped;
-    if (!s)
-        return 0;
     int rc = s->running ? end_pass(s, &dropped) : 0;
-    if (!s->running) { /* a failure of the pass is over then */
-        unset(s);
-        p.ctx = s->ctx;
-        rc = KP_CALL(s->c, cuptiProfilerEndSession, &p);
-    }
-    kp_chosen_abandon(s);
+    if (!s->begun || s->running)
+        return rc;
+    unset(s);
+    p.ctx = s->ctx;
+    rc = KP_CALL(s->c, cuptiProfilerEndSession, &p); /* a failure of the pass is over then */
+    s->begun = s->configured = s->patched = false;
+    empty_image(s);
     return rc == KP_CUPTI_LOST ? 0 : rc; /* a CUPTI that is given up has nothing to end */
+}
+
+int kp_chosen_close(struct kp_chosen *s)
+{
+    int rc = s ? kp_chosen_rest(s) : 0;
+    kp_chosen_abandon(s);
+    return rc;
 }

@@ -43,6 +43,11 @@ void kp_chosen_abandon(struct kp_chosen *s);
 /* Whether the session may take the list next. KP_VENDOR (CUPTI 13.0): behind a list that patched code counts it takes
  * no other than such lists; its end would read through a wrong pointer. */
 bool kp_chosen_takes(const struct kp_chosen *s, const struct kp_config *list);
+/* Ends the session, but keeps its image, of which emptying takes no time; a pass that runs is ended. Begins it again.
+ * Whether it rests. A code of the first means that it still has the counters. */
+int kp_chosen_rest(struct kp_chosen *s);
+int kp_chosen_wake(struct kp_chosen *s);
+bool kp_chosen_rests(const struct kp_chosen *s);
 /* Starts a pass of a list that it takes, with the switch off: 2 to 20 ms. `list` has one pass, in an image of its own.
  */
 int kp_chosen_start(struct kp_chosen *s, const struct kp_config *list);

@@ -547,6 +547,10 @@ int kp_plan_schedule_rotation(struct kp_planner *x, bool beside)
 {
     if (!has_counters(x->plan))
         return 0;
+    struct kp_plan *p = x->plan;
     int rc = pack_rotation(x);
-    return rc || (!beside && kp_tables_choose(x->cupti)) ? rc : kp_plan_share_images(x);
+    if (rc || beside || !kp_tables_choose(x->cupti))
+        return rc ? rc : kp_plan_share_images(x);
+    rc = kp_tables_layout(x->host, p->groups, p->n_groups, &p->layout, &p->layout_size);
+    return rc == -ENOMEM ? rc : 0; /* it is asked for again where it is needed */
 }

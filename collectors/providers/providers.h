@@ -72,6 +72,8 @@ struct kp_lists {
     size_t n;
     int (*store)(const void *of, size_t i, const double *values, struct kp_result *r);
     const void *of;
+    const uint8_t *layout; /* of counter data for all lists, as kp_host_layout makes it; NULL = it is not known */
+    size_t layout_size;
 };
 
 struct kp_providers_setup {
@@ -114,6 +116,7 @@ struct kp_providers_window {
     size_t n_launches;
     bool alone;     /* one provider takes part, without replay */
     size_t chooses; /* counted: only launches with a result are, so many at most; 0 = all are */
+    bool last;      /* counted: no other window of chosen launches is expected */
 };
 
 struct kp_providers;

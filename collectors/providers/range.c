@@ -42,7 +42,7 @@ struct lease {
 
 /* The profiler of a context. */
 struct range {
-    const struct kp_providers_setup *setup;
+    struct kp_providers_setup *setup;
     struct kp_host *hosts[MOST_THREADS]; /* for evaluation: the caller's, and others opened on demand */
     struct kp_range *profiler;           /* enabled on the context */
     int stuck; /* CUPTI's code after one could not be disabled, which prevents all further ones */
@@ -55,9 +55,8 @@ struct range {
     struct kp_chosen *session; /* in place of the profiler; NULL = there is none */
     size_t session_room;       /* launches */
     bool no_session;           /* none can be had */
-    uint8_t *layout;           /* of its counter data, which has room for all lists of a rotation */
-    size_t layout_size;
-    size_t room; /* 0 = not known yet */
+    uint8_t *own_layout;       /* of its counter data, where the lists did not come with it */
+    size_t room;               /* 0 = not known yet */
     /* Of the current window. */
     struct lease *lease;         /* of the current list */
     struct kp_chosen_data *data; /* of a session's pass that has ended */
@@ -181,23 +180,27 @@ static int make_lease(struct range *r, const struct kp_config *config, size_t ra
 
 /* ---- the profiler ---- */
 
-/* Ends the session. If that fails, nothing more is collected in the context. */
-static int end_session(struct range *r)
+/* Ends the session; `rests`: its image is kept for the next one. If that fails, nothing more is collected in the
+ * context. */
+static int end_session(struct range *r, bool rests)
 {
-    if (!r->session)
+    if (!r->session || (rests && kp_chosen_rests(r->session)))
         return r->stuck;
-    kp_taken_disables(r->setup->taken);
-    int rc = kp_chosen_close(r->session);
-    if (!rc)
+    bool counts = !kp_chosen_rests(r->session);
+    if (counts)
+        kp_taken_disables(r->setup->taken);
+    int rc = rests ? kp_chosen_rest(r->session) : kp_chosen_close(r->session);
+    if (!rc && counts)
         kp_taken_disabled(r->setup->taken);
     r->stuck = r->stuck ? r->stuck : rc;
-    r->session = NULL;
+    if (!rests)
+        r->session = NULL;
     return r->stuck;
 }
 
 static int enable(struct range *r)
 {
-    int ended = end_session(r);
+    int ended = end_session(r, true);
     if (ended || r->profiler)
         return ended;
     kp_taken_enables(r->setup->taken);
@@ -219,7 +222,7 @@ static int disable(struct range *r)
     r->stuck = r->stuck ? r->stuck : rc;
     r->profiler = NULL;
     r->used = false;
-    return end_session(r);
+    return end_session(r, true);
 }
 
 /* Disables the profiler while the program runs. KP_VENDOR: PC sampling never recognises a function that is first
@@ -301,12 +304,15 @@ static size_t room_in_turn(const struct range *r, const struct kp_lists *lists, 
 /* Whether a session may count the launches of a rotation; then its layout is known. */
 static bool has_session(struct range *r)
 {
-    const struct kp_lists *lists = &r->setup->one_pass;
+    struct kp_lists *lists = &r->setup->one_pass;
     if (!r->setup->chooses || r->no_session || r->stuck)
         return false;
-    if (!r->layout)
-        r->no_session = !kp_chosen_available(r->setup->cupti) ||
-                        kp_host_layout(r->hosts[0], lists->at, lists->n, &r->layout, &r->layout_size);
+    if (!kp_chosen_available(r->setup->cupti))
+        r->no_session = true;
+    else if (!lists->layout)
+        r->no_session = kp_host_layout(r->hosts[0], lists->at, lists->n, &r->own_layout, &lists->layout_size);
+    if (r->own_layout)
+        lists->layout = r->own_layout;
     return !r->no_session;
 }
 
@@ -314,8 +320,9 @@ static bool has_session(struct range *r)
 static size_t room_of_session(const struct range *r, uint64_t bytes)
 {
     size_t one = 0, two = 0;
-    if (kp_chosen_bytes(r->setup->cupti, r->layout, r->layout_size, 1, &one) ||
-        kp_chosen_bytes(r->setup->cupti, r->layout, r->layout_size, 2, &two) || two <= one)
+    if (kp_chosen_bytes(r->setup->cupti, r->setup->one_pass.layout, r->setup->one_pass.layout_size, 1, &one) ||
+        kp_chosen_bytes(r->setup->cupti, r->setup->one_pass.layout, r->setup->one_pass.layout_size, 2, &two) ||
+        two <= one)
         return 1;
     uint64_t most = bytes / (two - one);
     return most < KP_CHOSEN_ROOM ? most ? most : 1 : KP_CHOSEN_ROOM;
@@ -367,22 +374,43 @@ static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_
     return 0;
 }
 
-/* Begins a session with room for so many launches. Where none can be had, the range profiler counts from now on, and
- * tells why if it cannot either. */
-static bool open_session(struct range *r, size_t launches)
+/* Counts by the range profiler from now on, which tells why if it cannot either. */
+static bool give_sessions_up(struct range *r, const char *what, int code)
 {
-    if (disable(r))
-        return false;
-    kp_taken_enables(r->setup->taken);
-    int rc = kp_chosen_open(r->setup->cupti, r->setup->ctx, r->layout, r->layout_size, launches, &r->session);
-    if (!rc) {
-        r->session_room = launches;
-        return true;
-    }
-    kp_taken_disabled(r->setup->taken);
-    kp_debug(KP_DEBUG_REPLAY, "no session for %zu launches: code %d", launches, rc);
+    kp_debug(KP_DEBUG_REPLAY, "no %s: code %d", what, code);
+    end_session(r, false);
     r->no_session = true;
     return false;
+}
+
+/* Begins a session with room for so many launches. */
+static bool open_session(struct range *r, size_t launches)
+{
+    const struct kp_lists *lists = &r->setup->one_pass;
+    if (end_session(r, false))
+        return false;
+    kp_taken_enables(r->setup->taken);
+    int rc = kp_chosen_open(r->setup->cupti, r->setup->ctx, lists->layout, lists->layout_size, launches, &r->session);
+    r->session_room = launches;
+    if (!rc)
+        return true;
+    kp_taken_disabled(r->setup->taken);
+    return give_sessions_up(r, "session", rc);
+}
+
+/* Makes the session that there is take the list. */
+static bool take_up_session(struct range *r, const struct kp_config *list)
+{
+    if (!kp_chosen_takes(r->session, list) && end_session(r, true))
+        return false;
+    if (!kp_chosen_rests(r->session))
+        return true;
+    kp_taken_enables(r->setup->taken);
+    int rc = kp_chosen_wake(r->session);
+    if (!rc)
+        return true;
+    kp_taken_disabled(r->setup->taken);
+    return give_sessions_up(r, "further session", rc);
 }
 
 /* Starts a pass of the list in a session, for so many launches or more. False: there is none. The first session has
@@ -390,21 +418,17 @@ static bool open_session(struct range *r, size_t launches)
 static bool start_session(struct range *r, const struct kp_config *list, size_t launches)
 {
     enum { QUICK_BYTES = 256 << 20 };
-    if (!has_session(r) || !list->image || list->turns || list->passes != 1)
+    if (!has_session(r) || !list->image || list->turns || list->passes != 1 || (r->profiler && disable(r)))
         return false;
     size_t room = find_room(r), quick = room_of_session(r, QUICK_BYTES);
     room = (launches <= quick || !r->session_room) && quick < room ? quick : room;
-    bool usable = r->session && r->session_room >= room && kp_chosen_takes(r->session, list);
-    if (!usable && !open_session(r, room > r->session_room ? room : r->session_room))
+    room = room > r->session_room ? room : r->session_room;
+    bool usable = r->session && r->session_room >= room;
+    if (usable ? !take_up_session(r, list) : !open_session(r, room))
         return false;
     kp_taken_started(r->setup->taken);
     int rc = kp_chosen_start(r->session, list);
-    if (!rc)
-        return true;
-    kp_debug(KP_DEBUG_REPLAY, "no pass of a session: code %d", rc);
-    end_session(r);
-    r->no_session = true;
-    return false;
+    return rc ? give_sessions_up(r, "pass of a session", rc) : true;
 }
 
 /* ---- ranges ---- */
@@ -444,9 +468,9 @@ static void map_ranges(const struct kp_providers *x, struct counted *k)
 /* Keeps the first failure of a mark, for the explanation. */
 static int mark(struct range *r, bool begin)
 {
-    int rc = r->session ? kp_chosen_count(r->session, begin)
-             : begin    ? kp_range_push(r->profiler)
-                        : kp_range_pop(r->profiler);
+    int rc = r->session && !kp_chosen_rests(r->session) ? kp_chosen_count(r->session, begin)
+             : begin                                    ? kp_range_push(r->profiler)
+                                                        : kp_range_pop(r->profiler);
     r->marked = begin && !rc;
     if (rc && !r->hook)
         r->hook = rc;
@@ -467,12 +491,13 @@ static void range_close(struct kp_providers *x, bool alive)
     struct range *r = own(x);
     if (alive) {
         disable(r);
+        end_session(r, false);
     } else {
         kp_range_abandon(r->profiler);
         kp_chosen_abandon(r->session);
     }
     kp_chosen_free(r->data);
-    free(r->layout);
+    free(r->own_layout);
     kp_config_free(&r->used_config);
     for (size_t i = 0; i < MOST_THREADS; i++)
         kp_host_close(r->hosts[i]);
@@ -590,7 +615,7 @@ static int stop_session(struct range *r)
     int rc = kp_chosen_stop(r->session, &r->data, &ranges, &dropped);
     r->seen = ranges + dropped;
     if (kp_chosen_runs(r->session))
-        end_session(r);
+        end_session(r, false);
     if (!rc && dropped)
         return WRONG_RANGES;
     return rc ? rc : r->hook;
@@ -653,6 +678,8 @@ static void range_over(struct kp_providers *x)
     kp_chosen_free(r->data);
     r->data = NULL;
     r->marked = false;
+    if (x->window.chooses && x->window.last)
+        end_session(r, false); /* its image takes memory of the host */
 }
 
 static int range_release(struct kp_providers *x)

@@ -52,6 +52,11 @@ bool kp_tables_choose(const struct kp_cupti *c)
     return kp_chosen_available(c);
 }
 
+int kp_tables_layout(struct kp_host *h, const struct kp_config *lists, size_t n, uint8_t **layout, size_t *size)
+{
+    return kp_host_layout(h, lists, n, layout, size);
+}
+
 int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                              struct kp_config *lists, size_t n, size_t *good)
 {

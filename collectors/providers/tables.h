@@ -46,6 +46,8 @@ int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t
 
 /* Whether lists may be counted for launches that are chosen, as kp_chosen_available: each with its own image. */
 bool kp_tables_choose(const struct kp_cupti *c);
+/* The layout of counter data for such lists, as kp_host_layout. */
+int kp_tables_layout(struct kp_host *h, const struct kp_config *lists, size_t n, uint8_t **layout, size_t *size);
 /* Schedules lists as the passes of one image, as kp_host_schedule_turns. */
 int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                              struct kp_config *lists, size_t n, size_t *good);

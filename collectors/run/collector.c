@@ -323,7 +323,8 @@ static int store_values(const void *plan, size_t group, const double *values, st
 
 static struct kp_lists lists_of(const struct kp_plan *p)
 {
-    return p ? (struct kp_lists){p->groups, p->n_groups, store_values, p} : (struct kp_lists){.n = 0};
+    return p ? (struct kp_lists){p->groups, p->n_groups, store_values, p, p->layout, p->layout_size}
+             : (struct kp_lists){.n = 0};
 }
 
 int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out)
@@ -766,7 +767,8 @@ static int open_window(struct flight *f, bool counted)
                                           .swept = swept,
                                           .wanted = f->job->wanted,
                                           .n_launches = f->job->n_launches,
-                                          .chooses = counted ? kp_providers_chooses(f->c->providers) : 0};
+                                          .chooses = counted ? kp_providers_chooses(f->c->providers) : 0,
+                                          .last = counted && !f->job->stays};
     return kp_providers_window(f->c->providers, &w);
 }
 
