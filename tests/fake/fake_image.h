@@ -50,6 +50,9 @@ struct fake_image {
  */
 double fake_cupti_value(const char *metric, const char *kernel, size_t range);
 
+/* What a session's image has for each range besides, byte: the real one has more than a megabyte. */
+extern size_t fake_cupti_session_bytes;
+
 /*
  * PM sampling: a kernel takes fake_cupti_pm_samples samples, and FAKE_PM_IDLE idle ones stand before the first kernel
  * and behind each. The value of sample `index` of a kernel is fake_cupti_value's of that range; of an idle one ("") 0.

@@ -17,9 +17,11 @@ static CUpti_RangeProfiler_Object *session_of(CUcontext ctx, const char *functio
     return object;
 }
 
+size_t fake_cupti_session_bytes;
+
 static size_t session_size(const CUpti_Profiler_CounterDataImageOptions *o)
 {
-    return sizeof(struct fake_image) + o->maxNumRanges * sizeof(struct fake_image_range);
+    return sizeof(struct fake_image) + o->maxNumRanges * (sizeof(struct fake_image_range) + fake_cupti_session_bytes);
 }
 
 static bool options_fit(const CUpti_Profiler_CounterDataImageOptions *o, size_t size)

@@ -50,7 +50,15 @@ static struct kp_cupti *fake, cupti;
     X(cuptiRangeProfilerPushRange, "push", CUpti_RangeProfiler_PushRange_Params)                                       \
     X(cuptiRangeProfilerPopRange, "pop", CUpti_RangeProfiler_PopRange_Params)                                          \
     X(cuptiRangeProfilerDecodeData, "decode", CUpti_RangeProfiler_DecodeData_Params)                                   \
-    X(cuptiRangeProfilerGetCounterDataInfo, "info", CUpti_RangeProfiler_GetCounterDataInfo_Params)
+    X(cuptiRangeProfilerGetCounterDataInfo, "info", CUpti_RangeProfiler_GetCounterDataInfo_Params)                     \
+    X(cuptiProfilerBeginSession, "session", CUpti_Profiler_BeginSession_Params)                                        \
+    X(cuptiProfilerSetConfig, "list", CUpti_Profiler_SetConfig_Params)                                                 \
+    X(cuptiProfilerUnsetConfig, "unlist", CUpti_Profiler_UnsetConfig_Params)                                           \
+    X(cuptiProfilerBeginPass, "pass", CUpti_Profiler_BeginPass_Params)                                                 \
+    X(cuptiProfilerEnableProfiling, "on", CUpti_Profiler_EnableProfiling_Params)                                       \
+    X(cuptiProfilerDisableProfiling, "off", CUpti_Profiler_DisableProfiling_Params)                                    \
+    X(cuptiProfilerFlushCounterData, "flush", CUpti_Profiler_FlushCounterData_Params)                                  \
+    X(cuptiProfilerEndSession, "end-session", CUpti_Profiler_EndSession_Params)
 
 #define DEFINE(name, word, type)                                                                                       \
     static CUptiResult CUPTIAPI log_##name(type *p)                                                                    \
@@ -73,6 +81,12 @@ static CUptiResult CUPTIAPI log_config(CUpti_RangeProfiler_SetConfig_Params *p)
 static CUptiResult CUPTIAPI log_stop(CUpti_RangeProfiler_Stop_Params *p)
 {
     CUptiResult rc = (CUptiResult)kp_test_met("stop"), real = fake->cuptiRangeProfilerStop(p);
+    return rc ? rc : real;
+}
+
+static CUptiResult CUPTIAPI log_end_pass(CUpti_Profiler_EndPass_Params *p)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("end-pass"), real = fake->cuptiProfilerEndPass(p);
     return rc ? rc : real;
 }
 
@@ -236,10 +250,12 @@ static void check_threads(unsigned n)
 }
 
 static double (*value_of)(const char *metric, const char *kernel, size_t range);
+static size_t *session_bytes;
 
 /* ---- plans ---- */
 
-static struct kp_plan *several, *two_groups, *one_pass;
+static struct kp_plan *several, *two_groups, *one_pass, *rotation;
+static size_t patched;        /* the list of `rotation` that patched code counts */
 static size_t in_order[MOST]; /* 0, 1, 2 ... */
 
 static struct kp_plan *plan_of(const char *metrics, bool one)
@@ -249,6 +265,24 @@ static struct kp_plan *plan_of(const char *metrics, bool one)
     if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, metrics, one, &p, &err))
         fail_msg("%s", err ? err : "plan");
     return p;
+}
+
+/* Lists that are counted in turn. The L2 counts one of the first two in a pass. */
+static void plan_rotation(void)
+{
+    char *err = NULL;
+    if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0,
+                     "lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,"
+                     "smsp__sass_thread_inst_executed_op_integer_pred_on.sum",
+                     KP_PLAN_ROTATE, &rotation, &err))
+        fail_msg("%s", err ? err : "plan");
+    size_t n = 0;
+    for (size_t g = 0; g < rotation->n_groups; g++)
+        if (kp_config_patches(&rotation->groups[g])) {
+            patched = g;
+            n++;
+        }
+    assert_true(rotation->n_groups > 2 && n == 1);
 }
 
 static const char metrics_list[] = "gpu__time_duration.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed";
@@ -272,16 +306,19 @@ static int open_library(void **state)
     cupti.cuptiProfilerHostInitialize = log_host;
     cupti.cuptiProfilerHostDeinitialize = log_host_end;
     cupti.cuptiRangeProfilerStop = log_stop;
+    cupti.cuptiProfilerEndPass = log_end_pass;
     kp_test_log_checkpoints(&cupti, fake);
     cupti.cuptiActivityEnable = log_activity;
     cupti.cuptiActivityDisable = log_inactivity;
     void *handle = dlopen(kp_test_build("fake/libcupti.so.13"), RTLD_NOW | RTLD_NOLOAD);
     assert_non_null(handle);
     *(void **)&value_of = dlsym(handle, "fake_cupti_value");
-    assert_non_null(value_of);
+    session_bytes = dlsym(handle, "fake_cupti_session_bytes");
+    assert_true(value_of && session_bytes);
     several = plan_of(metrics_list, false);
     two_groups = plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", false);
     one_pass = plan_of("gpu__time_duration.sum,dram__bytes.sum", true);
+    plan_rotation();
     assert_true(several->n_groups == 1 && several->passes > 1);
     assert_int_equal(two_groups->n_groups, 2);
     assert_int_equal(one_pass->passes, 1);
@@ -296,6 +333,7 @@ static int close_library(void **state)
     kp_plan_free(several);
     kp_plan_free(two_groups);
     kp_plan_free(one_pass);
+    kp_plan_free(rotation);
     kp_cupti_free(fake);
     return 0;
 }
@@ -371,6 +409,7 @@ static int tear_down(void **state)
     settle();
     kp_collector_close(t.c, true);
     kp_test_context_end(t.ctx);
+    *session_bytes = 0;
     assert_int_equal(threads.hosts, 0);
     return 0;
 }
@@ -1715,7 +1754,417 @@ static void test_counting_that_fails(void **state)
     count_with_failing_mark("push", 1);
 }
 
+/* ---- sessions, which count chosen launches in one pass ---- */
+
+static const char of_sessions[] = "session end-session list unlist pass end-pass enable disable config start stop";
+
+static void open_chooser(void)
+{
+    static const struct kp_providers_setup providers = {.cc_major = 9, .chooses = true};
+    t.setup.providers = &providers;
+    t.setup.one_pass = rotation;
+    open_collector();
+}
+
+static size_t begin_choice(size_t room, size_t list)
+{
+    char *why = NULL;
+    if (kp_collector_count_begin(t.c, KP_RANGE_AUTO, room, list, &why))
+        fail_msg("%s", why);
+    return kp_collector_chooses(t.c);
+}
+
+/* Makes the launches. Where the count is of chosen ones, the others are no part of the window. */
+static void make_choice(const char *letters, bool chooses)
+{
+    size_t n = 0;
+    const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
+    kp_test_window_of(letters);
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->wanted[i])
+            assert_int_equal(hooks->before(hooks->arg, NULL), CUDA_SUCCESS);
+        assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
+        if (w->wanted[i])
+            assert_int_equal(hooks->after(hooks->arg), CUDA_SUCCESS);
+    }
+    for (size_t i = 0; chooses && i < w->n; i++)
+        if (w->wanted[i])
+            w->kernel[n++] = w->kernel[i];
+    for (size_t i = 0; i < n; i++)
+        w->wanted[i] = true;
+    if (chooses)
+        w->n = w->job.n_launches = n;
+}
+
+static void end_choice(bool stays)
+{
+    w->job.stays = stays;
+    kp_collector_count_end(t.c, &w->job, &t.out);
+}
+
+/* The results have the values of that list, from these ranges, and no others. */
+static void check_list(size_t list, const size_t *ranges)
+{
+    struct kp_result results[MOST], *of[MOST];
+    size_t next = 0;
+    if (!t.out.counters)
+        fail_msg("no counters: %s", t.out.note ? t.out.note : "no reason given");
+    assert_null(t.out.note);
+    memset(results, 0, sizeof(results));
+    for (size_t i = 0; i < w->n_wanted; i++)
+        of[i] = &results[i];
+    assert_null(kp_counters_evaluate(t.out.counters, of));
+    kp_counters_free(t.out.counters);
+    t.out.counters = NULL;
+    for (size_t i = 0; i < w->n; i++) {
+        if (!w->wanted[i])
+            continue;
+        const struct kp_config *l = &rotation->groups[list];
+        assert_int_equal(results[next].n_metrics, l->n_names);
+        for (size_t m = 0; m < l->n_names; m++) {
+            double value = -1;
+            assert_true(kp_metric_number(kp_result_find(&results[next], l->names[m]), &value));
+            assert_true(value == value_of(l->names[m], kp_test_kernel_names[w->kernel[i]], ranges[next]));
+        }
+        kp_result_free(&results[next++]);
+    }
+    assert_int_equal(next, w->n_wanted);
+}
+
+static void choose(const char *letters, size_t list)
+{
+    assert_int_equal(begin_choice(strlen(letters), list), MOST);
+    make_choice(letters, true);
+    end_choice(true);
+    check_list(list, in_order);
+}
+
+/* Counts all launches, by the range profiler. */
+static void choose_none(const char *letters, size_t list, const size_t *ranges)
+{
+    assert_int_equal(begin_choice(strlen(letters), list), 0);
+    make_choice(letters, false);
+    end_choice(true);
+    check_list(list, ranges);
+}
+
+static void test_chosen(void **state)
+{
+    (void)state;
+    open_chooser();
+    assert_int_equal(kp_collector_room(t.c), MOST);
+    choose("aIcAii", 0);
+    kp_test_calls(NULL, "session list pass launch sync on launch sync off launch sync on launch sync off launch*2 "
+                        "end-pass flush info evaluate*2");
+    choose("iiA", 1);
+    choose("C", 0);
+    choose("aic", 2 - patched / 2);
+    kp_test_calls(of_sessions, "unlist list pass end-pass unlist list pass end-pass unlist list pass end-pass");
+    assert_int_equal(t.out.replay.passes, 1);
+}
+
+/* Evaluation may be late: the data stays, as other passes run and the session ends. */
+static void test_chosen_and_evaluated_late(void **state)
+{
+    struct kp_counters *late;
+    (void)state;
+    open_chooser();
+    begin_choice(4, 0);
+    make_choice("aIcA", true);
+    end_choice(true);
+    late = t.out.counters;
+    choose("CC", 1);
+    begin_choice(2, 0);
+    make_choice("CC", true);
+    end_choice(false);
+    kp_counters_free(t.out.counters);
+    t.out.counters = late;
+    kp_test_window_of("IA");
+    check_list(0, in_order);
+}
+
+static void test_chosen_in_the_memory_given(void **state)
+{
+    (void)state;
+    t.setup.memory = 5 * sizeof(struct fake_image_range) + sizeof(struct fake_image_range) / 2;
+    open_chooser();
+    assert_int_equal(kp_collector_room(t.c), 5);
+    assert_int_equal(begin_choice(2, 0), 5);
+    make_choice("AICAIC", true); /* one too many */
+    end_choice(true);
+    assert_null(t.out.counters);
+    assert_non_null(strstr(t.out.note, "the counters saw 6 kernels instead of 6"));
+    free(t.out.note);
+    t.out.note = NULL;
+    assert_int_equal(begin_choice(9, 1), 5);
+    make_choice("AICAI", true);
+    end_choice(true);
+    check_list(1, in_order);
+}
+
+/* Without a session the range profiler counts, all launches; a session is not tried again. */
+static void check_fallback(const char *fails, const char *calls)
+{
+    static const size_t ranges[] = {1, 3};
+    open_chooser();
+    kp_test_fail(fails, 1, FAILS);
+    choose_none("aIcA", 0, ranges);
+    kp_test_calls(of_sessions, calls);
+    choose_none("aIcA", 0, ranges);
+    kp_test_calls(of_sessions, "config start stop");
+    choose_none("aIcA", 1, ranges); /* its image is another */
+    kp_test_calls(of_sessions, "disable enable config start stop");
+    kp_test_fail(fails, 1, 0);
+}
+
+static void test_no_session(void **state)
+{
+    (void)state;
+    check_fallback("session", "session enable config start stop");
+}
+
+static void test_no_list_of_a_session(void **state)
+{
+    (void)state;
+    check_fallback("list", "session list end-session enable config start stop");
+}
+
+static void test_no_pass_of_a_session(void **state)
+{
+    (void)state;
+    check_fallback("pass", "session list pass unlist end-session enable config start stop");
+}
+
+/* A session that has counted may fail later, too. */
+static void test_no_further_pass_of_a_session(void **state)
+{
+    (void)state;
+    open_chooser();
+    choose("aI", 0);
+    kp_test_forget_calls();
+    kp_test_fail("pass", 1, FAILS);
+    choose_none("aI", 1, (const size_t[]){1});
+    kp_test_calls(of_sessions, "unlist list pass unlist end-session enable config start stop");
+    kp_test_fail("pass", 1, 0);
+}
+
+/* A kernel of a library's, between the switches, belongs to no launch. */
+static void test_chosen_beside_a_foreign_kernel(void **state)
+{
+    (void)state;
+    open_chooser();
+    begin_choice(2, 0);
+    const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
+    kp_test_window_of("A");
+    assert_int_equal(hooks->before(hooks->arg, NULL), CUDA_SUCCESS);
+    assert_int_equal(kp_test_window_launch(0), CUDA_SUCCESS);
+    assert_int_equal(kp_test_window_launch(0), CUDA_SUCCESS);
+    assert_int_equal(hooks->after(hooks->arg), CUDA_SUCCESS);
+    end_choice(true);
+    assert_null(t.out.counters);
+    assert_non_null(strstr(t.out.note, "the counters saw 2 kernels instead of 1"));
+    free(t.out.note);
+    t.out.note = NULL;
+    choose("A", 0);
+}
+
+/* The driver refuses a launch between the switches: what follows it is not counted. */
+static void test_chosen_and_refused(void **state)
+{
+    (void)state;
+    open_chooser();
+    begin_choice(2, 0);
+    const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
+    assert_int_equal(hooks->before(hooks->arg, NULL), CUDA_SUCCESS);
+    kp_test_forget_calls();
+    kp_collector_count_refused(t.c);
+    kp_test_calls(NULL, "off");
+    kp_collector_count_refused(t.c);
+    kp_test_calls(NULL, "");
+    make_choice("aicI", true);
+    end_choice(true);
+    check_list(0, in_order);
+}
+
+/* Of a window that counts all launches there is nothing to take back. */
+static void test_counted_and_refused(void **state)
+{
+    (void)state;
+    open_collector();
+    char *why = NULL;
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), 0);
+    assert_int_equal(kp_collector_chooses(t.c), 0);
+    kp_test_forget_calls();
+    kp_collector_count_refused(t.c);
+    kp_test_calls(NULL, "");
+    make_choice("aI", false);
+    end_choice(true);
+    check_results(one_pass, (const size_t[]){1});
+}
+
+/* The first session is quickly made, which takes a small one where launches need much room. */
+static void test_a_session_with_more_room(void **state)
+{
+    enum { EACH = 30 << 20, QUICK = 8, ALL = 9 };
+    (void)state;
+    t.setup.window = ALL;
+    open_chooser();
+    *session_bytes = EACH;
+    assert_int_equal(begin_choice(2, 0), QUICK);
+    make_choice("aI", true);
+    end_choice(true);
+    check_list(0, in_order);
+    kp_test_calls(of_sessions, "session list pass end-pass");
+    assert_int_equal(begin_choice(QUICK, 1), QUICK);
+    make_choice("aI", true);
+    end_choice(true);
+    check_list(1, in_order);
+    kp_test_calls(of_sessions, "unlist list pass end-pass");
+    assert_int_equal(begin_choice(ALL, 0), ALL);
+    make_choice("AICAICAIC", true);
+    end_choice(true);
+    check_list(0, in_order);
+    kp_test_calls(of_sessions, "unlist end-session session list pass end-pass");
+    assert_int_equal(begin_choice(2, 1), ALL); /* it stays */
+    make_choice("aI", true);
+    end_choice(true);
+    check_list(1, in_order);
+    kp_test_calls(of_sessions, "unlist list pass end-pass");
+}
+
+/* Behind a list of patched code a session takes none but such ones. */
+static void test_a_patched_list_between_others(void **state)
+{
+    size_t other = !patched;
+    (void)state;
+    open_chooser();
+    choose("aI", other);
+    choose("aI", patched);
+    choose("aIA", patched);
+    kp_test_calls(of_sessions, "session list pass end-pass unlist list pass end-pass unlist list pass end-pass");
+    choose("cA", other);
+    kp_test_calls(of_sessions, "unlist end-session session list pass end-pass");
+}
+
+/* Where nothing more comes the session ends: launches take longer beside it. */
+static void test_the_last_choice(void **state)
+{
+    (void)state;
+    open_chooser();
+    begin_choice(1, 0);
+    make_choice("aI", true);
+    end_choice(false);
+    kp_test_calls(of_sessions, "session list pass end-pass unlist end-session");
+    check_list(0, in_order);
+    choose("A", 1); /* something does */
+    kp_test_calls(of_sessions, "session list pass end-pass");
+}
+
+/* Beside a session there is no range profiler. */
+static void test_replays_between(void **state)
+{
+    (void)state;
+    open_chooser();
+    choose("aI", 0);
+    replay_of("AI");
+    check_results(several, in_order);
+    assert_int_equal(kp_test_count("end-session"), 1);
+    kp_test_forget_calls();
+    choose("aI", 1);
+    kp_test_calls("enable disable session", "disable session");
+}
+
+/* A range for several launches is no choice. */
+static void test_no_choice_of_ranges(void **state)
+{
+    char *why = NULL;
+    (void)state;
+    open_chooser();
+    choose("aI", 0);
+    kp_test_forget_calls();
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_USER, 1, 0, &why), 0);
+    assert_int_equal(kp_collector_chooses(t.c), 0);
+    w->job.mode = KP_RANGE_USER;
+    make_choice("aI", false);
+    end_choice(true);
+    check_list(0, in_order);
+    kp_test_calls("session end-session enable", "end-session enable");
+}
+
+static void test_choices_that_fail(void **state)
+{
+    static const struct {
+        const char *fails, *note;
+        enum kp_stage stage;
+        unsigned nth;
+    } rows[] = {{"on", "cannot mark the range", KP_STAGE_STOP, 1},
+                {"off", "cannot mark the range", KP_STAGE_STOP, 1},
+                {"end-pass", "cannot stop the counters: CUPTI_ERROR_UNKNOWN", KP_STAGE_STOP, 1},
+                {"flush", "cannot stop the counters: CUPTI_ERROR_UNKNOWN", KP_STAGE_STOP, 1},
+                {"info", "cannot stop the counters: CUPTI_ERROR_UNKNOWN", KP_STAGE_STOP, 1}};
+    (void)state;
+    open_chooser();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        kp_test_fail(rows[i].fails, rows[i].nth, FAILS);
+        begin_choice(1, 0);
+        make_choice("aI", true);
+        end_choice(true);
+        kp_test_fail(rows[i].fails, rows[i].nth, 0);
+        assert_null(t.out.counters);
+        assert_int_equal(t.out.replay.failed, rows[i].stage);
+        if (!strstr(t.out.note, rows[i].note))
+            fail_msg("%s: %s", rows[i].fails, t.out.note);
+        free(t.out.note);
+        t.out.note = NULL;
+        choose("aIcA", 1);
+    }
+    assert_int_equal(kp_test_count("session"), 1);
+}
+
+/* A switch that stays on keeps the counters: nothing more is collected, and why is told. */
+static void test_a_choice_without_end(void **state)
+{
+    KP_PARAMS(CUpti_Profiler_DisableProfiling_Params, off);
+    KP_PARAMS(CUpti_Profiler_EndPass_Params, pass);
+    KP_PARAMS(CUpti_Profiler_UnsetConfig_Params, list);
+    KP_PARAMS(CUpti_Profiler_EndSession_Params, session);
+    char *why = NULL;
+    (void)state;
+    open_chooser();
+    kp_test_fail("off", 0, FAILS);
+    begin_choice(1, 0);
+    make_choice("aI", true);
+    end_choice(true);
+    kp_test_fail("off", 0, 0);
+    assert_null(t.out.counters);
+    free(t.out.note);
+    t.out.note = NULL;
+    kp_test_forget_calls();
+    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 1, 1, &why), -1);
+    assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
+    free(why);
+    kp_test_calls(of_sessions, "");
+    assert_int_equal(fake->cuptiProfilerDisableProfiling(&off), 0);
+    assert_int_equal(fake->cuptiProfilerEndPass(&pass), 0);
+    assert_int_equal(fake->cuptiProfilerUnsetConfig(&list), 0);
+    assert_int_equal(fake->cuptiProfilerEndSession(&session), 0);
+}
+
 /* ---- the end ---- */
+
+static void test_context_gone_with_a_session(void **state)
+{
+    (void)state;
+    open_chooser();
+    choose("aI", 0);
+    kp_collector_leave(t.c);
+    kp_test_context_end(t.ctx);
+    kp_test_forget_calls();
+    kp_collector_close(t.c, false);
+    t.c = NULL;
+    kp_test_calls(NULL, "");
+    t.ctx = kp_test_context();
+}
 
 static void test_context_gone(void **state)
 {
@@ -1796,7 +2245,25 @@ int main(void)
         TEST(test_counting_beside_sweeps),
         TEST(test_counting_that_does_not_begin),
         TEST(test_counting_that_fails),
+        TEST(test_chosen),
+        TEST(test_chosen_and_evaluated_late),
+        TEST(test_chosen_in_the_memory_given),
+        TEST(test_no_session),
+        TEST(test_no_list_of_a_session),
+        TEST(test_no_pass_of_a_session),
+        TEST(test_no_further_pass_of_a_session),
+        TEST(test_chosen_beside_a_foreign_kernel),
+        TEST(test_chosen_and_refused),
+        TEST(test_counted_and_refused),
+        TEST(test_a_session_with_more_room),
+        TEST(test_a_patched_list_between_others),
+        TEST(test_the_last_choice),
+        TEST(test_replays_between),
+        TEST(test_no_choice_of_ranges),
+        TEST(test_choices_that_fail),
+        TEST(test_a_choice_without_end),
         TEST(test_context_gone),
+        TEST(test_context_gone_with_a_session),
     };
     return cmocka_run_group_tests(tests, open_library, close_library);
 }

@@ -853,6 +853,7 @@ static void run_long(const char *letters, size_t group, size_t refused, uint64_t
             assert_int_equal(hooks->before(hooks->arg, NULL), CUDA_SUCCESS);
             if (!again)
                 break;
+            kp_collector_count_refused(t.c);
         }
         assert_int_equal(kp_test_window_launch(i), CUDA_SUCCESS);
         if (w->wanted[i])
