@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -102,6 +103,16 @@ static int make_scratch(struct kp_chosen *s)
     return KP_CALL(s->c, cuptiProfilerCounterDataImageInitializeScratchBuffer, &i);
 }
 
+/* Makes an unnamed file of that size. Negative where the process may have none: beyond its limit of file sizes, the
+ * kernel would send it a signal. */
+static int make_file(size_t size)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur < size)
+        return -1;
+    return kp_descriptor_memory("kprof-counters");
+}
+
 /* Makes the image. A private view of a file is emptied in no time: pages that a pass wrote are given up. */
 static int make_image(struct kp_chosen *s, const uint8_t *prefix, size_t size, size_t launches)
 {
@@ -109,7 +120,7 @@ static int make_image(struct kp_chosen *s, const uint8_t *prefix, size_t size, s
     int rc = kp_chosen_bytes(s->c, prefix, size, launches, &s->size);
     if (rc)
         return rc;
-    int file = kp_descriptor_memory("kprof-counters");
+    int file = make_file(s->size);
     if (file < 0)
         return -ENOTSUP;
     rc = posix_fallocate(file, 0, (off_t)s->size) ? -ENOMEM

@@ -481,6 +481,23 @@ static void test_no_descriptor(void **state)
     check_no_session();
 }
 
+/* Where a process may not write large files, to make one would end it by a signal. */
+static void test_no_large_files(void **state)
+{
+    struct rlimit before, small;
+    (void)state;
+    open_session();
+    assert_int_equal(close_session(), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 4096;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = kp_chosen_open(&cupti, t.ctx, t.prefix, t.size, ROOM, &t.s);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(rc, -ENOTSUP);
+    check_no_session();
+}
+
 /* A session takes no descriptor for longer than its begin. */
 static void test_no_descriptor_is_kept(void **state)
 {
@@ -773,6 +790,7 @@ int main(void)
         TEST(test_patched_code),
         TEST(test_open_fails),
         TEST(test_no_descriptor),
+        TEST(test_no_large_files),
         TEST(test_no_descriptor_is_kept),
         TEST(test_start_fails),
         TEST(test_stop_fails),
