@@ -202,14 +202,6 @@ bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t with
     return d.keys;
 }
 
-size_t kp_rotation_far(const struct kp_rotation *r)
-{
-    enum { PART = 2 };
-    uint64_t far = atomic_load(&kp_rotation_clock) / PART;
-    (void)r;
-    return far < KP_ROTATE_PATIENCE ? KP_ROTATE_PATIENCE : far > KP_ROTATE_FAR ? KP_ROTATE_FAR : far;
-}
-
 /* Whether any key goes on. */
 struct going {
     bool any;

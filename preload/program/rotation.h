@@ -96,9 +96,6 @@ void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, siz
 /* Whether there is one. Whether there is one that came twice, so that it is known when. */
 bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t within);
 bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t within);
-/* Returns how many launches a window may let by, waiting for one that counts, where they cost nothing: the more of them
- * the longer the program has run. A short one must not spend its launches on waiting. */
-size_t kp_rotation_far(const struct kp_rotation *r);
 /* Returns which of the extras a group is; SIZE_MAX: it is a list. */
 size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group);
 /* Whether it is the group that first launches count, and a new function came a short time ago: others may follow. How

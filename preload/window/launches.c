@@ -97,6 +97,7 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
     i->reaches_host = q->fit.host;
     CUresult rc = issue_first(i);
     w->unwanted_in_a_row = q->what->wanted ? 0 : w->unwanted_in_a_row + 1;
+    w->wanted_ms = q->what->wanted ? kp_now_ms() : w->wanted_ms;
     if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {
         *skipped = "made again when the window had given its memory back";
         return without_window(i);

@@ -27,14 +27,20 @@ static const char *find_key(struct kp_question *q, struct kp_rotation *r)
 /* Whether the window counts a group that the launch lacks, or that a later one does which is worth waiting for. */
 static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotation *r)
 {
+    /* Launches that pass cost nothing but the groups that they lack. So a window waits for as long as it takes to begin
+     * another; of the group that has to see first launches, to begin a session. */
+    enum { WINDOW_MS = 45, SESSION_MS = 500 };
     const struct kp_window *w = q->window;
     if (q->key && kp_rotation_lacks(q->key, w->group))
         return true;
+    long waits_ms = w->chooses ? kp_now_ms() - w->wanted_ms : 0;
+    if (w->chooses && waits_ms < SESSION_MS && kp_rotation_opens(r, w->group))
+        return true;
+    if (waits_ms >= WINDOW_MS)
+        return false;
     if (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, w->group, KP_ROTATE_PATIENCE))
         return true;
-    size_t far = kp_rotation_far(r);
-    return w->chooses &&
-           (kp_rotation_opens(r, w->group) || (w->unwanted_in_a_row < far && kp_rotation_awaits(r, w->group, far)));
+    return w->chooses && w->unwanted_in_a_row < KP_ROTATE_FAR && kp_rotation_awaits(r, w->group, KP_ROTATE_FAR);
 }
 
 /* Returns why the window ends before the launch, or NULL. */

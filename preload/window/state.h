@@ -93,6 +93,7 @@ struct kp_window {
     uint64_t variables; /* kp_variables_count() when it opened: the saved memory holds those */
     uint64_t questions; /* kp_variables_questions() when it opened */
     size_t launches, wanted, unwanted_in_a_row, copied;
+    long wanted_ms;          /* the clock's time at the last wanted launch */
     struct kp_snapshot host; /* host memory that its launches can reach */
     double opened_ns, ours_ns;
     long ran_ms; /* from when it was open until its launches had ended, rounded up: none took longer; 0 = not yet known

@@ -53,7 +53,7 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **
     struct kp_rotation *r = w->context->rotation;
     size_t room = w->most;
     for (;;) {
-        w->group = kp_rotation_choose(r, q->key, kp_rotation_chooses(r) ? kp_rotation_far(r) : room);
+        w->group = kp_rotation_choose(r, q->key, kp_rotation_chooses(r) ? KP_ROTATE_FAR : room);
         w->most = room_for(w, w->group, room);
         tell_turn(w);
         if (!begin_count(w, why)) {

@@ -557,7 +557,7 @@ static void test_the_time_is_over(void **state)
     assert_int_equal(t.n, 1);
     assert_int_equal(t.results[0].launch.alike, 2);
     const struct kp_metric *lacking = kp_result_find(&t.results[0], isfinite(number(hits)) ? misses : hits);
-    assert_non_null(strstr(lacking->text, "1 of 2 groups, in 1 launches, in the time given"));
+    assert_non_null(strstr(lacking->text, "1 of 2 groups, in 1 launch, in the time given"));
     endless = kp_rotation_new(p, NULL, 1, 0);
     k = kp_rotation_find(endless, &l, named("kernel"));
     kp_rotation_take(k, 0);
