@@ -51,6 +51,7 @@ static struct kp_cupti *fake, cupti;
     X(cuptiRangeProfilerPopRange, "pop", CUpti_RangeProfiler_PopRange_Params)                                          \
     X(cuptiRangeProfilerDecodeData, "decode", CUpti_RangeProfiler_DecodeData_Params)                                   \
     X(cuptiRangeProfilerGetCounterDataInfo, "info", CUpti_RangeProfiler_GetCounterDataInfo_Params)                     \
+    X(cuptiProfilerCounterDataImageInitialize, "session-image", CUpti_Profiler_CounterDataImage_Initialize_Params)     \
     X(cuptiProfilerBeginSession, "session", CUpti_Profiler_BeginSession_Params)                                        \
     X(cuptiProfilerSetConfig, "list", CUpti_Profiler_SetConfig_Params)                                                 \
     X(cuptiProfilerUnsetConfig, "unlist", CUpti_Profiler_UnsetConfig_Params)                                           \
@@ -1854,8 +1855,9 @@ static void test_chosen(void **state)
     open_chooser();
     assert_int_equal(kp_collector_room(t.c), MOST);
     choose("aIcAii", 0);
-    kp_test_calls(NULL, "session list pass launch sync on launch sync off launch sync on launch sync off launch*2 "
-                        "end-pass flush info evaluate*2");
+    kp_test_calls(
+        NULL, "session-image session list pass launch sync on launch sync off launch sync on launch sync off launch*2 "
+              "end-pass flush info evaluate*2");
     choose("iiA", 1);
     choose("C", 0);
     choose("aic", 2 - patched / 2);
@@ -2074,6 +2076,47 @@ static void test_replays_between(void **state)
     kp_test_calls("enable disable session", "disable session");
 }
 
+/* The session that ended for a replay, or a patched list, begins again with the image that it had. The last one gives
+ * it back. */
+static void test_an_image_is_kept(void **state)
+{
+    (void)state;
+    open_chooser();
+    for (int i = 0; i < 3; i++) {
+        choose("aI", 0);
+        replay_of("AI");
+        kp_counters_free(t.out.counters);
+        choose("aI", patched);
+        choose("aI", !patched);
+    }
+    assert_int_equal(kp_test_count("session"), 7);
+    assert_int_equal(kp_test_count("session-image"), 1);
+    begin_choice(1, 0);
+    make_choice("aI", true);
+    end_choice(false);
+    check_list(0, in_order);
+    choose("aI", 0);
+    assert_int_equal(kp_test_count("session-image"), 2);
+}
+
+/* A session that does not begin again is given up. */
+static void test_no_further_session(void **state)
+{
+    (void)state;
+    open_chooser();
+    choose("aI", 0);
+    replay_of("AI");
+    kp_counters_free(t.out.counters);
+    kp_test_forget_calls();
+    kp_test_fail("session", 1, FAILS);
+    for (size_t i = 0; i < 2; i++) {
+        choose_none("aI", i, (const size_t[]){1});
+        assert_int_equal(kp_test_count("session"), 1);
+    }
+    kp_test_fail("session", 1, 0);
+    kp_test_calls("session", "session");
+}
+
 /* A range for several launches is no choice. */
 static void test_no_choice_of_ranges(void **state)
 {
@@ -2259,6 +2302,8 @@ int main(void)
         TEST(test_a_patched_list_between_others),
         TEST(test_the_last_choice),
         TEST(test_replays_between),
+        TEST(test_an_image_is_kept),
+        TEST(test_no_further_session),
         TEST(test_no_choice_of_ranges),
         TEST(test_choices_that_fail),
         TEST(test_a_choice_without_end),

@@ -593,6 +593,64 @@ static void test_close_while_a_pass_runs(void **state)
     assert_int_equal(kp_chosen_close(NULL), 0);
 }
 
+/* A session that rests has its image alone, empty; it begins again with no list. */
+static void test_rest(void **state)
+{
+    (void)state;
+    for (int copied = 0; copied < 2; copied++) {
+        cannot_move = copied;
+        open_session();
+        count("aIC", PATCHED);
+        assert_int_equal(kp_chosen_start(t.s, &lists[PATCHED]), 0);
+        launch("AIC");
+        kp_test_forget_calls();
+        assert_false(kp_chosen_rests(t.s));
+        assert_int_equal(kp_chosen_rest(t.s), 0);
+        kp_test_calls(NULL, "off end-pass flush unlist end-session");
+        assert_true(kp_chosen_rests(t.s));
+        assert_false(kp_chosen_runs(t.s));
+        assert_int_equal(views(), 1);
+        assert_int_equal(kp_chosen_rest(t.s), 0);
+        kp_test_calls(NULL, "");
+        kp_test_fail("session", 1, FAILS);
+        assert_int_equal(kp_chosen_wake(t.s), FAILS);
+        assert_true(kp_chosen_rests(t.s));
+        kp_test_fail("session", 1, 0);
+        assert_int_equal(kp_chosen_wake(t.s), 0);
+        assert_false(kp_chosen_rests(t.s));
+        kp_test_calls(NULL, "session*2");
+        for (size_t i = 0; i <= LISTS; i++)
+            assert_true(kp_chosen_takes(t.s, &lists[i]));
+        count("iA", 0);
+        assert_int_equal(kp_chosen_rest(t.s), 0);
+        kp_test_forget_calls();
+        assert_int_equal(close_session(), 0);
+        kp_test_calls(NULL, "");
+        check_no_session();
+    }
+}
+
+static void test_rest_fails(void **state)
+{
+    (void)state;
+    open_session();
+    count("I", 0);
+    kp_test_fail("end-session", 1, FAILS); /* it is over all the same */
+    assert_int_equal(kp_chosen_rest(t.s), FAILS);
+    kp_test_fail("end-session", 1, 0);
+    assert_true(kp_chosen_rests(t.s));
+    assert_int_equal(kp_chosen_wake(t.s), 0);
+    assert_int_equal(kp_chosen_start(t.s, &lists[0]), 0);
+    assert_int_equal(kp_chosen_count(t.s, true), 0);
+    kp_test_fail("off", 1, FAILS); /* it goes on */
+    assert_int_equal(kp_chosen_rest(t.s), FAILS);
+    kp_test_fail("off", 1, 0);
+    assert_true(kp_chosen_runs(t.s) && !kp_chosen_rests(t.s));
+    assert_int_equal(kp_chosen_rest(t.s), 0);
+    assert_int_equal(close_session(), 0);
+    check_no_session();
+}
+
 /* A switch that stays on keeps the session: it is not ended while a pass runs, and its memory is given back. */
 static void test_close_cannot_end_the_pass(void **state)
 {
@@ -664,6 +722,7 @@ static void test_abandon(void **state)
 /* A CUPTI that is given up has nothing to end, and begins nothing. */
 static void test_lost(void **state)
 {
+    KP_PARAMS(CUpti_Profiler_UnsetConfig_Params, list);
     KP_PARAMS(CUpti_Profiler_EndSession_Params, session);
     (void)state;
     open_session();
@@ -672,6 +731,16 @@ static void test_lost(void **state)
     assert_int_equal(close_session(), 0);
     kp_test_calls(NULL, "");
     kp_cupti_forget_loss();
+    assert_int_equal(fake->cuptiProfilerEndSession(&session), 0);
+    open_session();
+    assert_int_equal(kp_chosen_start(t.s, &lists[0]), 0);
+    launch("aI");
+    kp_test_forget_calls();
+    kp_cupti_lose();
+    assert_int_equal(close_session(), 0); /* what ends a pass is called all the same */
+    kp_test_calls(NULL, "off end-pass");
+    kp_cupti_forget_loss();
+    assert_int_equal(fake->cuptiProfilerUnsetConfig(&list), 0);
     assert_int_equal(fake->cuptiProfilerEndSession(&session), 0);
     check_no_session();
 }
@@ -795,6 +864,8 @@ int main(void)
         TEST(test_start_fails),
         TEST(test_stop_fails),
         TEST(test_close_while_a_pass_runs),
+        TEST(test_rest),
+        TEST(test_rest_fails),
         TEST(test_close_cannot_end_the_pass),
         TEST(test_room),
         TEST(test_bytes),
