@@ -652,6 +652,12 @@ static int derive(void *of, struct kp_result *r)
     return !sum || (held && held->kind == KP_VALUE_NA) ? 0 : kp_result_set_count(r, executed, "inst", sum);
 }
 
+static bool none_is_first(void *of, size_t i)
+{
+    (void)of, (void)i;
+    return false;
+}
+
 static const struct kp_rotation_extras extras = {
     .n = 2, .adds_up = adds_up, .is_first = adds_up, .missing = set_missing, .derive = derive, .of = &t};
 
@@ -774,6 +780,255 @@ static void test_extras_that_fail(void **state)
     assert_string_equal(kp_result_find(&t.results[1], executed)->text, "not on this chip");
     assert_non_null(strstr(kp_result_find(&t.results[1], samples)->text, "2 of 4 groups, in 3 launches; a buffer"));
     kp_plan_free(p);
+}
+
+/* ---- windows that choose their launches ---- */
+
+/* Launches of another key pass. */
+static void let_by(struct kp_rotation *r, unsigned n)
+{
+    struct kp_launch l = launch_of(77, 1);
+    for (unsigned i = 0; i < n; i++)
+        kp_rotation_find(r, &l, named("another"));
+}
+
+/* A rotation of one group, which launches of the other key have counted. */
+static struct kp_rotation *rotation_of_one(struct kp_plan *p, struct kp_config *list)
+{
+    static uint8_t image[] = {1};
+    *list = (struct kp_config){.image = image, .size = sizeof(image), .passes = 1};
+    *p = (struct kp_plan){.groups = list, .n_groups = 1};
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_launch l = launch_of(77, 1);
+    kp_rotation_take(kp_rotation_find(r, &l, named("another")), 0);
+    return r;
+}
+
+/* The first test: the clock is that of the process. A window waits longer the more launches there were, within bounds.
+ */
+static void test_how_far_a_window_waits(void **state)
+{
+    struct kp_config list;
+    struct kp_plan p;
+    struct kp_rotation *r = rotation_of_one(&p, &list);
+    unsigned n = 1;
+    (void)state;
+    assert_int_equal(kp_rotation_far(r), KP_ROTATE_PATIENCE);
+    for (; kp_rotation_far(r) < 2 * KP_ROTATE_PATIENCE; n++)
+        let_by(r, 1);
+    assert_true(n > 2 * KP_ROTATE_PATIENCE);
+    let_by(r, n - 1);
+    assert_int_equal(kp_rotation_far(r), 4 * KP_ROTATE_PATIENCE - 1);
+    let_by(r, 1);
+    assert_int_equal(kp_rotation_far(r), 4 * KP_ROTATE_PATIENCE);
+    let_by(r, KP_ROTATE_FAR / KP_ROTATE_PATIENCE * n);
+    assert_int_equal(kp_rotation_far(r), KP_ROTATE_FAR);
+    kp_rotation_end(r);
+}
+
+/* A window waits far for keys alone of which it is known when they come. */
+static void test_keys_that_are_awaited(void **state)
+{
+    struct kp_config list;
+    struct kp_plan p;
+    struct kp_rotation *r = rotation_of_one(&p, &list);
+    struct kp_launch l = launch_of(1, 1);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
+    (void)state;
+    assert_true(kp_rotation_expects(r, 0, 1000) && !kp_rotation_awaits(r, 0, 1000)); /* it came once */
+    let_by(r, 99);
+    kp_rotation_find(r, &l, named("kernel"));
+    assert_true(kp_rotation_awaits(r, 0, 100));
+    assert_false(kp_rotation_awaits(r, 0, 99));
+    let_by(r, 1);
+    assert_true(kp_rotation_awaits(r, 0, 99));
+    kp_rotation_take(k, 0);
+    assert_false(kp_rotation_awaits(r, 0, 1000));
+    kp_rotation_untake(k, 0);
+    let_by(r, 199);
+    assert_true(kp_rotation_awaits(r, 0, 1));
+    let_by(r, 1); /* late by as much again */
+    assert_false(kp_rotation_awaits(r, 0, 1000));
+    kp_rotation_end(r);
+}
+
+/* A key whose launches are not evenly spaced comes as soon as the nearest of its last and its mean distance, and is
+ * late by the farthest. */
+static void test_keys_with_gaps_that_differ(void **state)
+{
+    static const struct {
+        unsigned gaps[2], soonest, latest;
+    } rows[] = {{{190, 10}, 10, 100}, {{10, 190}, 100, 190}, {{50, 50}, 50, 50}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_config list;
+        struct kp_plan p;
+        struct kp_rotation *r = rotation_of_one(&p, &list);
+        struct kp_launch l = launch_of(1, 1);
+        kp_rotation_find(r, &l, named("kernel"));
+        for (size_t g = 0; g < 2; g++) {
+            let_by(r, rows[i].gaps[g] - 1);
+            kp_rotation_find(r, &l, named("kernel"));
+        }
+        assert_true(kp_rotation_expects(r, 0, rows[i].soonest));
+        assert_false(kp_rotation_expects(r, 0, rows[i].soonest - 1));
+        assert_int_equal(kp_rotation_demand(r, 0, rows[i].soonest), 1);
+        let_by(r, 2 * rows[i].latest);
+        assert_true(kp_rotation_expects(r, 0, 1));
+        let_by(r, 1);
+        assert_false(kp_rotation_expects(r, 0, 1000));
+        kp_rotation_end(r);
+    }
+}
+
+/* The profiler stays while something comes that lacks a group. */
+static void test_a_rotation_goes_on(void **state)
+{
+    struct kp_config list;
+    struct kp_plan p;
+    struct kp_rotation *r = rotation_of_one(&p, &list);
+    struct kp_launch l = launch_of(1, 1);
+    (void)state;
+    assert_false(kp_rotation_goes_on(r, 1000));
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
+    assert_true(kp_rotation_goes_on(r, 50)); /* it may come again */
+    let_by(r, 49);
+    assert_true(kp_rotation_goes_on(r, 50));
+    let_by(r, 1);
+    assert_false(kp_rotation_goes_on(r, 50));
+    let_by(r, 49);
+    kp_rotation_find(r, &l, named("kernel")); /* 100 behind its first */
+    assert_true(kp_rotation_goes_on(r, 100));
+    assert_false(kp_rotation_goes_on(r, 99));
+    let_by(r, 200);
+    assert_true(kp_rotation_goes_on(r, 1));
+    let_by(r, 1);
+    assert_false(kp_rotation_goes_on(r, 1000));
+    kp_rotation_find(r, &l, named("kernel"));
+    assert_true(kp_rotation_goes_on(r, 1000));
+    kp_rotation_take(k, 0);
+    assert_false(kp_rotation_goes_on(r, 1000));
+    kp_rotation_end(r);
+}
+
+/* New shapes of a kernel whose shapes do not come again hold nothing open. */
+static void test_fleeting_shapes_do_not_go_on(void **state)
+{
+    enum { SHAPES = 4, LONG = 1025 };
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_launch often = launch_of(77, 1), next = launch_of(2, 99);
+    (void)state;
+    for (unsigned i = 0; i < SHAPES; i++) {
+        struct kp_launch l = launch_of(2, 10 + i);
+        kp_rotation_find(r, &l, named("grows"));
+    }
+    let_by(r, LONG);
+    struct kp_rotation_key *k = kp_rotation_find(r, &often, named("another"));
+    kp_rotation_take(k, 0);
+    kp_rotation_take(k, 1);
+    assert_false(kp_rotation_goes_on(r, LONG));
+    assert_true(kp_rotation_is_fleeting(kp_rotation_find(r, &next, named("grows"))));
+    assert_false(kp_rotation_goes_on(r, LONG));
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
+/* Once a new function has come behind a list, the group that has to see first launches waits for others: the longer,
+ * the more often that has been so. */
+static void test_how_long_a_window_opens_for_first_launches(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    unsigned function = 0;
+    char name[16];
+    (void)state;
+#define COME()                                                                                                         \
+    do {                                                                                                               \
+        struct kp_launch l_ = launch_of(100 + function, 1);                                                            \
+        snprintf(name, sizeof(name), "function%u", function++);                                                        \
+        kp_rotation_find(r, &l_, named(name));                                                                         \
+    } while (0)
+    let_by(r, 1);
+    COME();
+    assert_false(kp_rotation_opens(r, SAMPLES)); /* no list was left for it */
+    kp_rotation_counts(r, SAMPLES, true);
+    COME();
+    assert_false(kp_rotation_opens(r, SAMPLES));
+    kp_rotation_counts(r, 1, true);
+    COME();
+    assert_true(kp_rotation_opens(r, SAMPLES));
+    assert_false(kp_rotation_opens(r, 0) || kp_rotation_opens(r, COUNTS));
+    let_by(r, KP_ROTATE_PATIENCE - 2);
+    assert_true(kp_rotation_opens(r, SAMPLES));
+    let_by(r, 1);
+    assert_false(kp_rotation_opens(r, SAMPLES));
+    COME();
+    let_by(r, 4 * KP_ROTATE_PATIENCE - 2);
+    assert_true(kp_rotation_opens(r, SAMPLES));
+    let_by(r, 1);
+    assert_false(kp_rotation_opens(r, SAMPLES));
+    kp_rotation_counts(r, SAMPLES, true);
+    COME();
+    let_by(r, 4 * KP_ROTATE_PATIENCE - 2);
+    assert_true(kp_rotation_opens(r, SAMPLES));
+#undef COME
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
+/* Where the last window chose its launches, those alone that count take time, and a session stays for all lists, but
+ * for one of patched code, and for what is no list. */
+static void test_groups_where_launches_are_chosen(void **state)
+{
+    enum { N = 3, PATCHED = 2, KEYS = 4, WITHIN = 100 };
+    static const char *hardware[] = {"dram__bytes.sum"}, *patches[] = {"smsp__sass_inst_executed.sum"};
+    uint8_t images[N][1] = {{1}, {2}, {3}};
+    struct kp_config lists[N];
+    struct kp_plan p = {.groups = lists, .n_groups = N};
+    struct kp_rotation_extras one = extras;
+    struct kp_rotation_key *k[KEYS];
+    (void)state;
+    one.is_first = none_is_first;
+    one.adds_up = none_is_first;
+    one.n = 1;
+    for (size_t i = 0; i < N; i++)
+        lists[i] = (struct kp_config){
+            .image = images[i], .size = 1, .passes = 1, .names = i == PATCHED ? patches : hardware, .n_names = 1};
+    struct kp_rotation *r = kp_rotation_new(&p, &one, 1, 0);
+    for (unsigned i = 0; i < KEYS; i++) {
+        struct kp_launch l = launch_of(1 + i, 1);
+        char name[16];
+        snprintf(name, sizeof(name), "kernel%u", i);
+        k[i] = kp_rotation_find(r, &l, named(name));
+    }
+    assert_false(kp_rotation_chooses(r));
+    /* Two keys lack list 1, and the others four: patched code, the extra group. */
+    kp_rotation_take(k[2], 1);
+    kp_rotation_take(k[3], 1);
+    kp_rotation_counts(r, 1, false); /* its image is there */
+    assert_false(kp_rotation_chooses(r));
+    assert_int_equal(kp_rotation_choose(r, k[0], WITHIN), 1);
+    kp_rotation_counts(r, 1, true); /* no image is needed */
+    assert_true(kp_rotation_chooses(r));
+    assert_int_equal(kp_rotation_choose(r, k[0], WITHIN), 0);
+    for (unsigned i = 0; i < KEYS; i++)
+        kp_rotation_take(k[i], 0);
+    /* One key for a list is worth more than four for what ends the session. */
+    kp_rotation_take(k[1], 1);
+    assert_int_equal(kp_rotation_choose(r, k[0], WITHIN), 1);
+    kp_rotation_counts(r, N, true); /* no list: it says nothing of whether they choose */
+    assert_true(kp_rotation_chooses(r));
+    kp_rotation_counts(r, N, false);
+    assert_true(kp_rotation_chooses(r));
+    assert_int_equal(kp_rotation_choose(r, k[0], WITHIN), N); /* a list begins a session */
+    kp_rotation_counts(r, PATCHED, true);
+    for (unsigned i = 1; i < KEYS; i++)
+        kp_rotation_take(k[i], PATCHED);
+    assert_int_equal(kp_rotation_choose(r, k[0], WITHIN), PATCHED); /* one key: the session takes it, */
+    kp_rotation_take(k[0], PATCHED);
+    assert_int_equal(kp_rotation_choose(r, k[0], 1), N); /* and none else: four keys are more than one */
+    kp_rotation_end(r);
 }
 
 /* ---- beside a replay ---- */
@@ -1294,6 +1549,13 @@ static void test_kinds_and_a_group_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_how_far_a_window_waits, reset),
+        cmocka_unit_test_teardown(test_keys_that_are_awaited, reset),
+        cmocka_unit_test_teardown(test_keys_with_gaps_that_differ, reset),
+        cmocka_unit_test_teardown(test_a_rotation_goes_on, reset),
+        cmocka_unit_test_teardown(test_fleeting_shapes_do_not_go_on, reset),
+        cmocka_unit_test_teardown(test_how_long_a_window_opens_for_first_launches, reset),
+        cmocka_unit_test_teardown(test_groups_where_launches_are_chosen, reset),
         cmocka_unit_test_teardown(test_a_key_walks_through_all_groups, reset),
         cmocka_unit_test_teardown(test_keys_differ, reset),
         cmocka_unit_test_teardown(test_keys_by_path, reset),
