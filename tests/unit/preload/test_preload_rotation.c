@@ -804,28 +804,6 @@ static struct kp_rotation *rotation_of_one(struct kp_plan *p, struct kp_config *
     return r;
 }
 
-/* The first test: the clock is that of the process. A window waits longer the more launches there were, within bounds.
- */
-static void test_how_far_a_window_waits(void **state)
-{
-    struct kp_config list;
-    struct kp_plan p;
-    struct kp_rotation *r = rotation_of_one(&p, &list);
-    unsigned n = 1;
-    (void)state;
-    assert_int_equal(kp_rotation_far(r), KP_ROTATE_PATIENCE);
-    for (; kp_rotation_far(r) < 2 * KP_ROTATE_PATIENCE; n++)
-        let_by(r, 1);
-    assert_true(n > 2 * KP_ROTATE_PATIENCE);
-    let_by(r, n - 1);
-    assert_int_equal(kp_rotation_far(r), 4 * KP_ROTATE_PATIENCE - 1);
-    let_by(r, 1);
-    assert_int_equal(kp_rotation_far(r), 4 * KP_ROTATE_PATIENCE);
-    let_by(r, KP_ROTATE_FAR / KP_ROTATE_PATIENCE * n);
-    assert_int_equal(kp_rotation_far(r), KP_ROTATE_FAR);
-    kp_rotation_end(r);
-}
-
 /* A window waits far for keys alone of which it is known when they come. */
 static void test_keys_that_are_awaited(void **state)
 {
@@ -1549,7 +1527,6 @@ static void test_kinds_and_a_group_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_how_far_a_window_waits, reset),
         cmocka_unit_test_teardown(test_keys_that_are_awaited, reset),
         cmocka_unit_test_teardown(test_keys_with_gaps_that_differ, reset),
         cmocka_unit_test_teardown(test_a_rotation_goes_on, reset),
