@@ -8,6 +8,7 @@
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
 #include "preload/window/strategy.h"
+#include "preload/window/waits.h"
 
 const char kp_counted_no_config[] =
     "read from an activity record of a run without counters, and this launch was counted as the program ran it";
@@ -84,9 +85,19 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
     return kp_issue_launch(w, i, kp_collector_count_hooks(w->context->collector));
 }
 
+/* Whether the launches have ended well. Where others pass beside the window, each that counts was waited for, and those
+ * may wait for what the program does later. */
+static bool have_ended(const struct kp_window *w)
+{
+    enum { BRIEF_MS = 10 };
+    const struct kp_driver *d = w->setup->driver;
+    CUresult rc = w->chooses ? kp_wait_context(d, w->context->ctx, BRIEF_MS, BRIEF_MS) : d->cuCtxSynchronize();
+    return rc == CUDA_SUCCESS || (w->chooses && rc == CUDA_ERROR_NOT_READY);
+}
+
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
-    if (w->setup->driver->cuCtxSynchronize() != CUDA_SUCCESS) {
+    if (!have_ended(w)) {
         record.on = false; /* its end might wait */
         kp_job_failed(w, out);
         kp_runs_carried(&carried, false);

@@ -1,0 +1,107 @@
+#!/bin/sh
+# Rotation by sessions: a window counts the launches that lack its group of counters, and lets the others by. Where no
+# session can be had, the range profiler counts all of them. Neither changes what the program does.
+. "$(dirname "$0")/e2e.inc"
+. "$(dirname "$0")/turns.inc"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
+
+# The L2 counts one of these in a pass.
+export KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum
+export KPROF_SET=basic KPROF_REPLAY_MODE=rotate KPROF_DEBUG=window
+p=$programs/p_chosen
+
+# Counts the launches that the passes of the profiled run have seen, and calls of a function.
+ranges() {
+    sed -n 's/^pass .*ranges=//p' "$tmp/kprof.log" | awk '{ n += $1 } END { print n + 0 }'
+}
+calls() { # FUNCTION
+    awk -v of="$1" '$1 == "calls" && $3 == of { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+}
+windows() { # of each reason to close: REASON
+    cat "$tmp/report" "$tmp/kprof.err" | grep -c "closes (rotate).*$1"
+}
+reason() { # launches that were passed over for it
+    tr -s ' \n' ' ' <"$tmp/report" | sed -n "s/.*$1: \([0-9]*\).*/\1/p"
+}
+
+# Runs a case. Each entry has all its groups, and each launch of the session's passes is one that was counted.
+chosen() { # NAME COMMAND...
+    turns "$@"
+    expect "$1: launches seen by the counters" "$(ranges)" "$(account profiled)"
+    [ "$(calls cuptiRangeProfilerStart)" = 0 ] || fail "$1: the range profiler has run"
+    complete "$1"
+}
+complete() { # NAME
+    check "$1" '
+of = launches("'"$1"'")
+assert of
+for l in of:
+    r, m = l["rotation"], metrics(l)
+    assert r["groups_counted"] == r["groups"] > 1, r
+    for name in ("lts__t_sectors_lookup_hit.sum", "lts__t_sectors_lookup_miss.sum"):
+        assert m[name]["counted"] == 3 and m[name].get("value"), m[name]
+    assert m["gpu__time_duration.sum"]["value"] > 0
+'
+}
+
+# Few launches among many: with a session they alone are counted. Without one all are that a window sees.
+appends() {
+    KPROF_KERNEL_NAME=append "$@"
+}
+appends chosen few "$p" few 30
+expect "few: entries" "$(reported)" 1
+counted=$(account profiled)
+FAKE_FAIL=cuptiProfilerBeginSession:16 appends turns ranged "$p" few 30
+complete ranged
+expect "ranged: entries" "$(reported)" 1
+expect "ranged: tried once" "$(calls cuptiProfilerBeginSession)" 1
+[ "$(account profiled)" -ge "$counted" ] || fail "ranged: $(account profiled) launches counted"
+[ "$(ranges)" -gt $((2 * $(account profiled))) ] || fail "ranged: $(ranges) launches seen"
+for fails in cuptiProfilerSetConfig:1 cuptiProfilerBeginPass:1 cuptiProfilerCounterDataImageInitialize:1 \
+    NVPW_CUDA_CounterDataBuilder_Create:1; do
+    FAKE_FAIL=$fails appends turns failed "$p" few 30
+    complete failed
+    [ "$(calls cuptiRangeProfilerStart)" -gt 0 ] || fail "$fails: the range profiler has not run"
+done
+# What fails between is told, and costs the values of that window alone.
+for fails in cuptiProfilerEnableProfiling:1:2 cuptiProfilerDisableProfiling:1:2 cuptiProfilerFlushCounterData:1:1; do
+    FAKE_FAIL=$fails appends turns failed "$p" few 60
+    grep -q '1 of 2 groups, in 6 launches; cannot \(mark the range of a launch\|stop the counters\)' "$tmp/failed.json" ||
+        fail "$fails: no reason"
+done
+
+# A step of a training program, in which every launch is wanted.
+chosen steps "$programs/p_many" 40
+expect "steps: entries" "$(reported)" 2
+
+# A kernel that is not counted waits for a later launch, or for the host. What is behind it is not counted either, and
+# the program goes on.
+for what in launch host; do
+    appends chosen "waits-$what" "$p" waits-for-$what 4
+    expect "waits-$what: not waited for" "$(reason 'made while other work of the context did not end')" 4
+done
+
+# A host function closes no window that lets others by.
+chosen host "$p" host-functions 20
+expect "host: closed" "$(windows cuLaunchHostFunc)" 0
+FAKE_FAIL=cuptiProfilerBeginSession:16 turns host-ranged "$p" host-functions 60
+[ "$(windows cuLaunchHostFunc)" -gt 3 ] || fail "host-ranged: nothing closed"
+
+# A stream that has gone is not asked.
+appends chosen streams "$p" streams 30
+
+# Graphs as wholes pass an open window.
+KPROF_GRAPH_PROFILING=graph chosen graphs "$p" graphs 30
+expect "graphs: closed" "$(windows graph)" 0
+expect "graphs: entries" "$(reported)" 1
+KPROF_GRAPH_PROFILING=node chosen nodes "$p" graphs 30
+expect "nodes: entries" "$(reported)" 2
+# The host functions of a graph close no such window, either.
+KPROF_GRAPH_PROFILING=node chosen calls "$p" graphs-that-call 30
+expect "calls: closed" "$(windows "host function")" 0
+
+# A process that may not write large files has no session, and no signal.
+appends turns limited prlimit --fsize=300000 --core=0 "$p" few 30
+expect "limited: sessions" "$(calls cuptiProfilerBeginSession)" 0
+
+finish

@@ -1,0 +1,227 @@
+/* LINK: -lcuda -lpthread */
+/* What goes on beside the launches that a rotation counts. Arguments: the case, and how many rounds. Launches of append
+ * are to be counted, and depend on all before them; the others are not. */
+#include <stdbool.h>
+
+#include "linked.h"
+
+enum { N = 64, EACH = 2, MOST = 4096 };
+
+static struct session session;
+static CUstream second;
+static CUdeviceptr values, history, cursor, flag;
+static int appended, rounds, calls;
+
+static CUfunction function(const char *name)
+{
+    return get_function(&linked, &session, name);
+}
+
+static void open_all(void)
+{
+    static const int zeros[MOST];
+
+    open_session(&linked, &session, 0);
+    MUST(cuModuleUnload(session.module));
+    MUST(cuModuleLoadData(&session.module, "FAKEMOD increment append wait_flag set_flag late_increment"));
+    MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    values = device_ints(&linked, zeros, N);
+    history = device_ints(&linked, zeros, MOST);
+    cursor = device_ints(&linked, zeros, 1);
+    flag = device_ints(&linked, zeros, 1);
+}
+
+static void append(int times)
+{
+    for (int i = 0; i < times; i++) {
+        void *params[] = {&history, &cursor, &(int){MOST}, &(int){appended + 1}};
+
+        MUST(cuLaunchKernel(function("append"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+        appended++;
+    }
+}
+
+static void increment(CUstream stream)
+{
+    void *params[] = {&values, &(int){N}};
+
+    MUST(cuLaunchKernel(function("increment"), 1, 1, 1, N, 1, 1, 0, stream, params, NULL));
+}
+
+/* Takes some time. */
+static void increment_late(CUstream stream)
+{
+    void *params[] = {&values, &(int){N}, &(int){2}};
+
+    MUST(cuLaunchKernel(function("late_increment"), 1, 1, 1, N, 1, 1, 0, stream, params, NULL));
+}
+
+static void wait_for(CUdeviceptr where)
+{
+    void *params[] = {&where, &values};
+
+    MUST(cuLaunchKernel(function("wait_flag"), 1, 1, 1, 1, 1, 1, 0, second, params, NULL));
+}
+
+static void set(int value)
+{
+    void *params[] = {&flag, &value};
+
+    MUST(cuLaunchKernel(function("set_flag"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+}
+
+static void finish(void)
+{
+    MUST(cuStreamSynchronize(session.stream));
+    MUST(cuStreamSynchronize(second));
+}
+
+/* ---- the cases ---- */
+
+/* Few of many launches are wanted. */
+static void few(void)
+{
+    for (int i = 0; i < rounds; i++) {
+        increment(session.stream);
+        append(1);
+        increment(second);
+        increment_late(session.stream);
+        finish();
+    }
+}
+
+/* A kernel waits for one that is launched later, behind launches to be counted. */
+static void waits_for_launch(void)
+{
+    for (int i = 0; i < rounds; i++) {
+        append(EACH);
+        wait_for(flag);
+        append(2);
+        set(3);
+        MUST(cuStreamSynchronize(second));
+        set(0);
+        finish();
+    }
+}
+
+static void waits_for_host(void)
+{
+    int *word;
+
+    MUST(cuMemHostAlloc((void **)&word, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    for (int i = 0; i < rounds; i++) {
+        *(volatile int *)word = 0;
+        append(EACH);
+        wait_for((CUdeviceptr)(uintptr_t)word);
+        append(2);
+        *(volatile int *)word = 5;
+        finish();
+    }
+    MUST(cuMemFreeHost(word));
+}
+
+static void CUDA_CB count(void *by)
+{
+    calls += *(int *)by;
+}
+
+static void host_functions(void)
+{
+    static int one = 1;
+
+    for (int i = 0; i < rounds; i++) {
+        append(1);
+        MUST(cuLaunchHostFunc(session.stream, count, &one));
+        append(1);
+        MUST(cuLaunchHostFunc(second, count, &one));
+        finish();
+    }
+    report_number("called", calls, 2 * rounds);
+}
+
+/* Streams that have gone when a launch is to be counted; their work may go on. */
+static void streams(void)
+{
+    for (int i = 0; i < rounds; i++) {
+        CUstream gone;
+
+        append(1);
+        MUST(cuStreamCreate(&gone, i % 2 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
+        i % 3 ? increment_late(gone) : increment(gone);
+        MUST(cuStreamDestroy(gone));
+        append(1);
+    }
+}
+
+/* Graphs of two kernels, or of one and a host function. */
+static void launch_graphs(bool calls_host)
+{
+    static int one = 1;
+    void *params[] = {&values, &(int){N}};
+    CUDA_KERNEL_NODE_PARAMS p = kernel_node(function("increment"), 1, N, 0, params);
+    CUDA_HOST_NODE_PARAMS call = {count, &one};
+    CUgraphNode first, then;
+    CUgraphExec exec;
+    CUgraph graph;
+
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddKernelNode(&first, graph, NULL, 0, &p));
+    if (calls_host)
+        MUST(cuGraphAddHostNode(&then, graph, &first, 1, &call));
+    else
+        MUST(cuGraphAddKernelNode(&then, graph, &first, 1, &p));
+    MUST(cuGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < rounds; i++) {
+        append(1);
+        MUST(cuGraphLaunch(exec, session.stream));
+        append(1);
+        MUST(cuGraphLaunch(exec, second));
+    }
+    finish();
+    MUST(cuGraphExecDestroy(exec));
+    MUST(cuGraphDestroy(graph));
+    report_number("called", calls, calls_host ? 2 * rounds : 0);
+}
+
+static void graphs(void)
+{
+    launch_graphs(false);
+}
+
+static void graphs_that_call(void)
+{
+    launch_graphs(true);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {{"few", few},
+             {"waits-for-launch", waits_for_launch},
+             {"waits-for-host", waits_for_host},
+             {"host-functions", host_functions},
+             {"streams", streams},
+             {"graphs", graphs},
+             {"graphs-that-call", graphs_that_call}};
+
+int main(int argc, char **argv)
+{
+    int *host = malloc(MOST * sizeof(int)), last = 0;
+
+    if (argc < 3)
+        return 2;
+    rounds = atoi(argv[2]);
+    open_all();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        if (!strcmp(cases[i].name, argv[1]))
+            cases[i].run();
+    MUST(cuCtxSynchronize());
+    MUST(cuMemcpyDtoH(host, history, MOST * sizeof(int)));
+    if (appended && appended <= MOST)
+        last = host[appended - 1];
+    printf("values: %lld\nlast entry: %d\n", sum_ints(&linked, values, N), last);
+    report_number("entries", sum_ints(&linked, cursor, 1), appended);
+    free(host);
+    close_session(&linked, &session);
+    return program_wrong;
+}
