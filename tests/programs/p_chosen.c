@@ -1,6 +1,7 @@
 /* LINK: -lcuda -lpthread */
 /* What goes on beside the launches that a rotation counts. Arguments: the case, and how many rounds. Launches of append
  * are to be counted, and depend on all before them; the others are not. */
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "linked.h"
@@ -11,6 +12,7 @@ static struct session session;
 static CUstream second;
 static CUdeviceptr values, history, cursor, flag;
 static int appended, rounds, calls;
+static atomic_bool goes;
 
 static CUfunction function(const char *name)
 {
@@ -31,14 +33,20 @@ static void open_all(void)
     flag = device_ints(&linked, zeros, 1);
 }
 
-static void append(int times)
+/* Launches of so many blocks are a key. */
+static void append_of(unsigned blocks, int times)
 {
     for (int i = 0; i < times; i++) {
         void *params[] = {&history, &cursor, &(int){MOST}, &(int){appended + 1}};
 
-        MUST(cuLaunchKernel(function("append"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
-        appended++;
+        MUST(cuLaunchKernel(function("append"), blocks, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+        appended += (int)blocks;
     }
+}
+
+static void append(int times)
+{
+    append_of(1, times);
 }
 
 static void increment(CUstream stream)
@@ -104,6 +112,27 @@ static void waits_for_launch(void)
     }
 }
 
+/* The kernel that waits has been counted often enough before, when it did not. */
+static void waits_when_complete(void)
+{
+    set(1);
+    for (int i = 0; i < 5 * rounds; i++) {
+        wait_for(flag);
+        append(1);
+        finish();
+    }
+    set(0);
+    for (int i = 0; i < rounds; i++) {
+        append_of(2, EACH);
+        wait_for(flag);
+        append_of(2, 2);
+        set(3);
+        MUST(cuStreamSynchronize(second));
+        set(0);
+        finish();
+    }
+}
+
 static void waits_for_host(void)
 {
     int *word;
@@ -137,6 +166,26 @@ static void host_functions(void)
         finish();
     }
     report_number("called", calls, 2 * rounds);
+}
+
+/* A host function waits for the program, behind launches to be counted. FAKE_HOST_THREADS has it run beside them. */
+static void CUDA_CB wait_to_go(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&goes))
+        usleep(1000);
+}
+
+static void waits_in_function(void)
+{
+    for (int i = 0; i < rounds; i++) {
+        append(EACH);
+        atomic_store(&goes, false);
+        MUST(cuLaunchHostFunc(second, wait_to_go, NULL));
+        append(2);
+        atomic_store(&goes, true);
+        finish();
+    }
 }
 
 /* Streams that have gone when a launch is to be counted; their work may go on. */
@@ -199,6 +248,8 @@ static const struct {
 } cases[] = {{"few", few},
              {"waits-for-launch", waits_for_launch},
              {"waits-for-host", waits_for_host},
+             {"waits-when-complete", waits_when_complete},
+             {"waits-in-function", waits_in_function},
              {"host-functions", host_functions},
              {"streams", streams},
              {"graphs", graphs},
