@@ -20,8 +20,10 @@ calls() { # FUNCTION
 windows() { # of each reason to close: REASON
     cat "$tmp/report" "$tmp/kprof.err" | grep -c "closes (rotate).*$1"
 }
-reason() { # launches that were passed over for it
-    tr -s ' \n' ' ' <"$tmp/report" | sed -n "s/.*$1: \([0-9]*\).*/\1/p"
+# So many launches or more were not waited for: a busy machine ends a wait sooner.
+passed_by() { # NAME LEAST
+    n=$(tr -s ' \n' ' ' <"$tmp/report" | sed -n "s/.*made while other work of the context did not end: \([0-9]*\).*/\1/p")
+    [ "${n:-0}" -ge "$2" ] || { fail "$1: $n launches were not waited for"; show; }
 }
 
 # Runs a case. Each entry has all its groups, and each launch of the session's passes is one that was counted.
@@ -81,12 +83,12 @@ expect "steps: entries" "$(reported)" 2
 # A kernel that is not counted waits for a later launch, or for the host, or a host function does. What is behind it is
 # not counted either, and the program goes on.
 for what in for-launch for-host in-function; do
-    FAKE_HOST_THREADS=1 appends chosen "waits-$what" "$p" "waits-$what" 4
-    expect "waits-$what: not waited for" "$(reason 'made while other work of the context did not end')" 4
+    FAKE_HOST_THREADS=1 appends chosen "waits-$what" "$p" "waits-$what" 8
+    passed_by "waits-$what" 4
 done
 # Launches that pass from the door on, as their kernel is complete, may wait as well.
-KPROF_KERNEL_NAME='regex:append|wait_flag' chosen waits-when-complete "$p" waits-when-complete 4
-expect "waits-when-complete: not waited for" "$(reason 'made while other work of the context did not end')" 4
+KPROF_KERNEL_NAME='regex:append|wait_flag' chosen waits-when-complete "$p" waits-when-complete 8
+passed_by waits-when-complete 4
 
 # A host function closes no window that lets others by.
 chosen host "$p" host-functions 20
