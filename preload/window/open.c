@@ -29,7 +29,10 @@ static const char *wait_for_work_before(const struct kp_question *q)
         return NULL; /* such a range is in the report in any case: see strategy_app_range.c */
     struct kp_context *c = q->context;
     long patience = c->stalled ? STALLED_MS : OPEN_MS;
-    CUresult rc = kp_admit_counters(q) ? kp_wait_context(q->setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
+    /* A window of a rotation tells what it counts instead. */
+    CUresult (*wait)(const struct kp_driver *, CUcontext, long, long) =
+        q->setup->rotates ? kp_wait_briefly : kp_wait_context;
+    CUresult rc = kp_admit_counters(q) ? wait(q->setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     if (rc == CUDA_SUCCESS)
         return NULL;

@@ -157,7 +157,7 @@ static const char *why_not_waited(const struct kp_question *q)
         return kp_reaches_host;
     bool idle =
         ends_soon(q->setup->driver) ||
-        kp_wait_context(q->setup->driver, c->ctx, c->stalled ? NEXT_MS : FIRST_MS, NEXT_MS) != CUDA_ERROR_NOT_READY;
+        kp_wait_briefly(q->setup->driver, c->ctx, c->stalled ? NEXT_MS : FIRST_MS, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)
         note_idle();

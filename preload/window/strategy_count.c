@@ -91,7 +91,7 @@ static bool have_ended(const struct kp_window *w)
 {
     enum { BRIEF_MS = 10 };
     const struct kp_driver *d = w->setup->driver;
-    CUresult rc = w->chooses ? kp_wait_context(d, w->context->ctx, BRIEF_MS, BRIEF_MS) : d->cuCtxSynchronize();
+    CUresult rc = w->chooses ? kp_wait_briefly(d, w->context->ctx, BRIEF_MS, BRIEF_MS) : d->cuCtxSynchronize();
     return rc == CUDA_SUCCESS || (w->chooses && rc == CUDA_ERROR_NOT_READY);
 }
 

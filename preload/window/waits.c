@@ -47,10 +47,14 @@ CUresult kp_wait_copy(const struct kp_driver *d, long ms)
     return note_wasted(kp_wait_stream(d, CU_STREAM_LEGACY, within_budget(ms, KP_SHORT_MS)), start);
 }
 
-CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least)
+CUresult kp_wait_briefly(const struct kp_driver *d, CUcontext ctx, long ms, long least)
 {
     long start = kp_now_ms();
-    ms = within_budget(ms, least);
+    return note_wasted(kp_patience_wait(d, ctx, within_budget(ms, least)), start);
+}
+
+CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least)
+{
     kp_progress_step("waiting for launches to end", false);
-    return note_wasted(kp_patience_wait(d, ctx, ms), start);
+    return kp_wait_briefly(d, ctx, ms, least);
 }

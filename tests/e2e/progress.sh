@@ -62,7 +62,7 @@ cost() {
 rotation() {
     began=$(date +%s)
     [ -n "$KP_REAL_CUPTI" ] || return
-    export FAKE_SLOW=cuptiProfilerBeginPass:5100:0 KPROF_REPLAY_MODE=rotate
+    export FAKE_SLOW=cuptiProfilerBeginPass:9300:1 KPROF_REPLAY_MODE=rotate
     KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,lts__t_sectors_op_read_lookup_hit.sum \
         both "a rotation" "$programs/p_many" 40
     told "a rotation: lines" "$(still "$tmp/report")" 1
