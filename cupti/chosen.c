@@ -1,6 +1,7 @@
 #include "cupti/chosen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
