@@ -69,36 +69,6 @@ static const char *why_not_open(const struct kp_rotation_key *k)
     return kp_rotation_is_fleeting(k) ? KP_SKIP_ROTATE_FLEETING : NULL;
 }
 
-const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
-{
-    struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
-    const struct kp_window *w = q->window;
-    const char *why = r && what->wanted ? find_key(q, r) : NULL;
-    if (!r)
-        return NULL;
-    if (kp_rotation_is_over(r)) {
-        if (w->open && w->rotates)
-            kp_window_close("the time for the rotation");
-        what->wanted = false;
-        return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
-    }
-    bool counts = w->open && w->rotates && w->context == q->context;
-    const char *closer = counts ? why_not_on(q, r) : NULL;
-    if (closer) {
-        kp_window_close(closer);
-        counts = false;
-    }
-    if (!q->key) {
-        what->wanted = false;
-        return why;
-    }
-    why = counts ? why_not_in(q->key, w) : why_not_open(q->key);
-    what->wanted = !why;
-    if (why)
-        q->key = NULL;
-    return why;
-}
-
 /* The streams of launches that have passed beside the window, since its context was idle. */
 static struct {
     CUstream streams[8];
@@ -146,22 +116,64 @@ static bool ends_soon(const struct kp_driver *d)
     return true;
 }
 
-/* Returns why the window does not count a wanted launch: the counters would wait for what may not end. */
-static const char *why_not_waited(const struct kp_question *q)
+/* Whether the window's context becomes idle, for which nothing waits long: its work may wait for a later launch. */
+static bool becomes_idle(const struct kp_question *q)
 {
     enum { FIRST_MS = 500, NEXT_MS = 10 };
     struct kp_context *c = q->context;
+    long ms = c->stalled ? NEXT_MS : FIRST_MS;
+    bool idle =
+        ends_soon(q->setup->driver) || kp_wait_briefly(q->setup->driver, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
+    c->stalled = !idle;
+    if (idle)
+        note_idle();
+    return idle;
+}
+
+const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
+{
+    struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
+    const struct kp_window *w = q->window;
+    const char *why = r && what->wanted ? find_key(q, r) : NULL;
+    if (!r)
+        return NULL;
+    if (kp_rotation_is_over(r)) {
+        if (w->open && w->rotates)
+            kp_window_close("the time for the rotation");
+        what->wanted = false;
+        return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
+    }
+    bool counts = w->open && w->rotates && w->context == q->context;
+    const char *closer = counts ? why_not_on(q, r) : NULL;
+    if (closer && w->chooses && !becomes_idle(q)) { /* the end of a pass would wait, too */
+        q->key = NULL;
+        why = what->wanted ? KP_SKIP_UNENDED : NULL;
+        what->wanted = false;
+        return why;
+    }
+    if (closer) {
+        kp_window_close(closer);
+        counts = false;
+    }
+    if (!q->key) {
+        what->wanted = false;
+        return why;
+    }
+    why = counts ? why_not_in(q->key, w) : why_not_open(q->key);
+    what->wanted = !why;
+    if (why)
+        q->key = NULL;
+    return why;
+}
+
+/* Returns why the window does not count a wanted launch: the counters would wait for what may not end. */
+static const char *why_not_waited(const struct kp_question *q)
+{
     if (q->fit.waits)
         return q->fit.waits;
     if (q->fit.host && !q->fit.ends)
         return kp_reaches_host;
-    bool idle =
-        ends_soon(q->setup->driver) ||
-        kp_wait_briefly(q->setup->driver, c->ctx, c->stalled ? NEXT_MS : FIRST_MS, NEXT_MS) != CUDA_ERROR_NOT_READY;
-    c->stalled = !idle;
-    if (idle)
-        note_idle();
-    return idle ? NULL : KP_SKIP_UNENDED;
+    return becomes_idle(q) ? NULL : KP_SKIP_UNENDED;
 }
 
 bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const char **why)
