@@ -130,6 +130,12 @@ static bool becomes_idle(const struct kp_question *q)
     return idle;
 }
 
+/* Whether the open window may close now: the end of a pass may wait for work that passed the window. */
+static bool may_close(const struct kp_question *q)
+{
+    return !q->window->chooses || becomes_idle(q);
+}
+
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
     struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
@@ -145,13 +151,10 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     }
     bool counts = w->open && w->rotates && w->context == q->context;
     const char *closer = counts ? why_not_on(q, r) : NULL;
-    if (closer && w->chooses && !becomes_idle(q)) { /* the end of a pass would wait, too */
+    if (closer && !may_close(q)) {
+        why = q->key ? KP_SKIP_UNENDED : why;
         q->key = NULL;
-        why = what->wanted ? KP_SKIP_UNENDED : NULL;
-        what->wanted = false;
-        return why;
-    }
-    if (closer) {
+    } else if (closer) {
         kp_window_close(closer);
         counts = false;
     }
