@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -27,7 +28,8 @@ struct kp_chosen {
     size_t scratch_size;
     size_t launches;
     bool begun, configured, running, on;
-    bool patched; /* it has counted a list by patched code */
+    bool patched;           /* it has counted a list by patched code */
+    struct kp_chosen *kept; /* the one before that did not end */
 };
 
 struct kp_chosen_data {
@@ -134,17 +136,26 @@ static int make_image(struct kp_chosen *s, const uint8_t *prefix, size_t size, s
     return make_scratch(s);
 }
 
-/* Hands the image on, and leaves an empty one in its place. Without mremap's help it is copied. */
+static void *copy_image(const struct kp_chosen *s)
+{
+    void *to = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (to != MAP_FAILED)
+        memcpy(to, s->data, s->size);
+    return to;
+}
+
+/* Hands the image on, and leaves an empty one in its place. Without mremap's help it is copied. The kernel chooses the
+ * place: before Linux 5.13 it refuses views of files only after it has given up a place that is named. */
 static struct kp_chosen_data *take_image(struct kp_chosen *s)
 {
     struct kp_chosen_data *d = calloc(1, sizeof(*d));
-    void *to = d ? mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+    void *to = d ? mremap(s->data, s->size, s->size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP) : MAP_FAILED;
+    if (d && to == MAP_FAILED)
+        to = copy_image(s);
     if (to == MAP_FAILED) {
         free(d);
         return NULL;
     }
-    if (mremap(s->data, s->size, s->size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == MAP_FAILED)
-        memcpy(to, s->data, s->size);
     d->data = to;
     d->size = s->size;
     return d;
@@ -335,9 +346,11 @@ int kp_chosen_rest(struct kp_chosen *s)
     int rc = s->running ? end_pass(s, &dropped) : 0;
     if (!s->begun || s->running)
         return rc;
-    unset(s);
+    rc = unset(s); /* a failure of the pass is over then */
+    if (rc && rc != KP_CUPTI_LOST)
+        return rc;
     p.ctx = s->ctx;
-    rc = KP_CALL(s->c, cuptiProfilerEndSession, &p); /* a failure of the pass is over then */
+    rc = KP_CALL(s->c, cuptiProfilerEndSession, &p);
     s->begun = s->configured = s->patched = false;
     empty_image(s);
     return rc == KP_CUPTI_LOST ? 0 : rc; /* a CUPTI that is given up has nothing to end */
@@ -345,7 +358,11 @@ int kp_chosen_rest(struct kp_chosen *s)
 
 int kp_chosen_close(struct kp_chosen *s)
 {
+    static struct kp_chosen *_Atomic kept;
     int rc = s ? kp_chosen_rest(s) : 0;
-    kp_chosen_abandon(s);
+    if (rc) /* CUPTI may still write to its memory */
+        s->kept = atomic_exchange(&kept, s);
+    else
+        kp_chosen_abandon(s);
     return rc;
 }

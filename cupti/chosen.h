@@ -35,7 +35,7 @@ bool kp_chosen_available(const struct kp_cupti *c);
  * counts on the context. */
 int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const uint8_t *prefix, size_t size, size_t launches,
                    struct kp_chosen **out);
-/* Ends the session after ending a pass that runs, and frees its memory in any case. Safe on NULL. A code means that it
+/* Ends the session after ending a pass that runs, and frees its memory. Safe on NULL. A code means that it
  * still has the counters. Use kp_chosen_abandon instead once the context is gone. */
 int kp_chosen_close(struct kp_chosen *s);
 void kp_chosen_abandon(struct kp_chosen *s);

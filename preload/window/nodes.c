@@ -13,6 +13,7 @@
 #include "preload/who/timeline.h"
 #include "preload/window/close.h"
 #include "preload/window/closers.h"
+#include "preload/window/flags.h"
 #include "preload/window/host_calls.h"
 #include "preload/window/launches.h"
 #include "preload/window/mapped.h"
@@ -294,6 +295,8 @@ static CUresult issue_operation(const struct passage *p, const struct kp_graph_n
     if ((node->kind == KP_NODE_HOST && !w->chooses) ||
         (repeated && (node->to_host || node->from_host || !record_again(p, node))))
         kp_window_close("a copy or host function of a graph");
+    if (w->open && w->chooses)
+        kp_window_note_unseen(); /* later work may wait for it, and it for the program */
     return kp_graph_node_issue(p->setup->driver, node, p->stream);
 }
 

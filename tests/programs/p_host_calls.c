@@ -327,6 +327,41 @@ static void waits_for_thread(void)
     report_number("copied", sum_ints(&linked, target, 1), 5);
 }
 
+/* For what it does behind the begin of a capture, where a window has let the function by. */
+static void waits_behind_capture(void)
+{
+    CUgraph graph;
+
+    for (int i = 0; i < 2; i++) {
+        append(i);
+        append(i);
+        MUST(cuLaunchHostFunc(second, wait_for_go, NULL));
+        append(i);
+        MUST(cuStreamBeginCapture(session.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        MUST(cuStreamEndCapture(session.stream, &graph));
+        atomic_store(&go, 1);
+        MUST(cuCtxSynchronize());
+    }
+    for (int i = 0; i < 20; i++)
+        append(i);
+    counted(2);
+}
+
+/* For what it does behind a launch that follows a graph which ends in the function. */
+static void waits_in_graph(void)
+{
+    CUgraphExec exec = graph_of(wait_for_go);
+
+    append(0);
+    for (int i = 0; i < 3; i++) {
+        MUST(cuGraphLaunch(exec, second));
+        append(i);
+        atomic_store(&go, 1);
+        MUST(cuCtxSynchronize());
+    }
+    counted(3);
+}
+
 static atomic_int signalled;
 
 static void CUDA_CB signal_thread(void *unused)
@@ -428,6 +463,8 @@ static const struct {
     {"waits-behind", waits_behind},
     {"waits-behind-many", waits_behind_many},
     {"waits-for-thread", waits_for_thread},
+    {"waits-behind-capture", waits_behind_capture},
+    {"waits-in-graph", waits_in_graph},
     {"signals", signals},
     {"runs-on", runs_on},
     {"own-streams", own_streams},

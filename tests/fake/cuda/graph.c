@@ -624,6 +624,15 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph source, CUgraphExecUpd
 /* ---- launches ---- */
 
 static void run_graph(const struct graph *graph, const struct stream_ref *ref, const char *api);
+static void submit_host_function(const struct stream_ref *ref, CUhostFn fn, void *data);
+
+/* The host function that a graph ends with, where it runs in a thread of its own behind the others; else NULL. */
+static const struct node *call_behind(const struct graph *graph)
+{
+    const struct node *last = graph->n_nodes && getenv("FAKE_HOST_THREADS") ? graph->nodes[graph->n_nodes - 1] : NULL;
+
+    return last && last->type == CU_GRAPH_NODE_TYPE_HOST && !last->disabled ? last : NULL;
+}
 
 static void run_node(const struct node *node, const struct stream_ref *ref, const char *api)
 {
@@ -674,7 +683,9 @@ static void run_graph(const struct graph *graph, const struct stream_ref *ref, c
 static void run_whole_graph(struct work *w)
 {
     back(w->graph);
-    run_graph(w->graph, &w->ref, w->api);
+    for (size_t i = 0; i < w->graph->n_nodes; i++)
+        if (!w->graph->nodes[i]->disabled && w->graph->nodes[i] != call_behind(w->graph))
+            run_node(w->graph->nodes[i], &w->ref, w->api);
 }
 
 static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_thread, const char *api)
@@ -693,6 +704,8 @@ static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_threa
         return CUDA_ERROR_INVALID_VALUE;
     fake_log("graph pid=%d nodes=%zu api=%s\n", (int)getpid(), exec->graph->n_nodes, api);
     submit(&(struct work){.ref = ref, .run = run_whole_graph, .graph = exec->graph, .api = api});
+    if (call_behind(exec->graph))
+        submit_host_function(&ref, call_behind(exec->graph)->host_fn, call_behind(exec->graph)->host_data);
     return CUDA_SUCCESS;
 }
 

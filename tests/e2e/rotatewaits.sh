@@ -1,0 +1,55 @@
+#!/bin/sh
+# A rotation whose windows let launches and host functions by: what has passed may wait for the program, and its streams
+# may be gone. Counter data of such windows is in memory that a limit or the kernel may refuse.
+. "$(dirname "$0")/e2e.inc"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
+
+# The L2 counts one of these in a pass.
+export KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,lts__t_sectors_op_read_lookup_hit.sum
+export KPROF_SET=basic KPROF_REPLAY_MODE=rotate FAKE_MEMORY=268435456
+limit=60
+
+# A host function that waits for what the program does behind a call that closes the window, or behind a graph.
+waits() {
+    export FAKE_HOST_THREADS=1
+    for c in waits-behind-capture waits-in-graph; do
+        both "$c" "$programs/p_host_calls" $c
+        expect "$c: seen" "$(account seen)" "$(launches)"
+        expect "$c: once each" "$(grep -c '^launch ' "$tmp/kprof.log")" "$(launches)"
+        # A pass that was left does not stop later ones.
+        [ "$(account profiled)" -ge 1 ] || fail "$c: $(account profiled) launches were counted"
+    done
+}
+
+# Files may not be as large as counter data is: that is no reason to end the program by a signal.
+small_files() {
+    (
+        ulimit -f 400
+        both "small files" "$programs/p_many" 12
+        expect "small files: seen" "$(account seen)" "$(launches)"
+        [ $failures -eq 0 ]
+    ) || failures=1
+}
+
+# A kernel that moves no view of a file and leaves it there.
+older_kernel() {
+    E2E_PRELOAD_LAST=$(realpath "$build/e2e/remap.so") both "older kernel" "$programs/p_many" 40
+    expect "older kernel: seen" "$(account seen)" "$(launches)"
+    expect "older kernel: heads" "$(grep -c '^    Rotation: .* launches of this kernel and shape' "$tmp/report")" 2
+}
+
+# A session that cannot be ended goes on, and CUPTI writes to its memory.
+unended() {
+    for call in cuptiProfilerDisableProfiling cuptiProfilerUnsetConfig; do
+        plain "$programs/p_many" 40
+        FAKE_FAIL=$call:999 profiled "$programs/p_many" 40
+        same "no $call"
+        expect "no $call: seen" "$(account seen)" "$(launches)"
+    done
+}
+
+beside waits
+beside small_files
+beside older_kernel
+beside unended
+finish
