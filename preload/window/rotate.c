@@ -71,6 +71,7 @@ static const char *why_not_open(const struct kp_rotation_key *k)
 
 /* The streams of launches that have passed beside the window, since its context was idle. */
 static struct {
+    uint64_t window; /* kp_window.serial */
     CUstream streams[8];
     size_t n;
     bool others;     /* there were more, or one that another thread cannot ask about */
@@ -91,11 +92,22 @@ static void note_passed(const struct kp_launch *l)
     passed.n += i == passed.n && i < MOST;
 }
 
-static void note_idle(void)
+static void note_idle(uint64_t window)
 {
+    passed.window = window;
     passed.n = 0;
     passed.others = false;
     passed.unseen = kp_flags_unseen();
+}
+
+/* Forgets what an earlier window has let by, whose streams may be gone with their context. What has begun since this
+ * one opened is not known. */
+static void know_window(uint64_t window)
+{
+    if (passed.window == window)
+        return;
+    note_idle(window);
+    passed.others = true;
 }
 
 /* Whether all launches that have passed end soon. Asks their streams, as the wait for a context takes a thread, for 0.2
@@ -126,7 +138,7 @@ static bool becomes_idle(const struct kp_question *q)
         ends_soon(q->setup->driver) || kp_wait_briefly(q->setup->driver, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)
-        note_idle();
+        note_idle(q->window->serial);
     return idle;
 }
 
@@ -185,11 +197,12 @@ bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const c
     *why = NULL;
     if (!w->open || !w->chooses)
         return false;
+    know_window(w->serial);
     if (what->wanted && w->context == q->context && (*why = why_not_waited(q))) {
         what->wanted = false;
         q->key = NULL;
     }
-    if (!what->wanted)
+    if (!what->wanted && w->context == q->context)
         note_passed(q->launch);
     return !what->wanted;
 }

@@ -21,6 +21,12 @@ waits() {
     done
 }
 
+# A window does not ask about streams that another one has let by, in a context that is gone.
+contexts() {
+    both "contexts" "$programs/p_contexts"
+    expect "contexts: seen" "$(account seen)" "$(launches)"
+}
+
 # Files may not be as large as counter data is: that is no reason to end the program by a signal.
 small_files() {
     (
@@ -49,6 +55,7 @@ unended() {
 }
 
 beside waits
+beside contexts
 beside small_files
 beside older_kernel
 beside unended
