@@ -134,6 +134,7 @@ static bool becomes_idle(const struct kp_question *q)
     enum { FIRST_MS = 500, NEXT_MS = 10 };
     struct kp_context *c = q->context;
     long ms = c->stalled ? NEXT_MS : FIRST_MS;
+    know_window(q->window->serial);
     bool idle =
         ends_soon(q->setup->driver) || kp_wait_briefly(q->setup->driver, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
