@@ -157,7 +157,7 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     if (!r)
         return NULL;
     if (kp_rotation_is_over(r)) {
-        if (w->open && w->rotates)
+        if (w->open && w->rotates && (w->context != q->context || may_close(q)))
             kp_window_close("the time for the rotation");
         what->wanted = false;
         return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
