@@ -149,6 +149,14 @@ static bool may_close(const struct kp_question *q)
     return !q->window->chooses || becomes_idle(q);
 }
 
+/* Closes the open window as the time of the rotation is over, if it may. */
+static void close_for_good(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    if (w->open && w->rotates && (w->context != q->context || may_close(q)))
+        kp_window_close("the time for the rotation");
+}
+
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
     struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
@@ -157,8 +165,7 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     if (!r)
         return NULL;
     if (kp_rotation_is_over(r)) {
-        if (w->open && w->rotates && (w->context != q->context || may_close(q)))
-            kp_window_close("the time for the rotation");
+        close_for_good(q);
         what->wanted = false;
         return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
     }
