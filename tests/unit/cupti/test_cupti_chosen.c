@@ -135,6 +135,13 @@ static size_t views(void)
     return n - views_before;
 }
 
+/* CUPTI may still write to the memory of a session that did not end: its view is there for good. */
+static void check_view_is_kept(void)
+{
+    assert_int_equal(views(), 1);
+    views_before++;
+}
+
 /* ---- lists and sessions ---- */
 
 static const char *const names[] = {"gpu__time_duration.sum", "dram__bytes.sum", "smsp__inst_executed.sum",
@@ -565,7 +572,7 @@ static void test_stop_fails(void **state)
     check_no_session();
 }
 
-/* Whatever fails on the way, the session is over in the end, if CUPTI lets it. */
+/* Whatever fails on the way, the session is over in the end, if CUPTI lets it. With a list it is not ended. */
 static void test_close_while_a_pass_runs(void **state)
 {
     static const struct {
@@ -574,8 +581,9 @@ static void test_close_while_a_pass_runs(void **state)
     } rows[] = {{NULL, "off end-pass flush unlist end-session", 0},
                 {"end-pass", "off end-pass unlist end-session", 0},
                 {"flush", "off end-pass flush unlist end-session", 0},
-                {"unlist", "off end-pass flush unlist end-session", 0},
+                {"unlist", "off end-pass flush unlist", FAILS},
                 {"end-session", "off end-pass flush unlist end-session", FAILS}};
+    KP_PARAMS(CUpti_Profiler_EndSession_Params, session);
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         open_session();
@@ -588,6 +596,10 @@ static void test_close_while_a_pass_runs(void **state)
         if (rows[i].fails)
             kp_test_fail(rows[i].fails, 1, 0);
         kp_test_calls(NULL, rows[i].calls);
+        if (rows[i].rc)
+            check_view_is_kept();
+        if (rows[i].rc && !strstr(rows[i].calls, "end-session"))
+            assert_int_equal(fake->cuptiProfilerEndSession(&session), 0);
         check_no_session();
     }
     assert_int_equal(kp_chosen_close(NULL), 0);
@@ -651,7 +663,7 @@ static void test_rest_fails(void **state)
     check_no_session();
 }
 
-/* A switch that stays on keeps the session: it is not ended while a pass runs, and its memory is given back. */
+/* A switch that stays on keeps the session: it is not ended while a pass runs, and its memory stays. */
 static void test_close_cannot_end_the_pass(void **state)
 {
     KP_PARAMS(CUpti_Profiler_DisableProfiling_Params, off);
@@ -667,7 +679,7 @@ static void test_close_cannot_end_the_pass(void **state)
     assert_int_equal(close_session(), FAILS);
     kp_test_fail("off", 0, 0);
     kp_test_calls(NULL, "off");
-    assert_int_equal(views(), 0);
+    check_view_is_kept();
     assert_int_equal(fake->cuptiProfilerDisableProfiling(&off), 0);
     assert_int_equal(fake->cuptiProfilerEndPass(&pass), 0);
     assert_int_equal(fake->cuptiProfilerUnsetConfig(&list), 0);
