@@ -145,11 +145,12 @@ static void *copy_image(const struct kp_chosen *s)
 }
 
 /* Hands the image on, and leaves an empty one in its place. Without mremap's help it is copied. The kernel chooses the
- * place: before Linux 5.13 it refuses views of files only after it has given up a place that is named. */
+ * place: before Linux 5.13 it refuses views of files only after it has given up a place that is named. The C library
+ * passes a place on in any case, and the kernel refuses one that is no page's. */
 static struct kp_chosen_data *take_image(struct kp_chosen *s)
 {
     struct kp_chosen_data *d = calloc(1, sizeof(*d));
-    void *to = d ? mremap(s->data, s->size, s->size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP) : MAP_FAILED;
+    void *to = d ? mremap(s->data, s->size, s->size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) : MAP_FAILED;
     if (d && to == MAP_FAILED)
         to = copy_image(s);
     if (to == MAP_FAILED) {
