@@ -15,10 +15,17 @@ void kp_config_free(struct kp_config *config)
     memset(config, 0, sizeof(*config));
 }
 
+bool kp_metric_is_patched(const char *name)
+{
+    static const char patched[] = "__sass_";
+    const char *behind = strstr(name, "__");
+    return behind && !strncmp(behind, patched, strlen(patched));
+}
+
 bool kp_config_patches(const struct kp_config *config)
 {
     for (size_t i = 0; i < config->n_names; i++)
-        if (strstr(config->names[i], "__sass_"))
+        if (kp_metric_is_patched(config->names[i]))
             return true;
     return false;
 }

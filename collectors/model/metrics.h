@@ -15,6 +15,9 @@ struct kp_metric_props {
     const char *description; /* owned by CUPTI */
 };
 
+/* Whether patched code counts the metric. KP_VENDOR: such counters share no pass with others. */
+bool kp_metric_is_patched(const char *name);
+
 /* A scheduled list of metrics, which configures the target side. */
 struct kp_config {
     uint8_t *image;

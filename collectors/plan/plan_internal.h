@@ -79,8 +79,6 @@ int kp_plan_fits(const struct kp_planner *x, const char *const *names, size_t n,
 size_t kp_plan_unit_len(const char *name);
 /* Whether the metric is of a unit that is scheduled apart from those of the SM, the caches and DRAM. */
 bool kp_plan_is_apart(const char *name);
-/* Whether patched code counts it. KP_VENDOR: such counters share no pass with others. */
-bool kp_plan_is_patched(const char *name);
 /* Whether two metrics are of one hardware unit. */
 bool kp_plan_same_unit(const char *a, const char *b);
 /* Adds the list as a group of the plan, which then owns it. 0 or -ENOMEM. */

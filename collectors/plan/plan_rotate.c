@@ -239,7 +239,7 @@ struct packing {
 /* Whether two metrics are of one queue. */
 static bool same_queue(const char *a, const char *b)
 {
-    return kp_plan_same_unit(a, b) && kp_plan_is_patched(a) == kp_plan_is_patched(b);
+    return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
 }
 
 /* KP_VENDOR: of the lookups in the L1 and the L2, a pass counts those with one outcome: misses go together, and so do
@@ -386,7 +386,7 @@ static int goes_along(const struct packing *p, struct queue *q, bool *along)
     int rc = 0;
     names[n++] = first;
     if (!p->ask_units) {
-        q->apart = kp_plan_is_apart(first) || kp_plan_is_patched(first);
+        q->apart = kp_plan_is_apart(first) || kp_metric_is_patched(first);
     } else if (!q->asked && !p->x->slow) {
         rc = kp_plan_passes(p->x, names, n, &passes);
         q->asked = true;

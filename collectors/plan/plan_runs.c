@@ -175,10 +175,10 @@ static size_t unit_of(struct packing *p, const char *name)
 /* Whether the library treats two metrics alike when it combines units. */
 static bool same_kind(const char *a, const char *b)
 {
-    bool ordinary = !kp_plan_is_apart(a) && !kp_plan_is_patched(a);
-    if (ordinary || (!kp_plan_is_apart(b) && !kp_plan_is_patched(b)))
-        return ordinary && !kp_plan_is_apart(b) && !kp_plan_is_patched(b);
-    return kp_plan_same_unit(a, b) && kp_plan_is_patched(a) == kp_plan_is_patched(b);
+    bool ordinary = !kp_plan_is_apart(a) && !kp_metric_is_patched(a);
+    if (ordinary || (!kp_plan_is_apart(b) && !kp_metric_is_patched(b)))
+        return ordinary && !kp_plan_is_apart(b) && !kp_metric_is_patched(b);
+    return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
 }
 
 /* Whether the library combines the kinds of two metrics: asked once for each pair, as quick answers do not tell. */

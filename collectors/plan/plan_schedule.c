@@ -19,12 +19,6 @@ bool kp_plan_is_apart(const char *name)
     return false;
 }
 
-bool kp_plan_is_patched(const char *name)
-{
-    static const char patched[] = "__sass_";
-    return !strncmp(name + kp_plan_unit_len(name), patched, strlen(patched));
-}
-
 int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config)
 {
     return kp_tables_schedule(x->cupti, x->chip, x->availability, names, n, config);
