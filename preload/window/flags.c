@@ -40,7 +40,8 @@ bool kp_window_holds_back(void)
 
 void kp_window_note_unseen(void)
 {
-    atomic_fetch_add(&unseen, 1);
+    if (kp_window_is_open())
+        atomic_fetch_add(&unseen, 1);
 }
 
 unsigned kp_flags_unseen(void)

@@ -13,7 +13,8 @@ bool kp_window_is_open(void);
 /* Whether a launch that is let through waits for its end: not for that of a window that is no longer to be replayed, or
  * that has launches pass beside it. */
 bool kp_window_holds_back(void);
-/* Notes that work may have begun in a context beside the open window, unseen by it, or that a stream is gone. */
+/* Notes that work may have begun in a context beside the open window, unseen by it, or that a stream is gone. Does
+ * nothing while none is open, so that launches of several threads share no write. Call it inside the gate. */
 void kp_window_note_unseen(void);
 /* Whether a window is open that waits for each launch of its context, whatever that waits for. */
 bool kp_window_takes_all(void);
