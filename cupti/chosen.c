@@ -11,6 +11,7 @@
 
 #include "base/descriptor.h"
 #include "cupti/internal.h"
+#include "cupti/raw.h"
 
 #ifndef MREMAP_DONTUNMAP /* of Linux 5.7; older kernels refuse it */
 #define MREMAP_DONTUNMAP 4
@@ -44,7 +45,7 @@ bool kp_chosen_available(const struct kp_cupti *c)
            c->cuptiProfilerCounterDataImageInitializeScratchBuffer && c->cuptiProfilerBeginSession &&
            c->cuptiProfilerEndSession && c->cuptiProfilerSetConfig && c->cuptiProfilerUnsetConfig &&
            c->cuptiProfilerBeginPass && c->cuptiProfilerEndPass && c->cuptiProfilerEnableProfiling &&
-           c->cuptiProfilerDisableProfiling && c->cuptiProfilerFlushCounterData && kp_host_lays_out(c);
+           c->cuptiProfilerDisableProfiling && c->cuptiProfilerFlushCounterData && kp_raw_lays_out(c);
 }
 
 static CUpti_Profiler_CounterDataImageOptions options_of(const uint8_t *prefix, size_t size, size_t launches)

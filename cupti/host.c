@@ -297,11 +297,6 @@ int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, boo
     return rc ? rc : kp_raw_fits(h->raw, names, n, fits);
 }
 
-bool kp_host_lays_out(const struct kp_cupti *c)
-{
-    return kp_raw_lays_out(c);
-}
-
 int kp_host_layout(struct kp_host *h, const struct kp_config *lists, size_t n, uint8_t **prefix, size_t *size)
 {
     size_t sum = 0, at = 0;

@@ -60,9 +60,8 @@ int kp_host_schedule_turns(const struct kp_cupti *c, const char *chip, const uin
  * not tell. */
 int kp_host_fits_pass(struct kp_host *h, const char *const *names, size_t n, bool *fits);
 
-/* Whether this library lays out counter data; and the layout of an image with room for all metrics of lists[0..n):
- * *prefix is malloc'ed, for kp_chosen_open. -EINVAL when it does not tell what a metric is made of. */
-bool kp_host_lays_out(const struct kp_cupti *c);
+/* The layout of an image with room for all metrics of lists[0..n): *prefix is malloc'ed, for kp_chosen_open. -EINVAL
+ * when the library does not tell what a metric is made of. */
 int kp_host_layout(struct kp_host *h, const struct kp_config *lists, size_t n, uint8_t **prefix, size_t *size);
 
 /* Evaluates `n` metrics for range `range` of a decoded counter-data image, in base units, into values[n]. */

@@ -19,6 +19,7 @@
 
 #include "cupti/chosen.h"
 #include "cupti/internal.h"
+#include "cupti/raw.h"
 #include "cupti/target.h"
 #include "tests/fake/fake_image.h"
 #include "tests/support/collect_support.h"
@@ -775,7 +776,7 @@ static void test_functions_that_lack(void **state)
 #define WITHOUT(name)                                                                                                  \
     c = cupti;                                                                                                         \
     c.name = NULL;                                                                                                     \
-    assert_false(kp_chosen_available(&c) || kp_host_lays_out(&c));
+    assert_false(kp_chosen_available(&c) || kp_raw_lays_out(&c));
     WITHOUT(NVPW_CUDA_CounterDataBuilder_Create)
     WITHOUT(NVPW_CounterDataBuilder_Destroy)
     WITHOUT(NVPW_CounterDataBuilder_AddRawCounters)
