@@ -13,8 +13,8 @@ struct kp_pm {
     CUpti_PmSampling_Object *object;
     const struct kp_config *group; /* from kp_pm_configure */
     uint8_t *image;                /* counter data */
-    size_t size;
-    uint32_t room; /* for this many samples */
+    size_t size;                   /* of the counter data at hand, */
+    size_t allocated;              /* and of its memory */
     bool running;
 };
 
@@ -96,7 +96,8 @@ int kp_pm_close(struct kp_pm *p)
     return rc;
 }
 
-/* Makes room for the samples; keeps an image of the same size. */
+/* Makes room for so many samples, and no more: emptying and decoding take their time for all of the room. Keeps memory
+ * that is large enough. */
 static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t max_samples)
 {
     KP_PARAMS(CUpti_PmSampling_GetCounterDataSize_Params, s);
@@ -107,21 +108,21 @@ static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t m
     int rc = KP_CALL(p->c, cuptiPmSamplingGetCounterDataSize, &s);
     if (rc)
         return rc;
-    if (!p->image || p->size != s.counterDataSize) {
+    if (!p->image || p->allocated < s.counterDataSize) {
         uint8_t *image = malloc(s.counterDataSize ? s.counterDataSize : 1);
         if (!image)
             return -ENOMEM;
         free(p->image);
         p->image = image;
-        p->size = s.counterDataSize;
+        p->allocated = s.counterDataSize;
     }
-    p->room = max_samples;
+    p->size = s.counterDataSize;
     return 0;
 }
 
 int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples)
 {
-    return p->group && p->room < max_samples ? make_image(p, p->group, max_samples) : 0;
+    return p->group ? make_image(p, p->group, max_samples) : 0;
 }
 
 int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s)
@@ -197,8 +198,7 @@ int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out)
     return rc;
 }
 
-int kp_pm_sample(const struct kp_pm *p, struct kp_host *h, size_t i, uint64_t *begin_ns, uint64_t *end_ns,
-                 double *values)
+int kp_pm_times(const struct kp_pm *p, size_t i, uint64_t *begin_ns, uint64_t *end_ns)
 {
     KP_PARAMS(CUpti_PmSampling_CounterData_GetSampleInfo_Params, s);
     s.pPmSamplingObject = p->object;
@@ -206,9 +206,12 @@ int kp_pm_sample(const struct kp_pm *p, struct kp_host *h, size_t i, uint64_t *b
     s.counterDataImageSize = p->size;
     s.sampleIndex = i;
     int rc = KP_CALL(p->c, cuptiPmSamplingCounterDataGetSampleInfo, &s);
-    if (rc)
-        return rc;
     *begin_ns = s.startTimestamp;
     *end_ns = s.endTimestamp;
-    return kp_host_evaluate(h, p->image, p->size, i, p->group->names, p->group->n_names, values);
+    return rc;
+}
+
+int kp_pm_values(const struct kp_pm *p, struct kp_host *h, size_t i, const char *const *names, size_t n, double *values)
+{
+    return kp_host_evaluate(h, p->image, p->size, i, names, n, values);
 }

@@ -20,7 +20,7 @@ bool kp_pm_available(const struct kp_cupti *c);
 
 /* ---- host side: needs no GPU ---- */
 
-/* Opens the metric tables of sampling on `chip`; kp_host_metric, kp_host_names and kp_pm_sample take the result, to
+/* Opens the metric tables of sampling on `chip`; kp_host_metric, kp_host_names and kp_pm_values take the result, to
  * kp_host_close. `availability` is kp_pm_availability's, or NULL. */
 int kp_pm_host(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_host **out);
 
@@ -81,8 +81,8 @@ void kp_pm_abandon(struct kp_pm *p);
 
 /* Sets the group to sample, which must outlive that. Do not call it while sampling runs. */
 int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s);
-/* Makes room for at least `max_samples` samples of one kp_pm_decode, until the next configuration. Each takes 32 to
- * 64 KiB of host memory (seen with CUPTI 13.0). After a failure, the room is unchanged. */
+/* Makes room for `max_samples` samples of one kp_pm_decode, until the next call or configuration. Each takes 32 to
+ * 64 KiB of host memory (seen with CUPTI 13.0), and time of every decode. After a failure, the room is unchanged. */
 int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples);
 int kp_pm_start(struct kp_pm *p);
 /* Stops sampling, if it runs. After a failure it still runs: close it then, do not decode or start it. */
@@ -97,9 +97,10 @@ struct kp_pm_decoded {
 /* Decodes the samples since the last call. */
 int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out);
 
-/* Reads sample `i` of the last kp_pm_decode. values[] receives a value for each metric of the group, in base units;
- * *begin_ns and *end_ns its begin and end, ns of the device's clock. */
-int kp_pm_sample(const struct kp_pm *p, struct kp_host *h, size_t i, uint64_t *begin_ns, uint64_t *end_ns,
+/* Tells when sample `i` of the last kp_pm_decode began and ended, ns of the device's clock. */
+int kp_pm_times(const struct kp_pm *p, size_t i, uint64_t *begin_ns, uint64_t *end_ns);
+/* Evaluates `n` metrics of the group for that sample, in base units, into values[n]. Takes most of a sample's time. */
+int kp_pm_values(const struct kp_pm *p, struct kp_host *h, size_t i, const char *const *names, size_t n,
                  double *values);
 
 #endif

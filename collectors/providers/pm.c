@@ -229,36 +229,44 @@ static void free_samples(struct samples *s)
     *s = (struct samples){.n = 0};
 }
 
-/* Reads all samples since the start; *full: some may not have had room. */
-static int read_samples(struct pm *p, const struct kp_config *group, bool *lost, bool *full)
-{
-    struct samples *s = &p->samples;
-    struct kp_pm_decoded d = {.more = true};
-    int rc = 0;
-    s->n = 0;
-    while (!rc && d.more && s->n < MOST_SAMPLES) {
-        bool had_more = s->n > 0;
-        rc = kp_pm_decode(p->sampler, &d);
-        *lost |= !rc && d.overflow;
-        *full |= !rc && had_more && !d.n; /* reported full, but nothing followed */
-        d.more &= d.n > 0;                /* a library that always claims to have more must not hang the program */
-        for (size_t i = 0; !rc && i < d.n; i++) {
-            rc = make_room(s, group->n_names);
-            if (!rc)
-                rc = kp_pm_sample(p->sampler, p->host, i, &s->begin_ns[s->n], &s->end_ns[s->n],
-                                  s->values + s->n * group->n_names);
-            s->n += !rc;
-        }
-    }
-    return rc;
-}
-
 static bool tells_activity(const char *metric)
 {
     for (size_t i = 0; i < sizeof(activity) / sizeof(*activity); i++)
         if (strstr(metric, activity[i]))
             return true;
     return false;
+}
+
+/* Appends the times of `n` decoded samples, without values. */
+static int add_times(struct pm *p, size_t n, size_t metrics)
+{
+    struct samples *s = &p->samples;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        rc = make_room(s, metrics);
+        if (!rc)
+            rc = kp_pm_times(p->sampler, i, &s->begin_ns[s->n], &s->end_ns[s->n]);
+        for (size_t m = 0; !rc && m < metrics; m++)
+            s->values[s->n * metrics + m] = NAN;
+        s->n += !rc;
+    }
+    return rc;
+}
+
+/* Evaluates for samples [at, s->n), the last ones decoded, what shows activity. Whether any is there to show it. */
+static int add_activity(struct pm *p, const struct kp_config *group, size_t at, bool *any)
+{
+    const struct samples *s = &p->samples;
+    int rc = 0;
+    *any = false;
+    for (size_t m = 0; m < group->n_names; m++) {
+        if (!tells_activity(group->names[m]))
+            continue;
+        *any = true;
+        for (size_t i = at; !rc && i < s->n; i++)
+            rc = kp_pm_values(p->sampler, p->host, i - at, group->names + m, 1, s->values + i * group->n_names + m);
+    }
+    return rc;
 }
 
 /* Finds the samples [*from, *to) of the launch; all if no metric of the group shows its activity. The first sample
@@ -286,6 +294,45 @@ static void find_launch(const struct samples *s, const struct kp_config *group, 
     }
     if (known && !seen)
         *to = *from;
+}
+
+/* Evaluates the samples [at, s->n), the last ones decoded. Of the first ones only those of the launch: most are from
+ * before it begins, and after it has ended. The launch goes on to the last one where there are `more`. */
+static int add_values(struct pm *p, const struct kp_config *group, size_t at, bool more)
+{
+    const struct samples *s = &p->samples;
+    size_t from = at, to = s->n;
+    bool known = false;
+    int rc = at ? 0 : add_activity(p, group, at, &known);
+    if (known) {
+        find_launch(s, group, &from, &to);
+        if (more)
+            to = s->n;
+    }
+    for (size_t i = from; !rc && i < to; i++)
+        rc = kp_pm_values(p->sampler, p->host, i - at, group->names, group->n_names, s->values + i * group->n_names);
+    return rc;
+}
+
+/* Reads all samples since the start; *full: some may not have had room. */
+static int read_samples(struct pm *p, const struct kp_config *group, bool *lost, bool *full)
+{
+    struct samples *s = &p->samples;
+    struct kp_pm_decoded d = {.more = true};
+    int rc = 0;
+    s->n = 0;
+    while (!rc && d.more && s->n < MOST_SAMPLES) {
+        size_t before = s->n;
+        rc = kp_pm_decode(p->sampler, &d);
+        *lost |= !rc && d.overflow;
+        *full |= !rc && before && !d.n; /* reported full, but nothing followed */
+        d.more &= d.n > 0;              /* a library that always claims to have more must not hang the program */
+        if (!rc)
+            rc = add_times(p, d.n, group->n_names);
+        if (!rc)
+            rc = add_values(p, group, before, d.more);
+    }
+    return rc;
 }
 
 static int keep_series(struct pm *p, const struct kp_config *group, size_t metric, size_t from, size_t to,

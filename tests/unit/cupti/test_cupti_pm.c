@@ -251,7 +251,8 @@ static size_t check_samples(const struct expected *expected, size_t n, uint32_t 
         assert_int_equal(kp_pm_decode(t.pm, &d), 0);
         assert_true(d.n <= most);
         for (size_t i = 0; i < d.n; i++, at++, last = to) {
-            assert_int_equal(kp_pm_sample(t.pm, t.host, i, &from, &to, values), 0);
+            assert_int_equal(kp_pm_times(t.pm, i, &from, &to), 0);
+            assert_int_equal(kp_pm_values(t.pm, t.host, i, some, SOME, values), 0);
             assert_int_equal(to - from, settings.interval);
             assert_true(!at || from == last);
             for (size_t k = 0; at < n && k < SOME; k++)
@@ -415,7 +416,6 @@ static void test_failures(void **state)
 {
     struct kp_pm_decoded d;
     uint64_t from, to;
-    double values[SOME];
     (void)state;
     need_fake();
     t.cupti.cuptiPmSamplingSetConfig = no_config;
@@ -444,7 +444,7 @@ static void test_failures(void **state)
     assert_int_equal(kp_pm_decode(t.pm, &d), FAILS);
     assert_int_equal(d.n, 0);
     t.cupti.cuptiPmSamplingCounterDataGetSampleInfo = no_sample;
-    assert_int_equal(kp_pm_sample(t.pm, t.host, 0, &from, &to, values), FAILS);
+    assert_int_equal(kp_pm_times(t.pm, 0, &from, &to), FAILS);
 }
 
 static unsigned unstopped; /* calls to come that stop nothing */
