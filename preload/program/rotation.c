@@ -185,6 +185,30 @@ void kp_rotation_counts(struct kp_rotation *r, size_t group, bool chooses)
         r->chooses = chooses;
 }
 
+void kp_rotation_spent(struct kp_rotation *r, uint64_t ns)
+{
+    enum { TIMES = 10 };
+    r->rests_until = kp_clock_ns() + TIMES * ns;
+}
+
+/* Counts a key that lacks anything. One that has come once may never come again: it counts for a while. */
+static void add_lacking(struct kp_rotation_key *k, void *arg)
+{
+    struct demand *d = arg;
+    bool comes = k->gap ? is_expected(k, d->now, d->within) : d->now - k->seen_at < KP_ROTATE_PATIENCE;
+    d->keys += k->lacking && !k->is_fleeting && comes;
+}
+
+bool kp_rotation_rests(const struct kp_rotation *r, const struct kp_rotation_key *k)
+{
+    enum { ONE_IN = 8 };
+    struct demand d = {.now = atomic_load(&kp_rotation_clock), .within = KP_ROTATE_FAR};
+    if (!r->chooses || opens(k) || kp_clock_ns() >= r->rests_until)
+        return false;
+    kp_rotation_each_key(r, add_lacking, &d);
+    return ONE_IN * d.keys < atomic_load(&r->n_keys);
+}
+
 bool kp_rotation_chooses(const struct kp_rotation *r)
 {
     return r->chooses;

@@ -102,6 +102,7 @@ struct kp_rotation {
     size_t first;         /* list that the walk begins at */
     size_t at;            /* group of the last window; SIZE_MAX = there was none */
     bool chooses;         /* the last window that counted a list left launches alone that do not count */
+    uint64_t rests_until; /* ns, of kp_clock_ns: before, no window opens for a few keys */
     size_t opening;       /* group that the first launch of each function counts; SIZE_MAX = any */
     uint64_t new_at;      /* the clock at the last launch of a new function, */
     uint64_t opens_for;   /* and how many launches later others may follow it */

@@ -62,11 +62,13 @@ static const char *why_not_in(const struct kp_rotation_key *k, const struct kp_w
     return w->chooses && kp_rotation_is_fleeting(k) && kp_rotation_has_any(k) ? KP_SKIP_ROTATE_FLEETING : NULL;
 }
 
-static const char *why_not_open(const struct kp_rotation_key *k)
+static const char *why_not_open(const struct kp_rotation *r, const struct kp_rotation_key *k)
 {
     if (!kp_rotation_lacks_any(k))
         return KP_SKIP_ROTATED;
-    return kp_rotation_is_fleeting(k) ? KP_SKIP_ROTATE_FLEETING : NULL;
+    if (kp_rotation_is_fleeting(k))
+        return KP_SKIP_ROTATE_FLEETING;
+    return kp_rotation_rests(r, k) ? KP_SKIP_ROTATE_RESTS : NULL;
 }
 
 /* The streams of launches that have passed beside the window, since its context was idle. */
@@ -182,7 +184,7 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
         what->wanted = false;
         return why;
     }
-    why = counts ? why_not_in(q->key, w) : why_not_open(q->key);
+    why = counts ? why_not_in(q->key, w) : why_not_open(r, q->key);
     what->wanted = !why;
     if (why)
         q->key = NULL;

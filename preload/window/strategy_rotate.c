@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "preload/os/progress.h"
 #include "preload/program/rotation.h"
 #include "preload/window/job.h"
@@ -78,7 +79,9 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     if (q->setup->falls_back && !kp_context_turns(q->setup, w->context))
         return false;
     w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
+    uint64_t from = kp_clock_ns();
     w->rotates = begin_turn(w, q, why);
+    w->begin_ns = kp_clock_ns() - from;
     if (!w->rotates && !kp_rotation_lacks_any(q->key) && kp_rotation_has_any(q->key))
         *refusal = KP_SKIP_ROTATED;
     return w->rotates;
@@ -86,7 +89,9 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
+    uint64_t from = kp_clock_ns();
     kp_strategy_count.close(w, out);
+    kp_rotation_spent(w->context->rotation, w->begin_ns + kp_clock_ns() - from);
     if (!out->counters && w->wanted)
         kp_rotation_failed(w->context->rotation, w->group, out->note);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "preload/os/outcome.h"
 #include "preload/program/rotation.h"
@@ -152,6 +153,39 @@ static double number(const char *metric)
     assert_true(t.n > 0);
     kp_metric_number(kp_result_find(&t.results[t.n - 1], metric), &v);
     return v;
+}
+
+/* A window for one latecomer of nine keys waits until the last window was a tenth of the time. One for all of them, for
+ * another where all launches of a window count, or behind a window that took nothing, does not. */
+static void test_latecomers_wait(void **state)
+{
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation_key *k[9];
+    const uint64_t hour = 3600000000000;
+    (void)state;
+    for (unsigned i = 0; i < 9; i++) {
+        struct kp_launch l = launch_of(16, i + 1);
+        k[i] = kp_rotation_find(r, &l, named("kernel"));
+    }
+    kp_rotation_counts(r, 0, true);
+    kp_rotation_spent(r, hour);
+    assert_false(kp_rotation_rests(r, k[0]));
+    for (unsigned i = 1; i < 9; i++)
+        for (size_t g = 0; g < p->n_groups; g++)
+            kp_rotation_take(k[i], g);
+    assert_true(kp_rotation_rests(r, k[0]));
+    kp_rotation_counts(r, 0, false);
+    assert_false(kp_rotation_rests(r, k[0]));
+    kp_rotation_counts(r, 0, true);
+    kp_rotation_spent(r, 0);
+    assert_false(kp_rotation_rests(r, k[0]));
+    kp_rotation_spent(r, 1000000);
+    assert_true(kp_rotation_rests(r, k[0]));
+    usleep(11000);
+    assert_false(kp_rotation_rests(r, k[0]));
+    kp_rotation_end(r);
+    kp_plan_free(p);
 }
 
 /* ---- tests ---- */
@@ -1542,6 +1576,7 @@ int main(void)
         cmocka_unit_test_teardown(test_groups_in_turn, reset),
         cmocka_unit_test_teardown(test_fleeting_shapes, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
+        cmocka_unit_test_teardown(test_latecomers_wait, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
         cmocka_unit_test_teardown(test_the_time_is_over, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
