@@ -196,6 +196,8 @@ static void make_decoding_room(const struct kp_providers *x, uint64_t ended_ns)
     const struct kp_counters *g = x->gathered;
     uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - own(x)->started_ns,
                                                  g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
+    if (samples < LEAST_DECODED)
+        samples = LEAST_DECODED;
     kp_pm_make_room(own(x)->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
 }
 
@@ -253,19 +255,27 @@ static int add_times(struct pm *p, size_t n, size_t metrics)
     return rc;
 }
 
-/* Evaluates for samples [at, s->n), the last ones decoded, what shows activity. Whether any is there to show it. */
-static int add_activity(struct pm *p, const struct kp_config *group, size_t at, bool *any)
+/* Evaluates what shows activity for the first samples decoded. *any: a metric shows it. One call for all of a sample's
+ * metrics takes little longer than for one of them. */
+static int add_activity(struct pm *p, const struct kp_config *group, bool *any)
 {
     const struct samples *s = &p->samples;
-    int rc = 0;
-    *any = false;
-    for (size_t m = 0; m < group->n_names; m++) {
-        if (!tells_activity(group->names[m]))
-            continue;
-        *any = true;
-        for (size_t i = at; !rc && i < s->n; i++)
-            rc = kp_pm_values(p->sampler, p->host, i - at, group->names + m, 1, s->values + i * group->n_names + m);
+    const char **names = malloc((group->n_names + 1) * sizeof(*names));
+    double *values = malloc((group->n_names + 1) * sizeof(*values));
+    size_t n = 0;
+    int rc = names && values ? 0 : -ENOMEM;
+    for (size_t m = 0; !rc && m < group->n_names; m++)
+        if (tells_activity(group->names[m]))
+            names[n++] = group->names[m];
+    *any = n;
+    for (size_t i = 0; !rc && n && i < s->n; i++) {
+        rc = kp_pm_values(p->sampler, p->host, i, names, n, values);
+        for (size_t m = 0, k = 0; !rc && m < group->n_names; m++)
+            if (tells_activity(group->names[m]))
+                s->values[i * group->n_names + m] = values[k++];
     }
+    free((void *)names);
+    free(values);
     return rc;
 }
 
@@ -303,7 +313,7 @@ static int add_values(struct pm *p, const struct kp_config *group, size_t at, bo
     const struct samples *s = &p->samples;
     size_t from = at, to = s->n;
     bool known = false;
-    int rc = at ? 0 : add_activity(p, group, at, &known);
+    int rc = at ? 0 : add_activity(p, group, &known);
     if (known) {
         find_launch(s, group, &from, &to);
         if (more)

@@ -716,7 +716,7 @@ static void note_rooms(void)
 
 static void test_room(void **state)
 {
-    enum { LAUNCH_US = 2500, INTERVAL_NS = 1500, IDLE = 128, LEAST_BUFFER = 30998528, SAMPLE = 36 << 10 };
+    enum { LAUNCH_US = 2500, INTERVAL_NS = 1500, IDLE = 128, LEAST = 256, LEAST_BUFFER = 30998528, SAMPLE = 36 << 10 };
     (void)state;
     note_rooms();
     t.providers.pm_interval = INTERVAL_NS;
@@ -726,7 +726,7 @@ static void test_room(void **state)
         room_asked = 0;
         replay("AI");
         w->us = 0;
-        assert_true(room_asked >= IDLE);
+        assert_true(room_asked >= LEAST); /* samples without room are lost */
         double buffer = number(&t.results[0], "profiler__pmsampler_buffer_size_bytes");
         assert_true(buffer >= LEAST_BUFFER);
         if (long_one) {
