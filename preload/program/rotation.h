@@ -85,12 +85,13 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
 /* Notes that a window counts the group; `chooses`: it leaves launches alone that do not count. Whether the last one
  * did. */
 void kp_rotation_counts(struct kp_rotation *r, size_t group, bool chooses);
+bool kp_rotation_chooses(const struct kp_rotation *r);
 /* Notes how long the begin and the end of a window took together, ns, as it ends. */
 void kp_rotation_spent(struct kp_rotation *r, uint64_t ns);
-/* Whether no window is to open for the key now, as few lack anything: windows for latecomers take a tenth of the time
- * at most. Applies where launches are chosen, since there the others go on as natively. */
+/* Whether no window is to open for the key now, as few lack anything: begins and ends of windows for latecomers take a
+ * tenth of the time. The first launch of a function does not wait where the samples of its warps need it. Applies where
+ * launches are chosen, since there the others go on as natively. */
 bool kp_rotation_rests(const struct kp_rotation *r, const struct kp_rotation_key *k);
-bool kp_rotation_chooses(const struct kp_rotation *r);
 /* Whether a key lacks any group that is expected within so many launches, or came within as many. */
 bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within);
 /* Returns how many keys lack the group that are expected within so many launches: keys come again as they came before.
