@@ -6,15 +6,21 @@
 
 #include "cupti/internal.h"
 
-enum { STOPS = 2 }; /* attempts before a sampler is left running */
+enum {
+    STOPS = 2,             /* attempts before a sampler is left running */
+    MOST_COPIED = 96 << 20 /* byte of an image that is emptied by a copy: 780 samples on GH100 */
+};
 
 struct kp_pm {
     const struct kp_cupti *c;
     CUpti_PmSampling_Object *object;
     const struct kp_config *group; /* from kp_pm_configure */
     uint8_t *image;                /* counter data */
+    uint8_t *empty;                /* has it as it is before samples are read, if `copies`; NULL = it is large */
     size_t size;                   /* of the counter data at hand, */
-    size_t allocated;              /* and of its memory */
+    size_t allocated;              /* and of the memory of each */
+    uint32_t samples;              /* that it has room for */
+    bool copies;
     bool running;
 };
 
@@ -74,8 +80,10 @@ int kp_pm_open(const struct kp_cupti *c, int ordinal, struct kp_pm **out)
 
 void kp_pm_abandon(struct kp_pm *p)
 {
-    if (p)
+    if (p) {
         free(p->image);
+        free(p->empty);
+    }
     free(p);
 }
 
@@ -96,6 +104,47 @@ int kp_pm_close(struct kp_pm *p)
     return rc;
 }
 
+/* Takes memory for an image of that size, unless it is there. */
+static int take_memory(struct kp_pm *p, size_t size)
+{
+    bool copied = size <= MOST_COPIED;
+    if (p->image && p->allocated >= size && (p->empty != NULL) == copied)
+        return 0;
+    uint8_t *image = malloc(size ? size : 1), *empty = copied ? malloc(size ? size : 1) : NULL;
+    if (!image || (copied && !empty)) {
+        free(image);
+        free(empty);
+        return -ENOMEM;
+    }
+    free(p->image);
+    free(p->empty);
+    p->image = image;
+    p->empty = empty;
+    p->allocated = size;
+    return 0;
+}
+
+static int initialize(const struct kp_pm *p, uint8_t *image)
+{
+    KP_PARAMS(CUpti_PmSampling_CounterDataImage_Initialize_Params, i);
+    i.pPmSamplingObject = p->object;
+    i.counterDataSize = p->size;
+    i.pCounterData = image;
+    return KP_CALL(p->c, cuptiPmSamplingCounterDataImageInitialize, &i);
+}
+
+/* Empties the image: samples are added behind those already there. A copy takes a quarter of the library's time. */
+static int empty_image(struct kp_pm *p)
+{
+    if (!p->empty)
+        return initialize(p, p->image);
+    int rc = p->copies ? 0 : initialize(p, p->empty);
+    p->copies = !rc;
+    if (!rc)
+        memcpy(p->image, p->empty, p->size);
+    return rc;
+}
+
 /* Makes room for so many samples, and no more: emptying and decoding take their time for all of the room. Keeps memory
  * that is large enough. */
 static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t max_samples)
@@ -106,23 +155,19 @@ static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t m
     s.numMetrics = group->n_names;
     s.maxSamples = max_samples;
     int rc = KP_CALL(p->c, cuptiPmSamplingGetCounterDataSize, &s);
+    if (!rc)
+        rc = take_memory(p, s.counterDataSize);
     if (rc)
         return rc;
-    if (!p->image || p->allocated < s.counterDataSize) {
-        uint8_t *image = malloc(s.counterDataSize ? s.counterDataSize : 1);
-        if (!image)
-            return -ENOMEM;
-        free(p->image);
-        p->image = image;
-        p->allocated = s.counterDataSize;
-    }
     p->size = s.counterDataSize;
+    p->samples = max_samples;
+    p->copies = false;
     return 0;
 }
 
 int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples)
 {
-    return p->group ? make_image(p, p->group, max_samples) : 0;
+    return !p->group || p->samples == max_samples ? 0 : make_image(p, p->group, max_samples);
 }
 
 int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s)
@@ -165,16 +210,6 @@ int kp_pm_stop(struct kp_pm *p)
     int rc = KP_CALL(p->c, cuptiPmSamplingStop, &s);
     p->running = rc && rc != CUPTI_ERROR_INVALID_OPERATION; /* that code says that it does not run */
     return rc;
-}
-
-/* Empties the image: samples are added behind those already there. */
-static int empty_image(const struct kp_pm *p)
-{
-    KP_PARAMS(CUpti_PmSampling_CounterDataImage_Initialize_Params, i);
-    i.pPmSamplingObject = p->object;
-    i.counterDataSize = p->size;
-    i.pCounterData = p->image;
-    return KP_CALL(p->c, cuptiPmSamplingCounterDataImageInitialize, &i);
 }
 
 int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out)

@@ -18,14 +18,23 @@ enum {
     SAMPLE_BYTES = 36 << 10,  /* of device memory: 31 MB for 850 samples on GH100 */
     LEAST_BUFFER = 30998528,  /* ncu's on Hopper */
     MOST_BUFFER = 512 << 20,
-    LEAST_DECODED = 256, /* samples in the counter data */
+    LEAST_DECODED = 256, /* samples in the counter data, whose room grows in steps: another one takes its time */
+    DECODED_STEP = 64,
     MOST_DECODED = 4096,
+    QUIET_SAMPLES = 32, /* without an active SM behind a launch: it has ended */
     MOST_SAMPLES = 1 << 20,
 };
 
-/* Show when a launch ran. */
-static const char *const activity[] = {"sm__cycles_active", "ctas_launched", "sm__inst_executed", "sm__warps_active",
-                                       "smsp__warps_active"};
+/* Show when a launch ran; `throughout`: in each sample of it. */
+static const struct {
+    const char *metric;
+    bool throughout;
+} activity[] = {{"sm__cycles_active", true},
+                {"ctas_launched", false},
+                {"sm__inst_executed", false},
+                {"sm__warps_active", true},
+                {"smsp__warps_active", true}};
+enum { ACTIVITIES = sizeof(activity) / sizeof(*activity) };
 
 /* Samples of one launch and group: one row for each. */
 struct samples {
@@ -196,8 +205,7 @@ static void make_decoding_room(const struct kp_providers *x, uint64_t ended_ns)
     const struct kp_counters *g = x->gathered;
     uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - own(x)->started_ns,
                                                  g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
-    if (samples < LEAST_DECODED)
-        samples = LEAST_DECODED;
+    samples = samples < LEAST_DECODED ? LEAST_DECODED : (samples / DECODED_STEP + 1) * DECODED_STEP;
     kp_pm_make_room(own(x)->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
 }
 
@@ -231,10 +239,11 @@ static void free_samples(struct samples *s)
     *s = (struct samples){.n = 0};
 }
 
-static bool tells_activity(const char *metric)
+/* Whether a metric shows that a launch runs; `throughout`: in each sample of it. */
+static bool tells_activity(const char *metric, bool throughout)
 {
-    for (size_t i = 0; i < sizeof(activity) / sizeof(*activity); i++)
-        if (strstr(metric, activity[i]))
+    for (size_t i = 0; i < ACTIVITIES; i++)
+        if (strstr(metric, activity[i].metric) && (activity[i].throughout || !throughout))
             return true;
     return false;
 }
@@ -255,24 +264,46 @@ static int add_times(struct pm *p, size_t n, size_t metrics)
     return rc;
 }
 
-/* Evaluates what shows activity for the first samples decoded. *any: a metric shows it. One call for all of a sample's
- * metrics takes little longer than for one of them. */
+/* Whether a value of that metric shows that a launch runs. */
+static bool is_active(double value)
+{
+    return value > 0 && isfinite(value);
+}
+
+/* Evaluates what shows activity of sample `i`. Returns whether it is active throughout. */
+static int add_one_activity(struct pm *p, const struct kp_config *group, size_t i, const char *const *names, size_t n,
+                            double *values, bool *on)
+{
+    double *all = p->samples.values + i * group->n_names;
+    int rc = kp_pm_values(p->sampler, p->host, i, names, n, values);
+    *on = false;
+    for (size_t m = 0, k = 0; !rc && m < group->n_names; m++) {
+        if (!tells_activity(group->names[m], false))
+            continue;
+        all[m] = values[k++];
+        *on |= is_active(all[m]) && tells_activity(group->names[m], true);
+    }
+    return rc;
+}
+
+/* Evaluates what shows activity for the first samples decoded, until the launch has ended. *any: a metric shows it. One
+ * call for all of a sample's metrics takes little longer than for one of them. */
 static int add_activity(struct pm *p, const struct kp_config *group, bool *any)
 {
     const struct samples *s = &p->samples;
     const char **names = malloc((group->n_names + 1) * sizeof(*names));
     double *values = malloc((group->n_names + 1) * sizeof(*values));
-    size_t n = 0;
+    size_t n = 0, quiet = 0;
+    bool on, begun = false;
     int rc = names && values ? 0 : -ENOMEM;
     for (size_t m = 0; !rc && m < group->n_names; m++)
-        if (tells_activity(group->names[m]))
+        if (tells_activity(group->names[m], false))
             names[n++] = group->names[m];
     *any = n;
-    for (size_t i = 0; !rc && n && i < s->n; i++) {
-        rc = kp_pm_values(p->sampler, p->host, i, names, n, values);
-        for (size_t m = 0, k = 0; !rc && m < group->n_names; m++)
-            if (tells_activity(group->names[m]))
-                s->values[i * group->n_names + m] = values[k++];
+    for (size_t i = 0; !rc && n && i < s->n && quiet < QUIET_SAMPLES; i++) {
+        rc = add_one_activity(p, group, i, names, n, values, &on);
+        begun |= on && i; /* the first sample is of no launch, see below */
+        quiet = begun && !on ? quiet + 1 : 0;
     }
     free((void *)names);
     free(values);
@@ -288,12 +319,11 @@ static void find_launch(const struct samples *s, const struct kp_config *group, 
     *from = first;
     *to = s->n;
     for (size_t m = 0; m < group->n_names; m++) {
-        if (!tells_activity(group->names[m]))
+        if (!tells_activity(group->names[m], false))
             continue;
         known = true;
         for (size_t i = first; i < s->n; i++) {
-            double v = s->values[i * group->n_names + m];
-            if (!(v > 0) || !isfinite(v))
+            if (!is_active(s->values[i * group->n_names + m]))
                 continue;
             if (!seen || i < *from)
                 *from = i;
