@@ -320,9 +320,14 @@ static struct kp_counters_launch *launch(const struct kp_providers *x)
 }
 
 /* Whether the provider acts at a launch, and needs an idle context for that. */
-static bool is_due(const struct kp_providers *x, bool before, bool timed)
+static bool is_due(const struct kp_providers *x, bool before, enum kp_providers_wait wait)
 {
-    return x->kind && x->kind->idle ? timed || x->kind->idle(x, before) : launch(x) != NULL;
+    return x->kind && x->kind->idle ? wait == KP_WAIT_ALWAYS || x->kind->idle(x, before) : launch(x) != NULL;
+}
+
+static CUresult wait_if(const struct kp_providers *x, bool due, enum kp_providers_wait wait)
+{
+    return due && wait != KP_WAIT_NOT ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
 }
 
 /* Handles the result of a provider's function. */
@@ -350,12 +355,12 @@ static bool runs(const struct kp_providers *x)
     return x->kind && x->gathered && x->gathered->only;
 }
 
-CUresult kp_providers_before(struct kp_providers *x, bool timed, bool *failed)
+CUresult kp_providers_before(struct kp_providers *x, enum kp_providers_wait wait, bool *failed)
 {
     *failed = false;
-    if (!is_due(x, true, timed))
+    if (!is_due(x, true, wait))
         return CUDA_SUCCESS;
-    CUresult driver = x->setup.driver->cuCtxSynchronize();
+    CUresult driver = wait_if(x, true, wait);
     if (driver == CUDA_SUCCESS)
         drop_refused(x);
     if (driver == CUDA_SUCCESS && x->kind)
@@ -364,10 +369,10 @@ CUresult kp_providers_before(struct kp_providers *x, bool timed, bool *failed)
     return driver;
 }
 
-CUresult kp_providers_after(struct kp_providers *x, bool timed, bool *failed)
+CUresult kp_providers_after(struct kp_providers *x, enum kp_providers_wait wait, bool *failed)
 {
-    bool due = is_due(x, false, timed);
-    CUresult driver = due ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
+    bool due = is_due(x, false, wait);
+    CUresult driver = wait_if(x, due, wait);
     *failed = due && has_failed(x, false, x->kind->after(x, launch(x)));
     x->begun = false;
     x->next++;

@@ -50,6 +50,7 @@ struct flight {
     uint64_t launched, longest;           /* ns: when the current launch was issued; duration of the longest one */
     uint64_t asked, counts;               /* clock, ns: when counting in one pass was asked for, and when it began */
     bool beside;                          /* that pass is not for the counters */
+    CUstream stream;                      /* of the launch that is counted in one pass */
     struct kp_pages pages[KP_MOST_PAGES]; /* that the launch can reach */
     size_t n_pages;
 };
@@ -91,6 +92,11 @@ static bool is_timed(const struct flight *f)
     return f->main && f->timed;
 }
 
+static enum kp_providers_wait wait_of(const struct flight *f)
+{
+    return is_timed(f) ? KP_WAIT_ALWAYS : KP_WAIT_IF_NEEDED;
+}
+
 /* Returns how caches become cold before a launch, or before a range, which can afford it. */
 static enum kp_flush_how how_to_flush(const struct flight *f)
 {
@@ -124,7 +130,7 @@ static CUresult before_launch(void *arg, CUstream stream)
         f->flush = make_cold(f, stream);
     if (f->flush != CUDA_SUCCESS)
         return f->flush;
-    CUresult rc = noted(f, kp_providers_before(f->c->providers, is_timed(f), &failed));
+    CUresult rc = noted(f, kp_providers_before(f->c->providers, wait_of(f), &failed));
     if (is_timed(f))
         f->launched = kp_clock_ns();
     return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
@@ -134,7 +140,7 @@ static CUresult after_launch(void *arg)
 {
     struct flight *f = arg;
     bool failed = false;
-    CUresult rc = noted(f, kp_providers_after(f->c->providers, is_timed(f), &failed));
+    CUresult rc = noted(f, kp_providers_after(f->c->providers, wait_of(f), &failed));
     if (is_timed(f) && kp_clock_ns() - f->launched > f->longest)
         f->longest = kp_clock_ns() - f->launched;
     return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
@@ -810,23 +816,28 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
 
 /* ---- one pass, no replay ---- */
 
-/* Flushes the caches where the run of the program stands for a pass. A failure must not prevent the launch. */
+/* Flushes the caches where the run of the program stands for a pass. A failure must not prevent the launch. Where
+ * launches are chosen, who asked for the launch has seen that the context is idle. */
 static CUresult count_before(void *arg, CUstream stream)
 {
     struct flight *f = arg;
     bool failed;
     if (f->cold && f->flush == CUDA_SUCCESS)
         f->flush = make_cold(f, stream);
-    return kp_providers_before(f->c->providers, false, &failed);
+    f->stream = stream;
+    return kp_providers_before(f->c->providers, kp_providers_chooses(f->c->providers) ? KP_WAIT_NOT : KP_WAIT_IF_NEEDED,
+                               &failed);
 }
 
 /* Handles a launch that was made: errors from here on are not the launch's, and the next call reports a fault of its
- * kernel. */
+ * kernel. The call of a launch that a session counts returns when it has ended (CUPTI 13.0), so that its stream is
+ * asked first: a wait for the context takes 70 us. */
 static CUresult count_after(void *arg)
 {
     const struct flight *f = arg;
-    bool failed;
-    kp_providers_after(f->c->providers, false, &failed);
+    bool failed,
+        ended = kp_providers_chooses(f->c->providers) && f->c->setup.driver->cuStreamQuery(f->stream) == CUDA_SUCCESS;
+    kp_providers_after(f->c->providers, ended ? KP_WAIT_NOT : KP_WAIT_IF_NEEDED, &failed);
     return CUDA_SUCCESS;
 }
 
