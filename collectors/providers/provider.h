@@ -68,6 +68,8 @@ struct kp_providers {
     uint64_t longest_ns;              /* of its launches */
     size_t next;                      /* launch of the current pass */
     bool begun;                       /* it has begun, in a pass without replay */
+    CUstream stream;                  /* that it goes into */
+    bool alone;                       /* the context was idle before it */
     const struct kp_provider *kind;   /* of the current pass; NULL = none, or it failed */
     size_t part;                      /* which of the provider's groups of passes */
     size_t groups[KP_PROVIDERS_MOST]; /* of passes, in the current window */

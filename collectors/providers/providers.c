@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "collectors/providers/provider.h"
 #include "cupti/loader.h"
@@ -325,9 +326,17 @@ static bool is_due(const struct kp_providers *x, bool before, enum kp_providers_
     return x->kind && x->kind->idle ? wait == KP_WAIT_ALWAYS || x->kind->idle(x, before) : launch(x) != NULL;
 }
 
-static CUresult wait_if(const struct kp_providers *x, bool due, enum kp_providers_wait wait)
+/* Waits for the launch, and the context with it. A wait for the context takes 70 us even if it is idle, in which PM
+ * sampling goes on: where the launch is alone, its stream is asked for a while. */
+static CUresult wait_for_launch(const struct kp_providers *x)
 {
-    return due && wait != KP_WAIT_NOT ? x->setup.driver->cuCtxSynchronize() : CUDA_SUCCESS;
+    enum { MOST_NS = 1000000 };
+    const struct kp_driver *d = x->setup.driver;
+    uint64_t from = kp_clock_ns();
+    CUresult rc = CUDA_ERROR_NOT_READY;
+    while (x->alone && rc == CUDA_ERROR_NOT_READY && kp_clock_ns() - from < MOST_NS)
+        rc = d->cuStreamQuery(x->stream);
+    return rc == CUDA_SUCCESS ? rc : d->cuCtxSynchronize();
 }
 
 /* Handles the result of a provider's function. */
@@ -355,12 +364,14 @@ static bool runs(const struct kp_providers *x)
     return x->kind && x->gathered && x->gathered->only;
 }
 
-CUresult kp_providers_before(struct kp_providers *x, enum kp_providers_wait wait, bool *failed)
+CUresult kp_providers_before(struct kp_providers *x, CUstream stream, enum kp_providers_wait wait, bool *failed)
 {
     *failed = false;
-    if (!is_due(x, true, wait))
+    x->stream = stream;
+    x->alone = is_due(x, true, wait);
+    if (!x->alone)
         return CUDA_SUCCESS;
-    CUresult driver = wait_if(x, true, wait);
+    CUresult driver = wait == KP_WAIT_NOT ? CUDA_SUCCESS : x->setup.driver->cuCtxSynchronize();
     if (driver == CUDA_SUCCESS)
         drop_refused(x);
     if (driver == CUDA_SUCCESS && x->kind)
@@ -372,7 +383,7 @@ CUresult kp_providers_before(struct kp_providers *x, enum kp_providers_wait wait
 CUresult kp_providers_after(struct kp_providers *x, enum kp_providers_wait wait, bool *failed)
 {
     bool due = is_due(x, false, wait);
-    CUresult driver = wait_if(x, due, wait);
+    CUresult driver = due ? wait_for_launch(x) : CUDA_SUCCESS;
     *failed = due && has_failed(x, false, x->kind->after(x, launch(x)));
     x->begun = false;
     x->next++;

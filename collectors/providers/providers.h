@@ -170,9 +170,10 @@ int kp_providers_decode(struct kp_providers *x);
 /* Whether the context is waited for at a launch: where the provider needs it; in any case; or not, as it is idle. */
 enum kp_providers_wait { KP_WAIT_IF_NEEDED, KP_WAIT_ALWAYS, KP_WAIT_NOT };
 
-/* Surround each launch with a result, in order; call the first after issuing everything before the launch. They return
- * the driver's code where they wait. *failed: the counters of the launch are mixed with others. */
-CUresult kp_providers_before(struct kp_providers *x, enum kp_providers_wait wait, bool *failed);
+/* Surround each launch with a result, in order; call the first after issuing everything before the launch, which goes
+ * into `stream`. They return the driver's code where they wait. *failed: the counters of the launch are mixed with
+ * others. */
+CUresult kp_providers_before(struct kp_providers *x, CUstream stream, enum kp_providers_wait wait, bool *failed);
 CUresult kp_providers_after(struct kp_providers *x, enum kp_providers_wait wait, bool *failed);
 /* Notes that the driver refused an operation of the current pass, for `why`. Launches from there on lack the values
  * of this pass. */

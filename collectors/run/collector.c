@@ -50,7 +50,6 @@ struct flight {
     uint64_t launched, longest;           /* ns: when the current launch was issued; duration of the longest one */
     uint64_t asked, counts;               /* clock, ns: when counting in one pass was asked for, and when it began */
     bool beside;                          /* that pass is not for the counters */
-    CUstream stream;                      /* of the launch that is counted in one pass */
     struct kp_pages pages[KP_MOST_PAGES]; /* that the launch can reach */
     size_t n_pages;
 };
@@ -130,7 +129,7 @@ static CUresult before_launch(void *arg, CUstream stream)
         f->flush = make_cold(f, stream);
     if (f->flush != CUDA_SUCCESS)
         return f->flush;
-    CUresult rc = noted(f, kp_providers_before(f->c->providers, wait_of(f), &failed));
+    CUresult rc = noted(f, kp_providers_before(f->c->providers, stream, wait_of(f), &failed));
     if (is_timed(f))
         f->launched = kp_clock_ns();
     return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
@@ -824,20 +823,17 @@ static CUresult count_before(void *arg, CUstream stream)
     bool failed;
     if (f->cold && f->flush == CUDA_SUCCESS)
         f->flush = make_cold(f, stream);
-    f->stream = stream;
-    return kp_providers_before(f->c->providers, kp_providers_chooses(f->c->providers) ? KP_WAIT_NOT : KP_WAIT_IF_NEEDED,
-                               &failed);
+    return kp_providers_before(f->c->providers, stream,
+                               kp_providers_chooses(f->c->providers) ? KP_WAIT_NOT : KP_WAIT_IF_NEEDED, &failed);
 }
 
 /* Handles a launch that was made: errors from here on are not the launch's, and the next call reports a fault of its
- * kernel. The call of a launch that a session counts returns when it has ended (CUPTI 13.0), so that its stream is
- * asked first: a wait for the context takes 70 us. */
+ * kernel. */
 static CUresult count_after(void *arg)
 {
     const struct flight *f = arg;
-    bool failed,
-        ended = kp_providers_chooses(f->c->providers) && f->c->setup.driver->cuStreamQuery(f->stream) == CUDA_SUCCESS;
-    kp_providers_after(f->c->providers, ended ? KP_WAIT_NOT : KP_WAIT_IF_NEEDED, &failed);
+    bool failed;
+    kp_providers_after(f->c->providers, KP_WAIT_IF_NEEDED, &failed);
     return CUDA_SUCCESS;
 }
 
