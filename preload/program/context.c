@@ -666,7 +666,6 @@ static struct kp_rotation_extras extras_of(const struct kp_context *c)
 {
     struct kp_rotation_extras extras = {.n = kp_collector_beside(c->collector),
                                         .adds_up = adds_up,
-                                        .is_first = is_first,
                                         .missing = set_missing,
                                         .derive = derive_source,
                                         .of = c->collector};

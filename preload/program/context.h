@@ -37,6 +37,7 @@ struct kp_known_function {
     bool loud;  /* host memory that a launch of it can reach changed meanwhile */
     bool writes_host; /* it writes host memory that no argument points into (host_writes.h) */
     bool watched;     /* a launch of it was counted that may tell so */
+    bool launched;    /* a launch of it was made inside the gate */
     unsigned once;    /* of enum kp_once: why it must not run a second time */
     struct kp_known_function *next;
 };

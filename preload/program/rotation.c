@@ -90,23 +90,6 @@ size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t wi
     return d.keys;
 }
 
-/* Whether the first launch of the key's function is still to count the group that has to see it. */
-static bool opens(const struct kp_rotation_key *k)
-{
-    const struct kp_rotation *r = k->of;
-    return r->opening != SIZE_MAX && k->is_new && !k->taken[r->opening] && !r->given_up[r->opening];
-}
-
-bool kp_rotation_opens(const struct kp_rotation *r, size_t group)
-{
-    return group == r->opening && atomic_load(&kp_rotation_clock) - r->new_at < r->opens_for;
-}
-
-bool kp_rotation_waits(const struct kp_rotation_key *k, size_t group)
-{
-    return opens(k) && group != k->of->opening;
-}
-
 struct longest {
     size_t group;
     uint64_t ns;
@@ -160,8 +143,6 @@ size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_
     size_t best = 0;
     uint64_t most = 0, least = 1; /* keys, and what it takes to count them */
     bool found = false;
-    if (opens(k))
-        return r->opening;
     for (size_t n = 0; n < r->groups; n++) {
         size_t g = n < r->lists ? (r->first + n) % r->lists : n;
         if (!kp_rotation_lacks(k, g))
@@ -199,11 +180,11 @@ static void add_lacking(struct kp_rotation_key *k, void *arg)
     d->keys += k->lacking && !k->is_fleeting && comes;
 }
 
-bool kp_rotation_rests(const struct kp_rotation *r, const struct kp_rotation_key *k)
+bool kp_rotation_rests(const struct kp_rotation *r)
 {
     enum { ONE_IN = 8 };
     struct demand d = {.now = atomic_load(&kp_rotation_clock), .within = KP_ROTATE_FAR};
-    if (!r->chooses || opens(k) || kp_clock_ns() >= r->rests_until)
+    if (!r->chooses || kp_clock_ns() >= r->rests_until)
         return false;
     kp_rotation_each_key(r, add_lacking, &d);
     return ONE_IN * d.keys < atomic_load(&r->n_keys);
@@ -353,15 +334,6 @@ static size_t first_list(size_t lists)
     return rank && lists ? strtoul(rank, NULL, 10) % lists : 0;
 }
 
-/* Returns the group that the first launch of each function counts. Beside a replay that launch is counted otherwise. */
-static size_t opening_of(const struct kp_rotation *r)
-{
-    for (size_t i = 0; !r->beside && i < r->extras.n; i++)
-        if (r->extras.is_first(r->extras.of, i))
-            return r->lists + i;
-    return SIZE_MAX;
-}
-
 static int set_lists(struct kp_rotation *r, const struct kp_plan *plan, const struct kp_rotation_extras *extras)
 {
     size_t n = plan->n_groups + (extras ? extras->n : 0);
@@ -377,7 +349,6 @@ static int set_lists(struct kp_rotation *r, const struct kp_plan *plan, const st
     r->groups = n;
     r->first = first_list(r->lists);
     r->at = SIZE_MAX;
-    r->opening = opening_of(r);
     for (size_t g = 0; g < n; g++)
         r->needed += kp_rotation_each_of(r, g);
     return 0;
@@ -416,7 +387,7 @@ struct kp_rotation *kp_rotation_new_beside(uint64_t each)
         return NULL;
     r->beside = true;
     r->each = each;
-    r->opening = r->at = SIZE_MAX;
+    r->at = SIZE_MAX;
     atomic_fetch_add(&kp_rotation_contexts, 1);
     return r;
 }

@@ -36,8 +36,7 @@ struct kp_rotation_key;
 /* The groups behind the lists. Functions that return int return 0 or -ENOMEM, and any thread calls them. */
 struct kp_rotation_extras {
     size_t n;
-    bool (*adds_up)(void *of, size_t i);  /* launches of a key add up in group `i` of them; else one is enough */
-    bool (*is_first)(void *of, size_t i); /* it has to see the first launch of each function, before any is counted */
+    bool (*adds_up)(void *of, size_t i); /* launches of a key add up in group `i` of them; else one is enough */
     /* Marks what it would have given, and `r` lacks, as missing for `why`. */
     int (*missing)(void *of, size_t i, const char *why, struct kp_result *r);
     int (*derive)(void *of, struct kp_result *r); /* sets what follows from counts and samples by instruction */
@@ -88,10 +87,9 @@ void kp_rotation_counts(struct kp_rotation *r, size_t group, bool chooses);
 bool kp_rotation_chooses(const struct kp_rotation *r);
 /* Notes how long the begin and the end of a window took together, ns, as it ends. */
 void kp_rotation_spent(struct kp_rotation *r, uint64_t ns);
-/* Whether no window is to open for the key now, as few lack anything: begins and ends of windows for latecomers take a
- * tenth of the time. The first launch of a function does not wait where the samples of its warps need it. Applies where
- * launches are chosen, since there the others go on as natively. */
-bool kp_rotation_rests(const struct kp_rotation *r, const struct kp_rotation_key *k);
+/* Whether no window is to open for a key that lacks a group, as few do: begins and ends of windows for latecomers take
+ * a tenth of the time. Applies where launches are chosen, since there the others go on as natively. */
+bool kp_rotation_rests(const struct kp_rotation *r);
 /* Whether a key lacks any group that is expected within so many launches, or came within as many. */
 bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within);
 /* Returns how many keys lack the group that are expected within so many launches: keys come again as they came before.
@@ -104,11 +102,6 @@ bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t wit
 bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t within);
 /* Returns which of the extras a group is; SIZE_MAX: it is a list. */
 size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group);
-/* Whether it is the group that first launches count, and a new function came a short time ago: others may follow. How
- * short a time grows each time that one has come behind it. */
-bool kp_rotation_opens(const struct kp_rotation *r, size_t group);
-/* Whether the key's next launch must not count the group: it is the first of its function, which another has to see. */
-bool kp_rotation_waits(const struct kp_rotation_key *k, size_t group);
 /* Returns the longest duration that was counted of keys that lack the group, ns; 0 = none was. */
 uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group);
 /* Notes that the launch of the key that was found last counts the group, or was refused after all. Returns its number,

@@ -117,25 +117,6 @@ void kp_rotation_each_key(const struct kp_rotation *r, void (*fn)(struct kp_rota
         }
 }
 
-struct function {
-    const char *mangled;
-    bool is_known;
-};
-
-static void look_at_function(struct kp_rotation_key *k, void *arg)
-{
-    struct function *f = arg;
-    f->is_known |= !strcmp(k->mangled, f->mangled);
-}
-
-static bool is_new_function(const struct kp_rotation *r, const char *mangled)
-{
-    struct function f = {mangled, false};
-    if (r->opening != SIZE_MAX)
-        kp_rotation_each_key(r, look_at_function, &f);
-    return !f.is_known;
-}
-
 void kp_rotation_free_key(struct kp_rotation_key *k)
 {
     kp_result_free(&k->result);
@@ -197,24 +178,11 @@ static bool is_fleeting(const struct kp_rotation *r, const char *mangled)
     return s.ended >= LEAST_ENDED && 2 * s.ended > s.n;
 }
 
-/* To change to the lists and back for each function takes long where new ones keep coming; not to change leaves the
- * lists uncounted. */
-static void note_new(struct kp_rotation *r)
-{
-    enum { LONGEST = 4 * KP_ROTATE_PATIENCE };
-    r->new_at = atomic_load(&kp_rotation_clock);
-    if (r->at < r->lists)
-        r->opens_for = r->opens_for ? LONGEST : KP_ROTATE_PATIENCE;
-}
-
 /* Numbers a key that is not of a kind, and makes it remember what its launches had. */
 static void number_key(struct kp_rotation_key *k, const struct kp_function *f)
 {
     static uint32_t last; /* inside the gate */
     k->number = ++last;
-    k->is_new = is_new_function(k->of, k->mangled);
-    if (k->is_new)
-        note_new(k->of);
     k->is_fleeting = is_fleeting(k->of, k->mangled);
     if (!k->of->beside && atomic_load(&k->of->n_keys) < MOST_TOLD)
         k->kinds = kp_kinds_new(f);

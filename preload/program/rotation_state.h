@@ -76,7 +76,6 @@ struct kp_rotation_key {
     uint64_t due;                             /* of as many as are wanted, */
     struct kp_result result;
     atomic_uint_fast64_t longest;        /* duration that was counted, ns */
-    bool is_new;                         /* no other key has its function */
     double *canaries[KP_KINDS_CANARIES]; /* their values, of `n_canaries` launches each */
     size_t n_canaries[KP_KINDS_CANARIES];
     char *lost;         /* why the last launch that counted nothing did not, or NULL */
@@ -103,9 +102,6 @@ struct kp_rotation {
     size_t at;            /* group of the last window; SIZE_MAX = there was none */
     bool chooses;         /* the last window that counted a list left launches alone that do not count */
     uint64_t rests_until; /* ns, of kp_clock_ns: before, no window opens for a few keys */
-    size_t opening;       /* group that the first launch of each function counts; SIZE_MAX = any */
-    uint64_t new_at;      /* the clock at the last launch of a new function, */
-    uint64_t opens_for;   /* and how many launches later others may follow it */
     uint64_t needed;      /* launches of a key, for all groups */
     size_t *failures;     /* of each group */
     bool *given_up;

@@ -215,6 +215,15 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
     return f;
 }
 
+/* Whether no launch of the function has been made inside the gate. */
+static bool is_first_of(struct kp_known_function *f)
+{
+    bool first = f && !f->launched;
+    if (f)
+        f->launched = true;
+    return first;
+}
+
 CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
                          const struct kp_candidate *what, const char **skipped)
 {
@@ -225,8 +234,11 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
     }
     struct kp_candidate now = *what;
     struct kp_question q = {w, setup, c, l, &now, f, {.obstacle = NULL}, 0, NULL};
+    bool recorded = is_first_of(f) && setup->rotates && kp_rotate_record(c);
     const char *rotated = kp_rotate_judge(&q, &now);
     CUresult rc = run_known(&q, &now, l, f, skipped);
+    if (recorded)
+        kp_rotate_end_record();
     if (rotated && !*skipped)
         *skipped = rotated;
     return rc;

@@ -1,6 +1,7 @@
 #include "preload/window/rotate.h"
 
 #include "base/lock.h"
+#include "collectors/providers/observe.h"
 #include "preload/program/rotation.h"
 #include "preload/window/close.h"
 #include "preload/window/flags.h"
@@ -10,8 +11,6 @@
 static const char graph_as_a_whole[] = "a graph as one workload, which a rotation does not count";
 
 static const char too_many[] = "of more kernels and shapes than a rotation takes";
-
-static const char a_first_launch[] = "the first launch of a kernel, which samples of its warps need";
 
 static const char none_comes_soon[] = "a group of counters that no kernel lacks which comes soon";
 
@@ -28,15 +27,12 @@ static const char *find_key(struct kp_question *q, struct kp_rotation *r)
 static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotation *r)
 {
     /* Launches that pass cost nothing but the groups that they lack. So a window waits for as long as it takes to begin
-     * another; of the group that has to see first launches, to begin a session. */
-    enum { WINDOW_MS = 45, SESSION_MS = 500 };
+     * another. */
+    enum { WINDOW_MS = 45 };
     const struct kp_window *w = q->window;
     if (q->key && kp_rotation_lacks(q->key, w->group))
         return true;
-    long waits_ms = w->chooses ? kp_now_ms() - w->wanted_ms : 0;
-    if (w->chooses && waits_ms < SESSION_MS && kp_rotation_opens(r, w->group))
-        return true;
-    if (waits_ms >= WINDOW_MS)
+    if (w->chooses && kp_now_ms() - w->wanted_ms >= WINDOW_MS)
         return false;
     if (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, w->group, KP_ROTATE_PATIENCE))
         return true;
@@ -46,8 +42,6 @@ static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotat
 /* Returns why the window ends before the launch, or NULL. */
 static const char *why_not_on(const struct kp_question *q, const struct kp_rotation *r)
 {
-    if (q->key && kp_rotation_waits(q->key, q->window->group))
-        return a_first_launch;
     if (q->window->chooses && kp_collector_count_failed(q->window->context->collector))
         return "a launch at which collecting failed";
     return is_worth_going_on(q, r) ? NULL : none_comes_soon;
@@ -68,7 +62,7 @@ static const char *why_not_open(const struct kp_rotation *r, const struct kp_rot
         return KP_SKIP_ROTATED;
     if (kp_rotation_is_fleeting(k))
         return KP_SKIP_ROTATE_FLEETING;
-    return kp_rotation_rests(r, k) ? KP_SKIP_ROTATE_RESTS : NULL;
+    return kp_rotation_rests(r) ? KP_SKIP_ROTATE_RESTS : NULL;
 }
 
 /* The streams of launches that have passed beside the window, since its context was idle. */
@@ -256,6 +250,20 @@ const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what)
         why = KP_SKIP_ROTATED;
     }
     return why;
+}
+
+/* ---- first launches ---- */
+
+bool kp_rotate_record(const struct kp_context *c)
+{
+    return kp_context_samples(c) && kp_context_may_probe() && !kp_probe_begin(kp_context_cupti());
+}
+
+void kp_rotate_end_record(void)
+{
+    struct kp_executed unused;
+    size_t n;
+    kp_probe_end(kp_context_cupti(), &unused, 1, &n);
 }
 
 /* ---- records ---- */

@@ -26,6 +26,12 @@ const char *kp_rotate_find_turn(struct kp_question *q);
  * says so, as nothing may wait for it. *why receives the reason of the latter (static text). */
 bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const char **why);
 
+/* Has activity records on while the first launch of a kernel is made whose warps a later one is sampled for, until
+ * kp_rotate_end_record: CUPTI would never know its instructions otherwise, as counters are on. Returns whether it has;
+ * false where no warps are sampled, or another user holds the records. */
+bool kp_rotate_record(const struct kp_context *c);
+void kp_rotate_end_record(void);
+
 /* Notes that the launch, the last record of the window, counts the window's group; or that the driver refused it. */
 void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key);
 void kp_rotate_refused(struct kp_window *w, struct kp_rotation_key *key);

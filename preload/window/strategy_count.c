@@ -2,11 +2,11 @@
  * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
  */
 #include "base/lock.h"
-#include "collectors/providers/observe.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
+#include "preload/window/rotate.h"
 #include "preload/window/strategy.h"
 #include "preload/window/waits.h"
 
@@ -16,26 +16,14 @@ const char kp_counted_no_config[] =
 /* Of the launch being counted, where its list takes several passes. */
 static struct kp_carried carried;
 
-/* An activity record of the launch that is being counted, as below. */
-static struct {
-    bool on;
-    struct kp_executed unused;
-} record;
-
-/* Has activity records on while the first launch of a kernel is counted whose warps later launches are sampled for.
- * CUPTI would never know its instructions otherwise: counters are on, and samples cannot be. */
-static void begin_record(const struct kp_question *q)
-{
-    bool wanted = q->key && kp_rotation_is_first(q->key) && kp_context_samples(q->context) && kp_context_may_probe();
-    record.on = wanted && !kp_probe_begin(kp_context_cupti());
-}
+/* The first launch of a kernel is counted, and recorded, see kp_rotate_record. */
+static bool recorded;
 
 static void end_record(void)
 {
-    size_t n;
-    if (record.on)
-        kp_probe_end(kp_context_cupti(), &record.unused, 1, &n);
-    record.on = false;
+    if (recorded)
+        kp_rotate_end_record();
+    recorded = false;
 }
 
 static bool suits(const struct kp_question *q)
@@ -71,7 +59,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     if (!kp_context_one_pass(w->setup, w->context) || (beside && w->mode != KP_RANGE_AUTO) ||
         (alone && !q->what->wanted) || !carry(w, q))
         return false;
-    begin_record(q);
+    recorded = q->key && kp_rotation_is_first(q->key) && kp_rotate_record(q->context);
     int rc = kp_collector_count_begin(c->collector, w->mode, w->most, 0, why);
     if (!rc)
         return true;
@@ -98,7 +86,7 @@ static bool have_ended(const struct kp_window *w)
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     if (!have_ended(w)) {
-        record.on = false; /* its end might wait */
+        recorded = false; /* its end might wait */
         kp_job_failed(w, out);
         kp_runs_carried(&carried, false);
         return;

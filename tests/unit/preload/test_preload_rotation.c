@@ -170,20 +170,20 @@ static void test_latecomers_wait(void **state)
     }
     kp_rotation_counts(r, 0, true);
     kp_rotation_spent(r, hour);
-    assert_false(kp_rotation_rests(r, k[0]));
+    assert_false(kp_rotation_rests(r));
     for (unsigned i = 1; i < 9; i++)
         for (size_t g = 0; g < p->n_groups; g++)
             kp_rotation_take(k[i], g);
-    assert_true(kp_rotation_rests(r, k[0]));
+    assert_true(kp_rotation_rests(r));
     kp_rotation_counts(r, 0, false);
-    assert_false(kp_rotation_rests(r, k[0]));
+    assert_false(kp_rotation_rests(r));
     kp_rotation_counts(r, 0, true);
     kp_rotation_spent(r, 0);
-    assert_false(kp_rotation_rests(r, k[0]));
+    assert_false(kp_rotation_rests(r));
     kp_rotation_spent(r, 1000000);
-    assert_true(kp_rotation_rests(r, k[0]));
+    assert_true(kp_rotation_rests(r));
     usleep(11000);
-    assert_false(kp_rotation_rests(r, k[0]));
+    assert_false(kp_rotation_rests(r));
     kp_rotation_end(r);
     kp_plan_free(p);
 }
@@ -686,14 +686,14 @@ static int derive(void *of, struct kp_result *r)
     return !sum || (held && held->kind == KP_VALUE_NA) ? 0 : kp_result_set_count(r, executed, "inst", sum);
 }
 
-static bool none_is_first(void *of, size_t i)
+static bool none_adds_up(void *of, size_t i)
 {
     (void)of, (void)i;
     return false;
 }
 
 static const struct kp_rotation_extras extras = {
-    .n = 2, .adds_up = adds_up, .is_first = adds_up, .missing = set_missing, .derive = derive, .of = &t};
+    .n = 2, .adds_up = adds_up, .missing = set_missing, .derive = derive, .of = &t};
 
 /* A launch that counts an extra group, with this value at its one instruction. */
 static void collect_extra(struct kp_rotation_key *k, size_t group, uint64_t value, const char *why)
@@ -732,7 +732,7 @@ static void test_extras_are_groups(void **state)
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
     assert_true(kp_rotation_extra_of(r, 0) == SIZE_MAX && kp_rotation_extra_of(r, COUNTS) == 1);
-    assert_int_equal(kp_rotation_choose(r, k, 100), SAMPLES);
+    assert_int_equal(kp_rotation_choose(r, k, 100), 0);
     for (int i = 0; i < EACH; i++)
         collect_extra(k, SAMPLES, 20 + (uint64_t)i, NULL);
     assert_false(kp_rotation_lacks(k, SAMPLES));
@@ -754,35 +754,6 @@ static void test_extras_are_groups(void **state)
     assert_true(number(duration) == 101 && kp_result_find(result, duration)->counted == 2 * EACH);
     assert_true(number(hits) == 101 && number(samples) == 41 && number(executed) == 32);
     assert_true(counted_at(result, stalls) == 41 && counted_at(result, executed) == 32);
-    kp_rotation_end(r);
-    kp_plan_free(p);
-}
-
-/* A function is sampled only if sampling has seen its first launch: that counts nothing else. */
-static void test_the_first_launch_of_a_function(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
-    struct kp_launch l = launch_of(1, 1), other_shape = launch_of(1, 2), other = launch_of(2, 1);
-    struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
-    (void)state;
-    assert_true(kp_rotation_waits(k, 0) && kp_rotation_waits(k, COUNTS) && !kp_rotation_waits(k, SAMPLES));
-    kp_rotation_take(k, SAMPLES);
-    assert_false(kp_rotation_waits(k, 0));
-    kp_rotation_untake(k, SAMPLES); /* the driver refused it */
-    assert_true(kp_rotation_waits(k, 0));
-    kp_rotation_take(k, SAMPLES);
-    kp_rotation_take(k, SAMPLES);
-    struct kp_rotation_key *same = kp_rotation_find(r, &other_shape, named("kernel")),
-                           *later = kp_rotation_find(r, &other, named("x"));
-    assert_false(kp_rotation_waits(same, 0));
-    assert_true(kp_rotation_waits(later, 0));
-    assert_int_equal(kp_rotation_choose(r, same, 100), 0);
-    assert_int_equal(kp_rotation_choose(r, later, 100), SAMPLES);
-    for (int i = 0; i < 3; i++)
-        kp_rotation_failed(r, SAMPLES, "no permission");
-    assert_false(kp_rotation_waits(later, 0));
-    assert_int_equal(kp_rotation_choose(r, later, 100), 0);
     kp_rotation_end(r);
     kp_plan_free(p);
 }
@@ -946,49 +917,6 @@ static void test_fleeting_shapes_do_not_go_on(void **state)
     kp_plan_free(p);
 }
 
-/* Once a new function has come behind a list, the group that has to see first launches waits for others: the longer,
- * the more often that has been so. */
-static void test_how_long_a_window_opens_for_first_launches(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
-    unsigned function = 0;
-    char name[16];
-    (void)state;
-#define COME()                                                                                                         \
-    do {                                                                                                               \
-        struct kp_launch l_ = launch_of(100 + function, 1);                                                            \
-        snprintf(name, sizeof(name), "function%u", function++);                                                        \
-        kp_rotation_find(r, &l_, named(name));                                                                         \
-    } while (0)
-    let_by(r, 1);
-    COME();
-    assert_false(kp_rotation_opens(r, SAMPLES)); /* no list was left for it */
-    kp_rotation_counts(r, SAMPLES, true);
-    COME();
-    assert_false(kp_rotation_opens(r, SAMPLES));
-    kp_rotation_counts(r, 1, true);
-    COME();
-    assert_true(kp_rotation_opens(r, SAMPLES));
-    assert_false(kp_rotation_opens(r, 0) || kp_rotation_opens(r, COUNTS));
-    let_by(r, KP_ROTATE_PATIENCE - 2);
-    assert_true(kp_rotation_opens(r, SAMPLES));
-    let_by(r, 1);
-    assert_false(kp_rotation_opens(r, SAMPLES));
-    COME();
-    let_by(r, 4 * KP_ROTATE_PATIENCE - 2);
-    assert_true(kp_rotation_opens(r, SAMPLES));
-    let_by(r, 1);
-    assert_false(kp_rotation_opens(r, SAMPLES));
-    kp_rotation_counts(r, SAMPLES, true);
-    COME();
-    let_by(r, 4 * KP_ROTATE_PATIENCE - 2);
-    assert_true(kp_rotation_opens(r, SAMPLES));
-#undef COME
-    kp_rotation_end(r);
-    kp_plan_free(p);
-}
-
 /* Where the last window chose its launches, those alone that count take time, and a session stays for all lists, but
  * for one of patched code, and for what is no list. */
 static void test_groups_where_launches_are_chosen(void **state)
@@ -1001,8 +929,7 @@ static void test_groups_where_launches_are_chosen(void **state)
     struct kp_rotation_extras one = extras;
     struct kp_rotation_key *k[KEYS];
     (void)state;
-    one.is_first = none_is_first;
-    one.adds_up = none_is_first;
+    one.adds_up = none_adds_up;
     one.n = 1;
     for (size_t i = 0; i < N; i++)
         lists[i] = (struct kp_config){
@@ -1187,7 +1114,6 @@ static void test_extras_beside_a_replay(void **state)
     struct kp_rotation_key *k = begun(r, &l, true);
     (void)state;
     assert_int_equal(kp_rotation_set_plan(r, p, &extras), 0);
-    assert_false(kp_rotation_waits(k, 0));
     for (size_t g = 0; g < LISTS; g++)
         count(k, p, g, 102, NULL);
     for (size_t g = SAMPLES; g <= COUNTS; g++) {
@@ -1515,7 +1441,6 @@ static void test_kinds_have_samples_of_their_own(void **state)
     assert_int_equal(t.n, 0);
     for (uint32_t i = 0; i < 2; i++) {
         k[i] = find_sized(r, 100 * (i + 1));
-        assert_false(kp_rotation_waits(k[i], 0)); /* the function is known */
         assert_true(kp_rotation_lacks(k[i], SAMPLES) && kp_rotation_lacks(k[i], COUNTS));
         for (size_t g = 0; g < LISTS; g++)
             count_sized(r, p, g, 100 * (i + 1));
@@ -1565,7 +1490,6 @@ int main(void)
         cmocka_unit_test_teardown(test_keys_with_gaps_that_differ, reset),
         cmocka_unit_test_teardown(test_a_rotation_goes_on, reset),
         cmocka_unit_test_teardown(test_fleeting_shapes_do_not_go_on, reset),
-        cmocka_unit_test_teardown(test_how_long_a_window_opens_for_first_launches, reset),
         cmocka_unit_test_teardown(test_groups_where_launches_are_chosen, reset),
         cmocka_unit_test_teardown(test_a_key_walks_through_all_groups, reset),
         cmocka_unit_test_teardown(test_keys_differ, reset),
@@ -1582,7 +1506,6 @@ int main(void)
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
         cmocka_unit_test_teardown(test_extras_are_groups, reset),
-        cmocka_unit_test_teardown(test_the_first_launch_of_a_function, reset),
         cmocka_unit_test_teardown(test_extras_that_fail, reset),
         cmocka_unit_test_teardown(test_extras_beside_a_replay, reset),
         cmocka_unit_test_teardown(test_the_first_launch_is_an_entry, reset),
