@@ -210,6 +210,20 @@ int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_
     return rc ? rc : rc2;
 }
 
+int kp_activity_on(const struct kp_cupti *c, kp_record_sink *sink)
+{
+    int rc = ready(c);
+    if (rc)
+        return rc;
+    atomic_store(&run.sink, sink);
+    return KP_CALL(c, cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+}
+
+int kp_activity_off(const struct kp_cupti *c)
+{
+    return KP_CALL(c, cuptiActivityDisable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+}
+
 /* ---- the watch ---- */
 
 bool kp_watch_available(const struct kp_cupti *c)

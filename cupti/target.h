@@ -110,6 +110,11 @@ bool kp_activity_available(const struct kp_cupti *c);
 int kp_activity_begin(const struct kp_cupti *c);
 int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
 
+/* Hands the records of kernels that are launched between the two calls to `sink`, as kp_watch_flush finds that they
+ * have ended, or CUPTI's own thread does. Neither call waits for a kernel. Not while a watch goes on. */
+int kp_activity_on(const struct kp_cupti *c, kp_record_sink *sink);
+int kp_activity_off(const struct kp_cupti *c);
+
 /* ---- the timeline: records of all kernels, copies and memsets ---- */
 
 /* Whether the functions for a watch exist. */

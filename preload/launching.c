@@ -495,8 +495,8 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
     const char *unwanted = unwanted_for(l, &what, &graph, counted);
     /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
      * wait. */
-    if (what.outside)
-        return skip(l, waits_outside_reason);
+    if (what.outside && (unwanted || !process->setup.rotates))
+        return skip(l, unwanted ? unwanted : waits_outside_reason);
     if (!unwanted)
         return graph.waits ? skip(l, graph.obstacle) : launch_through_window(l, &what, NULL);
     what.wanted = false;

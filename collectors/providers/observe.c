@@ -38,6 +38,16 @@ int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t c
     return kp_activity_end(c, records, cap, n);
 }
 
+int kp_record_on(const struct kp_cupti *c, kp_record_sink *sink)
+{
+    return kp_activity_on(c, sink);
+}
+
+int kp_record_off(const struct kp_cupti *c)
+{
+    return kp_activity_off(c);
+}
+
 /* ---- the timeline ---- */
 
 bool kp_observe_available(const struct kp_cupti *c)

@@ -34,6 +34,11 @@ bool kp_probe_available(const struct kp_cupti *c);
 int kp_probe_begin(const struct kp_cupti *c);
 int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
 
+/* Hand records of the kernels launched between them to `sink`, once they have ended; see cupti/target.h. What has ended
+ * is handed on by kp_observe_flush. Not beside a timeline. */
+int kp_record_on(const struct kp_cupti *c, kp_record_sink *sink);
+int kp_record_off(const struct kp_cupti *c);
+
 /* ---- the timeline: records of all that runs on devices; see cupti/target.h ---- */
 
 bool kp_observe_available(const struct kp_cupti *c);

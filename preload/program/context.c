@@ -813,6 +813,14 @@ static struct kp_context *find_context(CUcontext ctx)
     return c;
 }
 
+struct kp_context *kp_context_of(uint32_t id)
+{
+    struct kp_context *c = contexts;
+    while (c && c->id != id)
+        c = c->next;
+    return c;
+}
+
 bool kp_context_is_known(CUcontext ctx)
 {
     return find_context(ctx);

@@ -153,6 +153,8 @@ void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const 
 
 /* Whether there is an entry of the context. */
 bool kp_context_is_known(CUcontext ctx);
+/* Returns the entry with that id, which no later one has; NULL: its context has ended. */
+struct kp_context *kp_context_of(uint32_t id);
 
 /* Invalidates cached data of functions and limits. Any thread. */
 void kp_context_forget(void);

@@ -216,8 +216,8 @@ struct going {
 static void look_at_going(struct kp_rotation_key *k, void *arg)
 {
     struct going *g = arg;
-    g->any |=
-        k->lacking && (k->gap ? is_expected(k, g->now, g->within) : !k->is_fleeting && g->now - k->seen_at < g->within);
+    g->any |= k->lacking && !k->apart &&
+              (k->gap ? is_expected(k, g->now, g->within) : !k->is_fleeting && g->now - k->seen_at < g->within);
 }
 
 bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within)
@@ -322,6 +322,36 @@ void kp_rotation_failed(struct kp_rotation *r, size_t group, const char *why)
     r->n_given_up++;
     atomic_store(&r->why_given_up[group], why ? kp_strdup(why) : NULL);
     kp_lock_give(lock);
+}
+
+/* ---- launches that are not counted ---- */
+
+void kp_rotation_apart(struct kp_rotation_key *k, const char *why)
+{
+    if (k->apart)
+        return;
+    kp_lock_take(lock, KP_FOREVER);
+    kp_kinds_free(k->kinds); /* what a launch counted would tell them apart */
+    k->kinds = NULL;
+    kp_lock_give(lock);
+    for (size_t g = 0; g < k->of->groups; g++)
+        k->taken[g] = kp_rotation_each_of(k->of, g);
+    k->apart = why;
+    k->lacking = k->untaken = 1;
+    k->due = kp_rotation_each_of(k->of, kp_rotation_timed(k->of));
+}
+
+size_t kp_rotation_timed(const struct kp_rotation *r)
+{
+    return r->groups;
+}
+
+bool kp_rotation_times(const struct kp_rotation_key *k, bool *quiet)
+{
+    enum { FEW = 128 };
+    bool milestone = k->seen == 1 || (k->seen >= FEW && !(k->seen & (k->seen - 1)));
+    *quiet = !kp_rotation_goes_on(k->of, KP_ROTATE_FAR);
+    return kp_rotation_lacks(k, kp_rotation_timed(k->of)) && (*quiet || milestone);
 }
 
 /* ---- begin and end ---- */

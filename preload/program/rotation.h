@@ -69,6 +69,14 @@ void kp_rotation_end(struct kp_rotation *r);
  * beyond the most that there may be, 4096. Valid as long as the rotation. Launches of a kernel and shape may turn out
  * to be of several kinds, which something tells apart before they run. Then each kind has a key: see kinds.h. */
 struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_launch *l, const struct kp_function *f);
+/* Has ten launches of the key timed, or as many as count a group, and none counted, for `why` (static text): then it
+ * lacks the group behind all others alone, which kp_rotation_timed returns. Call it before any was counted. */
+void kp_rotation_apart(struct kp_rotation_key *k, const char *why);
+size_t kp_rotation_timed(const struct kp_rotation *r);
+/* Whether the launch of such a key that was found last is timed. While other launches are counted, here or by a rank
+ * that the kernel waits for, it takes longer than it does: so few are until no other key lacks anything, when *quiet is
+ * set. Times of quiet launches, for which kp_rotation_collect gets 1 as their number, take the place of the others. */
+bool kp_rotation_times(const struct kp_rotation_key *k, bool *quiet);
 /* Whether the key lacks the group, or any; and whether a launch of it has counted any. */
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group);
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k);

@@ -207,6 +207,8 @@ void kp_rotation_collect(struct kp_rotation_key *k, size_t group, size_t number,
 {
     if (k->is_over) /* cannot be: a key takes no more launches than are needed */
         return;
+    if (k->apart && number && !k->quiet)
+        kp_rotation_begin_quiet(k);
     if (k->whole)
         add_to_whole(k->whole, group, counted, why);
     else

@@ -72,7 +72,7 @@ uint32_t kp_rotation_groups_counted(const struct kp_rotation_key *k)
     uint32_t n = 0;
     for (size_t g = 0; g < k->of->groups; g++)
         n += k->collected[g] > 0;
-    return n;
+    return n + (k->apart && k->collected[k->of->groups]);
 }
 
 void kp_rotation_keep_canary(struct kp_rotation_key *k, size_t i, double value)
@@ -102,9 +102,13 @@ bool kp_rotation_alike(struct kp_rotation_key *k, char *why, size_t size)
     return true;
 }
 
-/* Says which groups were not counted. */
+/* Says why groups were not counted. */
 static void say_missing(const struct kp_rotation_key *k, const struct kp_launch_info *l, char *why, size_t size)
 {
+    if (k->apart) {
+        snprintf(why, size, "%s", k->apart);
+        return;
+    }
     snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launch%s%s%s%s",
              l->groups_counted, l->groups, (unsigned long long)l->counted, l->counted == 1 ? "" : "es",
              k->of->is_over ? ", in the time given" : "", k->lost ? "; " : "", k->lost ? k->lost : "");
@@ -155,6 +159,8 @@ static char *say_kind(const struct kp_rotation_key *k)
 static void say_which(const struct kp_rotation_key *k, struct kp_launch_info *l)
 {
     bool has_path = kp_rotation_has_path(k->of);
+    if (k->apart && !l->note)
+        l->note = kp_strdup(k->apart);
     char *path = has_path ? kp_rotation_say_path(&l->nvtx) : NULL, *kind = k->whole ? say_kind(k) : NULL;
     if (!has_path && !k->whole)
         return;
@@ -189,9 +195,9 @@ static void complete(struct kp_rotation_key *k, struct kp_result *r)
     say_which(k, l);
     l->alike = kp_rotation_launches(k);
     l->counted = k->received + k->first;
-    l->groups = (uint32_t)(k->of->groups + k->first);
+    l->groups = k->apart ? 1 : (uint32_t)(k->of->groups + k->first);
     l->groups_counted = kp_rotation_groups_counted(k) + (uint32_t)k->first;
-    l->passes = l->groups_counted;
+    l->passes = k->apart ? 0 : l->groups_counted;
     say_missing(k, l, why, sizeof(why));
     int rc = kp_plan_store_missing(k->of->plan, why, r);
     rc = rc ? rc : mark_extras(k, why, r);
@@ -200,7 +206,7 @@ static void complete(struct kp_rotation_key *k, struct kp_result *r)
         rc = k->of->extras.derive(k->of->extras.of, r);
     rc = rc ? rc : kp_plan_derive(k->of->plan, r);
     rc = rc ? rc : kp_plan_spread(k->of->plan, r);
-    if (!rc && !kp_rotation_alike(k, why, sizeof(why))) {
+    if (!rc && !k->apart && !kp_rotation_alike(k, why, sizeof(why))) {
         say_together(k, why, sizeof(why));
         rc = kp_plan_refuse(k->of->plan, why, r);
     }
@@ -264,6 +270,14 @@ void kp_rotation_begun(struct kp_rotation_key *k, const struct kp_session_entry 
     k->id = l->id = entry->id;
     k->first = entry->profiled;
     k->told = (struct kp_session_told){k->first, l->passes, l->profiler_ns};
+}
+
+void kp_rotation_begin_quiet(struct kp_rotation_key *k)
+{
+    k->quiet = true;
+    k->due -= k->received;
+    k->received = k->collected[k->of->groups] = 0;
+    kp_result_remove(&k->result, kp_plan_canaries[0]);
 }
 
 void kp_rotation_add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why)

@@ -67,13 +67,15 @@ struct kp_rotation_key {
     uint64_t gap;                             /* and its distance from the one before; 0 = there was none */
     uint64_t seen;                            /* how many came by it */
     bool is_fleeting;                         /* its kernel's shapes come a few times and no more */
-    uint64_t *taken;                          /* of each group: launches that count it */
-    size_t lacking;                           /* groups that lack launches, */
-    size_t untaken;                           /* and those of them that no launch counts */
-    const char *obstacle;                     /* why its first launch was not replayed; NULL = there was none */
-    uint64_t *collected;                      /* of each group, by the collecting thread: launches that counted it, */
-    uint64_t received;                        /* all that ended, */
-    uint64_t due;                             /* of as many as are wanted, */
+    bool quiet;                               /* its times are those of quiet launches; see kp_rotation_times */
+    const char *apart;    /* why its launches are timed alone (static text); NULL = they are counted */
+    uint64_t *taken;      /* of each group: launches that count it */
+    size_t lacking;       /* groups that lack launches, */
+    size_t untaken;       /* and those of them that no launch counts */
+    const char *obstacle; /* why its first launch was not replayed; NULL = there was none */
+    uint64_t *collected;  /* of each group, by the collecting thread: launches that counted it, */
+    uint64_t received;    /* all that ended, */
+    uint64_t due;         /* of as many as are wanted, */
     struct kp_result result;
     atomic_uint_fast64_t longest;        /* duration that was counted, ns */
     double *canaries[KP_KINDS_CANARIES]; /* their values, of `n_canaries` launches each */
@@ -163,6 +165,8 @@ void kp_rotation_keep_canary(struct kp_rotation_key *k, size_t i, double value);
 bool kp_rotation_alike(struct kp_rotation_key *k, char *why, size_t size);
 /* Returns how many groups of the key have been counted. */
 uint32_t kp_rotation_groups_counted(const struct kp_rotation_key *k);
+/* Forgets the times that launches had before the first quiet one. */
+void kp_rotation_begin_quiet(struct kp_rotation_key *k);
 /* Adds what a launch has counted; `why` it has not, or NULL. */
 void kp_rotation_add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why);
 /* Passes the result on to the session. */

@@ -19,6 +19,7 @@
 #include "preload/window/record.h"
 #include "preload/window/repeat.h"
 #include "preload/window/strategy.h"
+#include "preload/window/timed.h"
 #include "preload/window/visit.h"
 #include "preload/window/window.h"
 
@@ -98,6 +99,7 @@ static void close_in_context(struct kp_window_outcome *out)
 void kp_window_close(const char *why)
 {
     struct kp_window_outcome out = {.note = NULL};
+    kp_timed_settle();
     if (!w->open)
         return;
     kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", w->strategy->name, why,

@@ -211,6 +211,19 @@ bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const c
     return !what->wanted;
 }
 
+void kp_rotate_pass(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    if (!w->open)
+        return;
+    if (!w->chooses || w->context != q->context) {
+        kp_window_close("a launch that nothing waits for");
+        return;
+    }
+    know_window(w->serial);
+    note_passed(q->launch);
+}
+
 /* ---- beside a replay ---- */
 
 const char *kp_rotate_find_turn(struct kp_question *q)

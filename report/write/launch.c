@@ -67,24 +67,32 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
     kp_out_text(o, "\n", 1);
 }
 
+/* Says what was counted of launches. Without a pass they were timed by activity records. */
+static void write_counted(const struct kp_launch_info *l, char out[128])
+{
+    const char *were = l->counted == 1 ? "was" : "were";
+    if (!l->passes)
+        snprintf(out, 128, "%s timed without counters", were);
+    else if (l->groups == 1)
+        snprintf(out, 128, "%s counted, all for one group of counters", were);
+    else
+        snprintf(out, 128, "%s counted, each for one of %" PRIu32 " groups of counters", were, l->groups);
+}
+
 /* Says what the values of a rotation are. */
 static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
 {
-    char *text, groups[48] = "all for one group";
+    char *text, counted[128];
     if (!l->groups)
         return;
-    if (l->groups > 1)
-        snprintf(groups, sizeof groups, "each for one of %" PRIu32 " groups", l->groups);
-    if (kp_out_has(
-            o, asprintf(
-                   &text,
-                   "%" PRIu64 " %s of this kernel and shape, of which %" PRIu64
-                   " %s counted, %s of counters, with the caches as they were; values are means, and +- says where the "
-                   "mean of another run falls with 95 %%",
-                   l->alike, l->alike == 1 ? "launch" : "launches", l->counted, l->counted == 1 ? "was" : "were",
-                   groups) < 0
-                   ? NULL
-                   : text))
+    write_counted(l, counted);
+    if (kp_out_has(o,
+                   asprintf(&text,
+                            "%" PRIu64 " %s of this kernel and shape, of which %" PRIu64 " %s, with the caches as they "
+                            "were; values are means, and +- says where the mean of another run falls with 95 %%",
+                            l->alike, l->alike == 1 ? "launch" : "launches", l->counted, counted) < 0
+                       ? NULL
+                       : text))
         kp_out_wrapped(o, "    Rotation: ", text);
     free(text);
 }

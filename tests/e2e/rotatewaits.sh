@@ -54,6 +54,25 @@ unended() {
     done
 }
 
+# A kernel that may wait for others is timed, and has an entry; nothing waits for it. The first launch is, and more of them
+# when nothing else is counted. Another user of records prevents it.
+outside() { # LAUNCHES TIMED
+    KPROF_ROTATE_LAUNCHES=6 both "outside, $1" "$programs/p_window" waits-outside-often "$1"
+    expect "outside, $1: seen" "$(account seen)" "$(launches)"
+    expect "outside, $1: once each" "$(grep -c '^launch ' "$tmp/kprof.log")" "$(launches)"
+    expect "outside, $1: timed" "$(grep -c "^    Rotation: $1 launches .* of which $2 timed without" "$tmp/report")" "${3:-1}"
+    expect "outside, $1: duration" "$(grep -c '^    Duration  *ns  *101\( \|$\)' "$tmp/report")" "${3:-1}"
+    expect "outside, $1: notes" "$(grep -c '^    Note: it waits for the host, other processes or devices' "$tmp/report")" "${3:-1}"
+}
+
+timed() {
+    outside 5 "1 was"
+    outside 60 "9 were"
+    export FAKE_FAIL=cuptiActivityEnable:999
+    outside 20 ".*" 0
+}
+
+beside timed
 beside waits
 beside contexts
 beside small_files

@@ -1408,12 +1408,22 @@ static void refused_graphs(void)
     report_number("refused", refused, 3);
 }
 
-static void waits_outside(void)
+static void wait_outside(int times)
 {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < times; i++) {
         append(i);
         MUST(increment_as("ncclDevKernel_increment", values, session.stream));
     }
+}
+
+static void waits_outside(void)
+{
+    wait_outside(4);
+}
+
+static void waits_outside_often(void)
+{
+    wait_outside(count);
 }
 
 static void shared_limit(void)
@@ -1814,6 +1824,7 @@ static const struct {
     {"graphs", graphs},
     {"refused-graphs", refused_graphs},
     {"waits-outside", waits_outside},
+    {"waits-outside-often", waits_outside_often},
     {"shared-limit", shared_limit},
     {"prints", prints},
     {"threads", threads},

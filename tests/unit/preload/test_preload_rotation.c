@@ -787,6 +787,56 @@ static void test_extras_that_fail(void **state)
     kp_plan_free(p);
 }
 
+/* Launches that nothing may wait for lack no group but their times, ten of which are wanted. */
+static void test_launches_that_are_timed(void **state)
+{
+    static const char apart[] = "it waits for others";
+    struct kp_plan *p = new_plan();
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_launch l = launch_of(1, 3);
+    struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
+    const size_t timed = kp_rotation_timed(r);
+    (void)state;
+    for (int again = 0; again < 2; again++)
+        kp_rotation_apart(k, apart);
+    for (size_t g = 0; g < timed; g++)
+        assert_false(kp_rotation_lacks(k, g));
+    assert_true(kp_rotation_lacks_any(k) && kp_rotation_lacks(k, timed));
+    /* The first, and few others until nothing else is counted: their times are forgotten when those of others come. */
+    struct kp_launch counted = launch_of(2, 3);
+    struct kp_rotation_key *other = kp_rotation_find(r, &counted, named("counted"));
+    bool quiet = true;
+    assert_true(kp_rotation_times(k, &quiet) && !quiet);
+    for (unsigned n = 2; n <= 300; n++) {
+        kp_rotation_find(r, &counted, named("counted"));
+        assert_ptr_equal(kp_rotation_find(r, &l, named("kernel")), k);
+        assert_int_equal(kp_rotation_times(k, &quiet), n == 128 || n == 256);
+        assert_false(quiet);
+    }
+    for (unsigned i = 0; i < 10; i++) {
+        struct kp_result one = {.launch = {.profiler_ns = 0, .demangled = kp_strdup("kernel")}};
+        assert_int_equal(kp_result_set_real(&one, duration, "ns", i < 3 ? 5000 : 100 + 10 * i), 0);
+        if (i == 3)
+            for (size_t g = 0; g < timed; g++)
+                for (unsigned n = 0; n < EACH; n++)
+                    kp_rotation_take(other, g);
+        assert_true(!t.n && kp_rotation_lacks(k, timed));
+        assert_int_equal(kp_rotation_times(k, &quiet), i >= 3);
+        assert_int_equal(quiet, i >= 3);
+        kp_rotation_take(k, timed);
+        kp_rotation_collect(k, timed, i >= 3, &one, NULL);
+        kp_result_free(&one);
+    }
+    assert_true(!kp_rotation_lacks_any(k) && t.n == 1);
+    const struct kp_launch_info *info = &t.results[0].launch;
+    assert_true(info->groups == 1 && info->groups_counted == 1 && info->counted == 7 && !info->passes);
+    assert_string_equal(info->note, apart);
+    assert_true(number(duration) == 160 && kp_result_find(&t.results[0], duration)->counted == 7);
+    assert_string_equal(kp_result_find(&t.results[0], hits)->text, apart);
+    kp_rotation_end(r);
+    kp_plan_free(p);
+}
+
 /* ---- windows that choose their launches ---- */
 
 /* Launches of another key pass. */
@@ -1507,6 +1557,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
         cmocka_unit_test_teardown(test_extras_are_groups, reset),
         cmocka_unit_test_teardown(test_extras_that_fail, reset),
+        cmocka_unit_test_teardown(test_launches_that_are_timed, reset),
         cmocka_unit_test_teardown(test_extras_beside_a_replay, reset),
         cmocka_unit_test_teardown(test_the_first_launch_is_an_entry, reset),
         cmocka_unit_test_teardown(test_groups_take_turns_beside_a_replay, reset),
