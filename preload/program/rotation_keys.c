@@ -341,7 +341,7 @@ size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group)
 uint64_t kp_rotation_each_of(const struct kp_rotation *r, size_t group)
 {
     enum { LEAST_TIMED = 10 }; /* it costs next to nothing, and the first of them are slow */
-    if (group == kp_rotation_timed(r))
+    if (group == r->groups)
         return r->each < LEAST_TIMED ? LEAST_TIMED : r->each;
     size_t extra = kp_rotation_extra_of(r, group);
     return extra == SIZE_MAX || r->extras.adds_up(r->extras.of, extra) ? r->each : 1;

@@ -20,7 +20,7 @@
 #include "preload/window/reads.h"
 #include "preload/window/record.h"
 #include "preload/window/rotate.h"
-#include "preload/window/timed.h"
+#include "preload/window/timing.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
 #include "preload/window/visit.h"
@@ -236,7 +236,7 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
     struct kp_candidate now = *what;
     struct kp_question q = {w, setup, c, l, &now, f, {.obstacle = NULL}, 0, NULL};
     if (what->outside)
-        return kp_timed_launch(&q, l, skipped);
+        return kp_timing_launch(&q, l, skipped);
     bool recorded = is_first_of(f) && setup->rotates && kp_rotate_record(c);
     const char *rotated = kp_rotate_judge(&q, &now);
     CUresult rc = run_known(&q, &now, l, f, skipped);

@@ -221,7 +221,10 @@ void kp_rotate_pass(const struct kp_question *q)
         return;
     }
     know_window(w->serial);
-    note_passed(q->launch);
+    if (!is_worth_going_on(q, q->context->rotation) && may_close(q))
+        kp_window_close(none_comes_soon);
+    else
+        note_passed(q->launch);
 }
 
 /* ---- beside a replay ---- */

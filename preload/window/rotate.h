@@ -32,7 +32,8 @@ bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const c
 bool kp_rotate_record(const struct kp_context *c);
 void kp_rotate_end_record(void);
 
-/* Notes that a launch passes which nothing may wait for: closes a window that counts all it sees. */
+/* Notes that a launch passes which nothing may wait for: closes a window that counts all it sees, or that is no longer
+ * worth it. */
 void kp_rotate_pass(const struct kp_question *q);
 
 /* Notes that the launch, the last record of the window, counts the window's group; or that the driver refused it. */

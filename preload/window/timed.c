@@ -8,17 +8,7 @@
 #include "collectors/providers/observe.h"
 #include "preload/program/rotation.h"
 #include "preload/session/session.h"
-#include "preload/who/timeline.h"
 #include "preload/window/batch.h"
-#include "preload/window/close.h"
-#include "preload/window/harvest.h"
-#include "preload/window/launches.h"
-#include "preload/window/record.h"
-#include "preload/window/rotate.h"
-#include "preload/window/strategy.h"
-
-static const char waits_outside[] = "it waits for the host, other processes or devices, and the program would wait for "
-                                    "a launch that is counted: only timed";
 
 enum { MOST = 64 }; /* launches under way, and records not yet looked at */
 
@@ -67,6 +57,20 @@ static void note(const struct kp_device_record *r)
     if (n_arrived < MOST)
         arrived[n_arrived++] = one;
     kp_lock_give(lock);
+}
+
+bool kp_timed_has_room(void)
+{
+    return n_waiting < MOST;
+}
+
+CUresult kp_timed_issue(const struct kp_launch *l, bool recorded)
+{
+    bool on = recorded && !kp_record_on(kp_context_cupti(), note);
+    CUresult rc = kp_launch_issue_own(l);
+    if (on)
+        kp_record_off(kp_context_cupti());
+    return rc;
 }
 
 static bool take_arrived(struct arrived *one)
@@ -141,25 +145,9 @@ void kp_timed_settle(void)
             hand_on(&one, kp_context_of(one.context), a.ns);
 }
 
-/* Makes the result of the launch as a window would. NULL without memory. */
-static struct kp_result *describe(const struct kp_question *q, struct kp_launch *l)
+void kp_timed_wait(const struct kp_question *q, struct kp_rotation_key *key, bool quiet, struct kp_result *r)
 {
-    struct kp_window w = {.setup = q->setup, .context = q->context, .strategy = &kp_strategy_count};
-    struct kp_result *r = NULL;
-    if (kp_record_launch(&w, l, true, NULL, (struct kp_known_function *)q->function)) {
-        kp_harvest_fill(&w, &w.items[0], w.items[0].result);
-        r = w.items[0].result;
-        w.items[0].result = NULL;
-        *l = w.items[0].launch; /* it keeps its arguments, as they are copied with it */
-        w.items[0].is_launch = false;
-    }
-    free(w.items);
-    return r;
-}
-
-static void wait_for_record(const struct kp_question *q, struct kp_rotation_key *key, size_t group, bool quiet,
-                            struct kp_result *r)
-{
+    const size_t group = kp_rotation_timed(q->context->rotation);
     const struct kp_known_function *f = q->function;
     r->launch.ordinal = kp_session_seen(1);
     kp_rotation_take(key, group);
@@ -171,37 +159,4 @@ static void wait_for_record(const struct kp_question *q, struct kp_rotation_key 
                                             .quiet = quiet,
                                             .result = r,
                                             .base = kp_strdup(f->base ? f->base : "")};
-}
-
-static CUresult issue(struct kp_launch *l, bool recorded)
-{
-    bool on = recorded && !kp_record_on(kp_context_cupti(), note);
-    CUresult rc = kp_launch_issue_own(l);
-    if (on)
-        kp_record_off(kp_context_cupti());
-    return rc;
-}
-
-CUresult kp_timed_launch(const struct kp_question *q, struct kp_launch *l, const char **skipped)
-{
-    struct kp_rotation *r = q->function ? kp_context_rotation(q->setup, q->context) : NULL;
-    bool over = !r || kp_rotation_is_over(r);
-    struct kp_rotation_key *key = over ? NULL : kp_rotation_find(r, l, &q->function->facts);
-    if (key)
-        kp_rotation_apart(key, waits_outside);
-    kp_rotate_pass(q);
-    kp_timed_settle();
-    size_t group = r ? kp_rotation_timed(r) : 0;
-    bool quiet = false, lacks = key && kp_rotation_lacks(key, group);
-    bool can = n_waiting < MOST && kp_context_may_probe() && !kp_timeline_is_on();
-    struct kp_result *result = lacks && can && kp_rotation_times(key, &quiet) ? describe(q, l) : NULL;
-    CUresult rc = issue(l, result);
-    *skipped = result ? NULL : key && !lacks ? KP_SKIP_ROTATED : waits_outside;
-    if (result && rc == CUDA_SUCCESS) {
-        wait_for_record(q, key, group, quiet && !q->window->open, result);
-    } else if (result) {
-        kp_result_free(result);
-        free(result);
-    }
-    return rc;
 }

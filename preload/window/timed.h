@@ -1,6 +1,5 @@
 /*
- * Times launches of a rotation that nothing may wait for, as kernels of NCCL: activity records tell when they began and
- * ended, and they run as they do. Counters would have the program wait for them.
+ * Launches that are timed, see timing.h: those whose records have not come, and the times of those that have ended.
  *
  * Threads: inside the gate's exclusive section.
  */
@@ -9,8 +8,13 @@
 
 #include "preload/window/admit.h"
 
-/* Runs the launch, and has it timed where its key lacks that. *skipped: why it has no result (static text), or NULL. */
-CUresult kp_timed_launch(const struct kp_question *q, struct kp_launch *l, const char **skipped);
+/* Whether one more launch can be waited for. */
+bool kp_timed_has_room(void);
+/* Issues a launch; `recorded`: its record comes once it has ended. */
+CUresult kp_timed_issue(const struct kp_launch *l, bool recorded);
+/* Waits for the record of the launch that was issued last, with room for it. Takes `r` over, its result, to which the
+ * time is added. `quiet`: see kp_rotation_times. */
+void kp_timed_wait(const struct kp_question *q, struct kp_rotation_key *key, bool quiet, struct kp_result *r);
 /* Hands on the times of launches that have ended. Forgets those whose context has ended. */
 void kp_timed_settle(void);
 
