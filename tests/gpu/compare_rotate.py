@@ -17,17 +17,17 @@ MOST = 0.03
 
 
 def read(path):
-    """{(kernel, grid, block, metric): (mean, counted, deviation)} and facts of the keys."""
+    """{(kernel, grid, block, metric): [(mean, counted, deviation, launches it stands for), ...]} and facts of the keys."""
     db = sqlite3.connect(path)
     rows = db.execute(
         "SELECT l.demangled, l.grid_x, l.grid_y, l.grid_z, l.block_x, l.block_y, l.block_z, n.name, m.value, m.counted,"
-        " m.deviation, l.id FROM metric m JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name"
+        " m.deviation, l.alike FROM metric m JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name"
         " WHERE m.kind IN (1, 2)"
     )
     values = collections.defaultdict(list)
-    for *shape, name, value, counted, deviation, _ in rows:
+    for *shape, name, value, counted, deviation, alike in rows:
         if value is not None:
-            values[(*shape, name)].append((float(value), counted or 0, deviation or 0.0))
+            values[(*shape, name)].append((float(value), counted or 0, deviation or 0.0, alike or 1))
     keys = db.execute("SELECT alike, counted, groups, groups_counted FROM launch").fetchall()
     return values, keys
 
@@ -40,7 +40,7 @@ def interval(counted, deviation):
 def pair(a, b):
     """Share of means of b inside the intervals of a, and share within 3 % or the interval."""
     held = known = near = both = 0
-    for key, [(mean, counted, deviation), *_] in a.items():
+    for key, [(mean, counted, deviation, _), *_] in a.items():
         if key not in b or not counted:
             continue
         other = b[key][0][0]
@@ -54,19 +54,28 @@ def pair(a, b):
     return held, known, near, both
 
 
+def of_all(kinds):
+    """The mean of all launches of a kernel and shape, whose kinds have entries of their own, and its interval."""
+    launches = sum(alike for *_, alike in kinds)
+    known = all(counted >= 3 for _, counted, _, _ in kinds)
+    mean = sum(value * alike for value, _, _, alike in kinds) / launches
+    wide = sum(interval(counted, deviation) * alike for _, counted, deviation, alike in kinds) / launches if known else 0
+    return mean, wide
+
+
 def beside(rotated, replayed):
     """Means of a rotation beside the means of replayed launches."""
     agree = collections.Counter()
     total = collections.Counter()
     exact = counts = 0
-    for key, [(mean, counted, deviation), *_] in rotated.items():
-        if not counted or key not in replayed:
+    for key, kinds in rotated.items():
+        if not all(counted for _, counted, _, _ in kinds) or key not in replayed:
             continue
+        mean, wide = of_all(kinds)
         other = sum(v[0] for v in replayed[key]) / len(replayed[key])
         name = key[-1]
         close = abs(other - mean) <= MOST * max(abs(mean), abs(other))
-        inside = counted >= 3 and abs(other - mean) <= interval(counted, deviation)
-        agree[name] += close or inside
+        agree[name] += close or abs(other - mean) <= wide
         total[name] += 1
         if "inst_executed.sum" in name:
             counts += 1

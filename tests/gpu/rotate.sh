@@ -2,6 +2,9 @@
 # Rotation on a GPU: ResNet-18 training until every kernel and shape is complete. Shows what it adds to the run, its windows
 # and what closed them, the share of complete kernels, and that results are the same. Takes two minutes.
 #   tests/gpu/rotate.sh OUT [STEPS [SET...]]
+#   tests/gpu/rotate.sh OUT values [STEPS]     two rotations of ResNet-18 with the default of three launches for each group, and
+#   three steps with kernel replay and caches left alone: how far their values agree
+#   tests/gpu/rotate.sh OUT rest [STEPS]     steps of ResNet-18 long after a rotation has come to its end, beside native ones
 #   tests/gpu/rotate.sh OUT programs [NAME...]     other programs, once each: decode (200 tokens, detailed), jax (default
 #   settings, basic), and each executable of the folder PROGRAMS where it is set (basic; for samples with a device heap)
 . "$(dirname "$0")/gpu.inc"
@@ -69,6 +72,31 @@ if [ "$steps" = programs ]; then
         rotate_program "${program##*/}" basic "$program"
     done
     exit 0
+fi
+
+if [ "$steps" = rest ]; then
+    train=(python3 "$here/bench_resnet.py" --steps "${1:-120}" --last 60)
+    for run in 1 2 3; do
+        "${train[@]}" 2>&1 >/dev/null | sed -n 's/^bench: median/native: median/p'
+        KPROF_SET=basic KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=1 KPROF_LOG_FILE=$out/rest.txt LD_PRELOAD=$lib timeout 100 \
+            "${train[@]}" 2>&1 >/dev/null | sed -n 's/^bench: median/rotated: median/p'
+    done
+    grep -o '[0-9,]* launches seen.*' "$out/rest.txt" | head -1
+    exit 0
+fi
+
+if [ "$steps" = values ]; then
+    export KPROF_SET=basic KPROF_FORCE_OVERWRITE=yes
+    train=(python3 "$here/bench_resnet.py" --steps "${1:-40}")
+    for run in 1 2; do
+        KPROF_REPLAY_MODE=rotate KPROF_EXPORT=$out/values.$run.kprof KPROF_LOG_FILE=$out/values.$run.txt LD_PRELOAD=$lib \
+            timeout 100 "${train[@]}" >"$work/$run.out" 2>"$work/$run.err"
+        echo "rotation $run: exit code $?; $(grep -o '[0-9,]* launches seen.*' "$out/values.$run.txt" | head -1)"
+    done
+    KPROF_CACHE_CONTROL=none KPROF_EXPORT=$out/replayed.kprof KPROF_LOG_FILE=$out/replayed.txt LD_PRELOAD=$lib \
+        timeout 100 python3 "$here/bench_resnet.py" --steps 3 >"$work/replayed.out" 2>"$work/replayed.err"
+    echo "kernel replay: exit code $?; $(grep -o '[0-9,]* launches seen.*' "$out/replayed.txt" | head -1)"
+    exec python3 "$here/compare_rotate.py" "$out"/values.[12].kprof --kernel "$out/replayed.kprof"
 fi
 
 "${train[@]}" >"$work/native.out" 2>"$work/native.err"
