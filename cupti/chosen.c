@@ -1,15 +1,12 @@
 #include "cupti/chosen.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/descriptor.h"
 #include "cupti/internal.h"
 #include "cupti/raw.h"
 
@@ -17,17 +14,21 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-/* The longest name of a range, which has a number for a name. */
-enum { NAME_BYTES = 16 };
+enum {
+    NAME_BYTES = 16,         /* the longest name of a range, which has a number for a name */
+    SCRATCH_BYTES = 1 << 16, /* at least: an image for 192 launches needs 7,680 (CUPTI 13.0), another might need more */
+};
 
 struct kp_chosen {
     const struct kp_cupti *c;
     CUcontext ctx;
-    uint8_t *data; /* the image, a private view of a file that has it as it is before a pass */
-    size_t size;
+    uint8_t *data; /* the image, made anew for each pass; has the layout of its list */
+    size_t room;   /* of it, for the largest list */
+    size_t size;   /* of the image at hand */
     uint8_t *scratch;
     size_t scratch_size;
     size_t launches;
+    const struct kp_config *smallest; /* list, whose image begins a session */
     bool begun, configured, running, on;
     bool patched;           /* it has counted a list by patched code */
     struct kp_chosen *kept; /* the one before that did not end */
@@ -35,7 +36,7 @@ struct kp_chosen {
 
 struct kp_chosen_data {
     uint8_t *data;
-    size_t size;
+    size_t size, room; /* of the image, and of its memory */
 };
 
 bool kp_chosen_available(const struct kp_cupti *c)
@@ -48,110 +49,110 @@ bool kp_chosen_available(const struct kp_cupti *c)
            c->cuptiProfilerDisableProfiling && c->cuptiProfilerFlushCounterData && kp_raw_lays_out(c);
 }
 
-static CUpti_Profiler_CounterDataImageOptions options_of(const uint8_t *prefix, size_t size, size_t launches)
+static CUpti_Profiler_CounterDataImageOptions options_of(const struct kp_config *list, size_t launches)
 {
     return (CUpti_Profiler_CounterDataImageOptions){.structSize = CUpti_Profiler_CounterDataImageOptions_STRUCT_SIZE,
-                                                    .pCounterDataPrefix = prefix,
-                                                    .counterDataPrefixSize = size,
+                                                    .pCounterDataPrefix = list->layout,
+                                                    .counterDataPrefixSize = list->layout_size,
                                                     .maxNumRanges = (uint32_t)launches,
                                                     .maxNumRangeTreeNodes = (uint32_t)launches,
                                                     .maxRangeNameLength = NAME_BYTES};
 }
 
-int kp_chosen_bytes(const struct kp_cupti *c, const uint8_t *prefix, size_t size, size_t launches, size_t *bytes)
+static int bytes_of(const struct kp_cupti *c, const CUpti_Profiler_CounterDataImageOptions *o, size_t *bytes)
 {
-    const CUpti_Profiler_CounterDataImageOptions o = options_of(prefix, size, launches);
     KP_PARAMS(CUpti_Profiler_CounterDataImage_CalculateSize_Params, p);
-    p.pOptions = &o;
-    p.sizeofCounterDataImageOptions = o.structSize;
+    p.pOptions = o;
+    p.sizeofCounterDataImageOptions = o->structSize;
     int rc = KP_CALL(c, cuptiProfilerCounterDataImageCalculateSize, &p);
     *bytes = p.counterDataImageSize;
     return rc;
 }
 
-/* ---- the image ---- */
-
-/* Writes the image as it is before a pass into the file. */
-static int write_empty(const struct kp_chosen *s, int file, const CUpti_Profiler_CounterDataImageOptions *o)
+int kp_chosen_bytes(const struct kp_cupti *c, const struct kp_config *lists, size_t n, size_t launches, size_t *bytes)
 {
-    KP_PARAMS(CUpti_Profiler_CounterDataImage_Initialize_Params, p);
-    uint8_t *view = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-    if (view == MAP_FAILED)
-        return -ENOMEM;
-    p.pOptions = o;
-    p.sizeofCounterDataImageOptions = o->structSize;
-    p.counterDataImageSize = s->size;
-    p.pCounterDataImage = view;
-    int rc = KP_CALL(s->c, cuptiProfilerCounterDataImageInitialize, &p);
-    munmap(view, s->size);
+    int rc = 0;
+    *bytes = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        const CUpti_Profiler_CounterDataImageOptions o = options_of(&lists[i], launches);
+        size_t one = 0;
+        rc = bytes_of(c, &o, &one);
+        if (one > *bytes)
+            *bytes = one;
+    }
     return rc;
 }
 
-static int make_scratch(struct kp_chosen *s)
+/* ---- the image ---- */
+
+/* Takes memory for the image, in pages that are large where the kernel has such: each window writes all of it. */
+static uint8_t *take_pages(size_t size)
 {
-    KP_PARAMS(CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params, p);
-    p.counterDataImageSize = s->size;
-    p.pCounterDataImage = s->data;
-    int rc = KP_CALL(s->c, cuptiProfilerCounterDataImageCalculateScratchBufferSize, &p);
+    void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return NULL;
+    madvise(data, size, MADV_HUGEPAGE);
+    return data;
+}
+
+/* Makes an image for the list, and the scratch memory fit for it, which is allocated at first. */
+static int make_image(struct kp_chosen *s, const struct kp_config *list)
+{
+    const CUpti_Profiler_CounterDataImageOptions o = options_of(list, s->launches);
+    KP_PARAMS(CUpti_Profiler_CounterDataImage_Initialize_Params, p);
+    KP_PARAMS(CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params, c);
+    KP_PARAMS(CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params, i);
+    int rc = bytes_of(s->c, &o, &s->size);
+    if (!rc && s->size > s->room)
+        rc = -ENOSPC;
     if (rc)
         return rc;
-    s->scratch_size = p.counterDataScratchBufferSize;
-    s->scratch = malloc(s->scratch_size ? s->scratch_size : 1);
-    if (!s->scratch)
-        return -ENOMEM;
-    KP_PARAMS(CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params, i);
-    i.counterDataImageSize = s->size;
-    i.pCounterDataImage = s->data;
-    i.counterDataScratchBufferSize = s->scratch_size;
+    p.pOptions = &o;
+    p.sizeofCounterDataImageOptions = o.structSize;
+    p.counterDataImageSize = c.counterDataImageSize = i.counterDataImageSize = s->size;
+    p.pCounterDataImage = c.pCounterDataImage = i.pCounterDataImage = s->data;
+    rc = KP_CALL(s->c, cuptiProfilerCounterDataImageInitialize, &p);
+    if (!rc)
+        rc = KP_CALL(s->c, cuptiProfilerCounterDataImageCalculateScratchBufferSize, &c);
+    if (!rc && !s->scratch) {
+        s->scratch_size = c.counterDataScratchBufferSize;
+        s->scratch = malloc(s->scratch_size > SCRATCH_BYTES ? s->scratch_size : SCRATCH_BYTES);
+        rc = s->scratch ? 0 : -ENOMEM;
+    }
+    if (!rc && c.counterDataScratchBufferSize > s->scratch_size && c.counterDataScratchBufferSize > SCRATCH_BYTES)
+        rc = -ENOSPC;
+    if (rc)
+        return rc;
+    i.counterDataScratchBufferSize = c.counterDataScratchBufferSize;
     i.pCounterDataScratchBuffer = s->scratch;
     return KP_CALL(s->c, cuptiProfilerCounterDataImageInitializeScratchBuffer, &i);
 }
 
-/* Makes an unnamed file of that size. Negative where the process may have none: beyond its limit of file sizes, the
- * kernel would send it a signal. */
-static int make_file(size_t size)
+/* Makes room for the image of any list. */
+static int make_room(struct kp_chosen *s, const struct kp_config *lists, size_t n)
 {
-    struct rlimit most;
-    if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur < size)
-        return -1;
-    return kp_descriptor_memory("kprof-counters");
-}
-
-/* Makes the image. A private view of a file is emptied in no time: pages that a pass wrote are given up. */
-static int make_image(struct kp_chosen *s, const uint8_t *prefix, size_t size, size_t launches)
-{
-    const CUpti_Profiler_CounterDataImageOptions o = options_of(prefix, size, launches);
-    int rc = kp_chosen_bytes(s->c, prefix, size, launches, &s->size);
-    if (rc)
-        return rc;
-    int file = make_file(s->size);
-    if (file < 0)
-        return -ENOTSUP;
-    rc = posix_fallocate(file, 0, (off_t)s->size) ? -ENOMEM
-                                                  : write_empty(s, file, &o); /* a hole could lack memory later */
-    void *data = rc ? MAP_FAILED : mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-    close(file);
-    if (data == MAP_FAILED)
-        return rc ? rc : -ENOMEM;
-    s->data = data;
-    return make_scratch(s);
+    s->smallest = lists;
+    for (size_t i = 1; i < n; i++)
+        if (lists[i].layout_size < s->smallest->layout_size)
+            s->smallest = &lists[i];
+    int rc = kp_chosen_bytes(s->c, lists, n, s->launches, &s->room);
+    return rc || (s->data = take_pages(s->room)) ? rc : -ENOMEM;
 }
 
 static void *copy_image(const struct kp_chosen *s)
 {
-    void *to = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (to != MAP_FAILED)
+    void *to = take_pages(s->room);
+    if (to)
         memcpy(to, s->data, s->size);
-    return to;
+    return to ? to : MAP_FAILED;
 }
 
-/* Hands the image on, and leaves an empty one in its place. Without mremap's help it is copied. The kernel chooses the
- * place: before Linux 5.13 it refuses views of files only after it has given up a place that is named. The C library
- * passes a place on in any case, and the kernel refuses one that is no page's. */
+/* Hands the image on, and leaves its address without one. Without mremap's help it is copied. The kernel chooses the
+ * place, as it may refuse one that is named only after it has given it up. */
 static struct kp_chosen_data *take_image(struct kp_chosen *s)
 {
     struct kp_chosen_data *d = calloc(1, sizeof(*d));
-    void *to = d ? mremap(s->data, s->size, s->size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) : MAP_FAILED;
+    void *to = d ? mremap(s->data, s->room, s->room, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL) : MAP_FAILED;
     if (d && to == MAP_FAILED)
         to = copy_image(s);
     if (to == MAP_FAILED) {
@@ -160,13 +161,14 @@ static struct kp_chosen_data *take_image(struct kp_chosen *s)
     }
     d->data = to;
     d->size = s->size;
+    d->room = s->room;
     return d;
 }
 
-/* Empties the image: a pass must not find what another one has left. */
-static void empty_image(struct kp_chosen *s)
+/* Gives the image's memory back: the next pass makes another. */
+static void give_image(struct kp_chosen *s)
 {
-    madvise(s->data, s->size, MADV_DONTNEED);
+    madvise(s->data, s->room, MADV_DONTNEED);
 }
 
 void kp_chosen_read(const struct kp_chosen_data *d, const uint8_t **data, size_t *size)
@@ -179,7 +181,7 @@ void kp_chosen_free(struct kp_chosen_data *d)
 {
     if (!d)
         return;
-    munmap(d->data, d->size);
+    munmap(d->data, d->room);
     free(d);
 }
 
@@ -189,15 +191,17 @@ int kp_chosen_wake(struct kp_chosen *s)
 {
     KP_PARAMS(CUpti_Profiler_BeginSession_Params, p);
     p.ctx = s->ctx;
-    p.counterDataImageSize = s->size;
+    p.counterDataImageSize = s->room;
     p.pCounterDataImage = s->data;
-    p.counterDataScratchBufferSize = s->scratch_size;
-    p.pCounterDataScratchBuffer = s->scratch;
     p.range = CUPTI_AutoRange;
     p.replayMode = CUPTI_UserReplay;
     p.maxRangesPerPass = s->launches;
     p.maxLaunchesPerPass = s->launches;
     int rc = kp_cupti_room();
+    if (!rc)
+        rc = make_image(s, s->smallest);
+    p.counterDataScratchBufferSize = s->scratch_size;
+    p.pCounterDataScratchBuffer = s->scratch;
     if (!rc)
         rc = KP_CALL(s->c, cuptiProfilerBeginSession, &p);
     s->begun = !rc;
@@ -209,7 +213,7 @@ bool kp_chosen_rests(const struct kp_chosen *s)
     return !s->begun;
 }
 
-int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const uint8_t *prefix, size_t size, size_t launches,
+int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_config *lists, size_t n, size_t launches,
                    struct kp_chosen **out)
 {
     struct kp_chosen *s = calloc(1, sizeof(*s));
@@ -221,7 +225,7 @@ int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const uint8_t *prefi
     s->launches = launches;
     int rc = kp_cupti_room();
     if (!rc)
-        rc = make_image(s, prefix, size, launches);
+        rc = make_room(s, lists, n);
     if (!rc)
         rc = kp_chosen_wake(s);
     if (rc)
@@ -236,7 +240,7 @@ void kp_chosen_abandon(struct kp_chosen *s)
     if (!s)
         return;
     if (s->data)
-        munmap(s->data, s->size);
+        munmap(s->data, s->room);
     free(s->scratch);
     free(s);
 }
@@ -260,6 +264,8 @@ int kp_chosen_start(struct kp_chosen *s, const struct kp_config *list)
     if (!kp_chosen_takes(s, list))
         return -EINVAL;
     int rc = unset(s);
+    if (!rc)
+        rc = make_image(s, list);
     if (rc)
         return rc;
     s->patched = kp_config_patches(list);
@@ -332,7 +338,8 @@ int kp_chosen_stop(struct kp_chosen *s, struct kp_chosen_data **data, size_t *n,
         rc = count_ranges(s, n);
     if (!rc)
         rc = (*data = take_image(s)) ? 0 : -ENOMEM;
-    empty_image(s);
+    if (!s->running) /* else the end is tried again, and needs it */
+        give_image(s);
     return rc;
 }
 
@@ -354,7 +361,7 @@ int kp_chosen_rest(struct kp_chosen *s)
     p.ctx = s->ctx;
     rc = KP_CALL(s->c, cuptiProfilerEndSession, &p);
     s->begun = s->configured = s->patched = false;
-    empty_image(s);
+    give_image(s);
     return rc == KP_CUPTI_LOST ? 0 : rc; /* a CUPTI that is given up has nothing to end */
 }
 

@@ -29,11 +29,10 @@ struct kp_chosen_data;
 /* Whether this CUPTI has the functions of sessions. Without them, call nothing else here. */
 bool kp_chosen_available(const struct kp_cupti *c);
 
-/* Begins a session on `ctx`, with room for so many launches of a pass, of lists that prefix[0..size) has the layout of
- * (kp_host_layout); the prefix may be freed then. Takes 70 ms and 1 ms for each launch, and 1.1 MB of the device's
- * memory. -ENOTSUP where the process may have no memory that is copied when written. Beside it no range profiler
- * counts on the context. */
-int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const uint8_t *prefix, size_t size, size_t launches,
+/* Begins a session on `ctx`, with room for so many launches of a pass, of lists[0..n), which have layouts and
+ * outlive it. Takes 70 ms and
+ * 1 ms for each launch, and 1.1 MB of the device's memory. Beside it no range profiler counts on the context. */
+int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_config *lists, size_t n, size_t launches,
                    struct kp_chosen **out);
 /* Ends the session after ending a pass that runs, and frees its memory. Safe on NULL. A code means that it
  * still has the counters. Use kp_chosen_abandon instead once the context is gone. */
@@ -43,13 +42,13 @@ void kp_chosen_abandon(struct kp_chosen *s);
 /* Whether the session may take the list next. KP_VENDOR (CUPTI 13.0): behind a list that patched code counts it takes
  * no other than such lists; its end would read through a wrong pointer. */
 bool kp_chosen_takes(const struct kp_chosen *s, const struct kp_config *list);
-/* Ends the session, but keeps its image, of which emptying takes no time; a pass that runs is ended. Begins it again.
- * Whether it rests. A code of the first means that it still has the counters. */
+/* Ends the session, but keeps the address of its image; a pass that runs is ended. Begins it again. Whether it rests. A
+ * code of the first means that it still has the counters. */
 int kp_chosen_rest(struct kp_chosen *s);
 int kp_chosen_wake(struct kp_chosen *s);
 bool kp_chosen_rests(const struct kp_chosen *s);
-/* Starts a pass of a list that it takes, with the switch off: 2 to 20 ms. `list` has one pass, in an image of its own.
- */
+/* Starts a pass of a list that it takes, one of those that it was opened for, with the switch off: 2 to 30 ms. `list`
+ * has one pass, in an image of its own. */
 int kp_chosen_start(struct kp_chosen *s, const struct kp_config *list);
 /* Turns the switch: launches of any thread in the context are counted from now on, or no longer. */
 int kp_chosen_count(struct kp_chosen *s, bool on);
@@ -62,7 +61,7 @@ bool kp_chosen_runs(const struct kp_chosen *s);
 void kp_chosen_read(const struct kp_chosen_data *d, const uint8_t **data, size_t *size);
 void kp_chosen_free(struct kp_chosen_data *d);
 
-/* Computes the memory that a session for so many launches takes of the host, byte. */
-int kp_chosen_bytes(const struct kp_cupti *c, const uint8_t *prefix, size_t size, size_t launches, size_t *bytes);
+/* Computes the memory that a pass of any of the lists takes of the host, for so many launches, byte. */
+int kp_chosen_bytes(const struct kp_cupti *c, const struct kp_config *lists, size_t n, size_t launches, size_t *bytes);
 
 #endif

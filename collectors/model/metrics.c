@@ -12,6 +12,7 @@ void kp_config_free(struct kp_config *config)
 {
     free(config->image);
     free(config->names);
+    free(config->layout);
     memset(config, 0, sizeof(*config));
 }
 

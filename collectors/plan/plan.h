@@ -43,8 +43,6 @@ struct kp_plan {
     size_t n_slots;  /* a power of two */
     struct kp_config *groups;
     size_t n_groups;
-    uint8_t *layout; /* of counter data for all groups, where launches are chosen; NULL = it is not known */
-    size_t layout_size;
     size_t passes;        /* over all groups */
     size_t runs;          /* of the program, one for each pass of a list; 0 = it is counted in one; see runs.h */
     size_t several, pass; /* passes of the list that kp_plan_runs_keep has left, where it takes several; and which of

@@ -78,7 +78,6 @@ void kp_plan_free(struct kp_plan *p)
     free(p->metrics);
     free(p->slots);
     free(p->groups);
-    free(p->layout);
     free(p->listed);
     free(p->breakdowns);
     free(p->unknown);

@@ -551,6 +551,7 @@ int kp_plan_schedule_rotation(struct kp_planner *x, bool beside)
     int rc = pack_rotation(x);
     if (rc || beside || !kp_tables_choose(x->cupti))
         return rc ? rc : kp_plan_share_images(x);
-    rc = kp_tables_layout(x->host, p->groups, p->n_groups, &p->layout, &p->layout_size);
-    return rc == -ENOMEM ? rc : 0; /* it is asked for again where it is needed */
+    for (size_t g = 0; rc != -ENOMEM && g < p->n_groups; g++)
+        rc = kp_tables_layout(x->host, &p->groups[g], 1, &p->groups[g].layout, &p->groups[g].layout_size);
+    return rc == -ENOMEM ? rc : 0; /* a list without one has no session */
 }

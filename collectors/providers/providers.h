@@ -72,8 +72,6 @@ struct kp_lists {
     size_t n;
     int (*store)(const void *of, size_t i, const double *values, struct kp_result *r);
     const void *of;
-    const uint8_t *layout; /* of counter data for all lists, as kp_host_layout makes it; NULL = it is not known */
-    size_t layout_size;
 };
 
 struct kp_providers_setup {

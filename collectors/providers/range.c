@@ -55,7 +55,6 @@ struct range {
     struct kp_chosen *session; /* in place of the profiler; NULL = there is none */
     size_t session_room;       /* launches */
     bool no_session;           /* none can be had */
-    uint8_t *own_layout;       /* of its counter data, where the lists did not come with it */
     size_t room;               /* 0 = not known yet */
     /* Of the current window. */
     struct lease *lease;         /* of the current list */
@@ -301,30 +300,27 @@ static size_t room_in_turn(const struct range *r, const struct kp_lists *lists, 
     return most && r->setup->memory / most < room ? r->setup->memory / most : room;
 }
 
-/* Whether a session may count the launches of a rotation; then its layout is known. */
+/* Whether a session may count the launches of a rotation: this CUPTI has them, and each list has its layout. */
 static bool has_session(struct range *r)
 {
-    struct kp_lists *lists = &r->setup->one_pass;
+    const struct kp_lists *lists = &r->setup->one_pass;
     if (!r->setup->chooses || r->no_session || r->stuck)
         return false;
-    if (!kp_chosen_available(r->setup->cupti))
-        r->no_session = true;
-    else if (!lists->layout)
-        r->no_session = kp_host_layout(r->hosts[0], lists->at, lists->n, &r->own_layout, &lists->layout_size);
-    if (r->own_layout)
-        lists->layout = r->own_layout;
+    r->no_session = !kp_chosen_available(r->setup->cupti);
+    for (size_t i = 0; i < lists->n; i++)
+        r->no_session |= !lists->at[i].layout;
     return !r->no_session;
 }
 
-/* Counts the launches of which the data fits so many bytes, KP_CHOSEN_ROOM at most. */
-static size_t room_of_session(const struct range *r, uint64_t bytes)
+/* Returns how many launches fit the memory for counter data, KP_CHOSEN_ROOM at most. */
+static size_t room_of_session(const struct range *r)
 {
+    const struct kp_lists *lists = &r->setup->one_pass;
     size_t one = 0, two = 0;
-    if (kp_chosen_bytes(r->setup->cupti, r->setup->one_pass.layout, r->setup->one_pass.layout_size, 1, &one) ||
-        kp_chosen_bytes(r->setup->cupti, r->setup->one_pass.layout, r->setup->one_pass.layout_size, 2, &two) ||
-        two <= one)
+    if (kp_chosen_bytes(r->setup->cupti, lists->at, lists->n, 1, &one) ||
+        kp_chosen_bytes(r->setup->cupti, lists->at, lists->n, 2, &two) || two <= one)
         return 1;
-    uint64_t most = bytes / (two - one);
+    uint64_t most = r->setup->memory / (two - one);
     return most < KP_CHOSEN_ROOM ? most ? most : 1 : KP_CHOSEN_ROOM;
 }
 
@@ -334,7 +330,7 @@ static size_t find_room(struct range *r)
     if (r->room)
         return r->room;
     if (has_session(r)) {
-        size_t room = room_of_session(r, r->setup->memory);
+        size_t room = room_of_session(r);
         return r->room = room < most ? room : most;
     }
     if (enable(r)) /* may be available later: do not cache */
@@ -390,7 +386,7 @@ static bool open_session(struct range *r, size_t launches)
     if (end_session(r, false))
         return false;
     kp_taken_enables(r->setup->taken);
-    int rc = kp_chosen_open(r->setup->cupti, r->setup->ctx, lists->layout, lists->layout_size, launches, &r->session);
+    int rc = kp_chosen_open(r->setup->cupti, r->setup->ctx, lists->at, lists->n, launches, &r->session);
     r->session_room = launches;
     if (!rc)
         return true;
@@ -413,16 +409,12 @@ static bool take_up_session(struct range *r, const struct kp_config *list)
     return give_sessions_up(r, "further session", rc);
 }
 
-/* Starts a pass of the list in a session, for so many launches or more. False: there is none. The first session has
- * room that is made in a quarter of a second. */
-static bool start_session(struct range *r, const struct kp_config *list, size_t launches)
+/* Starts a pass of the list in a session. False: there is none. */
+static bool start_session(struct range *r, const struct kp_config *list)
 {
-    enum { QUICK_BYTES = 256 << 20 };
     if (!has_session(r) || !list->image || list->turns || list->passes != 1 || (r->profiler && disable(r)))
         return false;
-    size_t room = find_room(r), quick = room_of_session(r, QUICK_BYTES);
-    room = (launches <= quick || !r->session_room) && quick < room ? quick : room;
-    room = room > r->session_room ? room : r->session_room;
+    size_t room = find_room(r);
     bool usable = r->session && r->session_room >= room;
     if (usable ? !take_up_session(r, list) : !open_session(r, room))
         return false;
@@ -497,7 +489,6 @@ static void range_close(struct kp_providers *x, bool alive)
         kp_chosen_abandon(r->session);
     }
     kp_chosen_free(r->data);
-    free(r->own_layout);
     kp_config_free(&r->used_config);
     for (size_t i = 0; i < MOST_THREADS; i++)
         kp_host_close(r->hosts[i]);
@@ -581,7 +572,7 @@ static int range_count(struct kp_providers *x, size_t room)
     if (x->part >= x->setup.one_pass.n)
         return -ENOENT;
     bool may_choose = x->window.mode == KP_RANGE_AUTO && !x->carry && !x->window.swept;
-    if (may_choose && start_session(own(x), &x->setup.one_pass.at[x->part], room)) {
+    if (may_choose && start_session(own(x), &x->setup.one_pass.at[x->part])) {
         x->window.chooses = own(x)->session_room;
         return 0;
     }

@@ -328,8 +328,7 @@ static int store_values(const void *plan, size_t group, const double *values, st
 
 static struct kp_lists lists_of(const struct kp_plan *p)
 {
-    return p ? (struct kp_lists){p->groups, p->n_groups, store_values, p, p->layout, p->layout_size}
-             : (struct kp_lists){.n = 0};
+    return p ? (struct kp_lists){p->groups, p->n_groups, store_values, p} : (struct kp_lists){.n = 0};
 }
 
 int kp_collector_open(const struct kp_collector_setup *setup, struct kp_collector **out)

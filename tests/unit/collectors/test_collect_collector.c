@@ -1855,9 +1855,9 @@ static void test_chosen(void **state)
     open_chooser();
     assert_int_equal(kp_collector_room(t.c), MOST);
     choose("aIcAii", 0);
-    kp_test_calls(
-        NULL, "session-image session list pass launch on launch off launch on launch off launch*2 end-pass flush info "
-              "evaluate*2");
+    kp_test_calls(NULL, "session-image session session-image list pass launch on launch off launch on launch off "
+                        "launch*2 end-pass flush info "
+                        "evaluate*2");
     choose("iiA", 1);
     choose("C", 0);
     choose("aic", 2 - patched / 2);
@@ -2004,36 +2004,6 @@ static void test_counted_and_refused(void **state)
     check_results(one_pass, (const size_t[]){1});
 }
 
-/* The first session is quickly made, which takes a small one where launches need much room. */
-static void test_a_session_with_more_room(void **state)
-{
-    enum { EACH = 30 << 20, QUICK = 8, ALL = 9 };
-    (void)state;
-    t.setup.window = ALL;
-    open_chooser();
-    *session_bytes = EACH;
-    assert_int_equal(begin_choice(2, 0), QUICK);
-    make_choice("aI", true);
-    end_choice(true);
-    check_list(0, in_order);
-    kp_test_calls(of_sessions, "session list pass end-pass");
-    assert_int_equal(begin_choice(QUICK, 1), QUICK);
-    make_choice("aI", true);
-    end_choice(true);
-    check_list(1, in_order);
-    kp_test_calls(of_sessions, "unlist list pass end-pass");
-    assert_int_equal(begin_choice(ALL, 0), ALL);
-    make_choice("AICAICAIC", true);
-    end_choice(true);
-    check_list(0, in_order);
-    kp_test_calls(of_sessions, "unlist end-session session list pass end-pass");
-    assert_int_equal(begin_choice(2, 1), ALL); /* it stays */
-    make_choice("aI", true);
-    end_choice(true);
-    check_list(1, in_order);
-    kp_test_calls(of_sessions, "unlist list pass end-pass");
-}
-
 /* Behind a list of patched code a session takes none but such ones. */
 static void test_a_patched_list_between_others(void **state)
 {
@@ -2076,9 +2046,9 @@ static void test_replays_between(void **state)
     kp_test_calls("enable disable session", "disable session");
 }
 
-/* The session that ended for a replay, or a patched list, begins again with the image that it had. The last one gives
- * it back. */
-static void test_an_image_is_kept(void **state)
+/* The session that ended for a replay, or a patched list, begins again; the last one behind a window that was the last.
+ */
+static void test_sessions_begin_again(void **state)
 {
     (void)state;
     open_chooser();
@@ -2090,13 +2060,12 @@ static void test_an_image_is_kept(void **state)
         choose("aI", !patched);
     }
     assert_int_equal(kp_test_count("session"), 7);
-    assert_int_equal(kp_test_count("session-image"), 1);
     begin_choice(1, 0);
     make_choice("aI", true);
     end_choice(false);
     check_list(0, in_order);
     choose("aI", 0);
-    assert_int_equal(kp_test_count("session-image"), 2);
+    assert_int_equal(kp_test_count("session"), 8);
 }
 
 /* A session that does not begin again is given up. */
@@ -2298,11 +2267,10 @@ int main(void)
         TEST(test_chosen_beside_a_foreign_kernel),
         TEST(test_chosen_and_refused),
         TEST(test_counted_and_refused),
-        TEST(test_a_session_with_more_room),
         TEST(test_a_patched_list_between_others),
         TEST(test_the_last_choice),
         TEST(test_replays_between),
-        TEST(test_an_image_is_kept),
+        TEST(test_sessions_begin_again),
         TEST(test_no_further_session),
         TEST(test_no_choice_of_ranges),
         TEST(test_choices_that_fail),
