@@ -1,6 +1,6 @@
 #!/bin/sh
 # A rotation whose windows let launches and host functions by: what has passed may wait for the program, and its streams
-# may be gone. Counter data of such windows is in memory that a limit or the kernel may refuse.
+# may be gone.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
 
@@ -27,17 +27,7 @@ contexts() {
     expect "contexts: seen" "$(account seen)" "$(launches)"
 }
 
-# Files may not be as large as counter data is: that is no reason to end the program by a signal.
-small_files() {
-    (
-        ulimit -f 400
-        both "small files" "$programs/p_many" 12
-        expect "small files: seen" "$(account seen)" "$(launches)"
-        [ $failures -eq 0 ]
-    ) || failures=1
-}
-
-# A kernel that moves no view of a file and leaves it there.
+# A kernel that moves no pages and leaves their addresses in use.
 older_kernel() {
     E2E_PRELOAD_LAST=$(realpath "$build/e2e/remap.so") both "older kernel" "$programs/p_many" 40
     expect "older kernel: seen" "$(account seen)" "$(launches)"
@@ -75,7 +65,6 @@ timed() {
 beside timed
 beside waits
 beside contexts
-beside small_files
 beside older_kernel
 beside unended
 finish

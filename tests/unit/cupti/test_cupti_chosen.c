@@ -115,7 +115,7 @@ static void add_image(void *at)
     images.at[images.n++] = at;
 }
 
-/* Kernels before Linux 5.13 do not move a view of a file and leave one behind. */
+/* Kernels before Linux 5.7 do not move pages and leave their addresses in use. */
 static bool cannot_move;
 
 void *mremap(void *old, size_t old_size, size_t size, int flags, ...)
