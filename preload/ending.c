@@ -26,6 +26,7 @@
 #include "preload/who/timeline.h"
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
+#include "preload/window/timed.h"
 
 static struct kp_process *const process = &kp_process_now;
 
@@ -225,6 +226,7 @@ static void finish(void)
     kp_guard++;
     if (may_call) {
         kp_window_close(the_end);
+        kp_timed_end();
         kp_timeline_flush(true);
     } else if (alone) {
         kp_window_give_up();

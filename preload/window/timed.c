@@ -47,6 +47,15 @@ static struct like like_of(const char *name, const uint32_t grid[3], const uint3
     return l;
 }
 
+/* Returns the index of the first launch like that; n_waiting: there is none. Inside the gate, or under the lock. */
+static size_t find_waiting(const struct like *like)
+{
+    size_t i = 0;
+    while (i < n_waiting && memcmp(&waiting[i].like, like, sizeof(*like)) != 0)
+        i++;
+    return i;
+}
+
 static void note(const struct kp_device_record *r)
 {
     const struct kp_activity *a = &r->activity;
@@ -54,23 +63,14 @@ static void note(const struct kp_device_record *r)
         return;
     struct arrived one = {like_of(r->name, a->grid, a->block), a->end_ns > a->start_ns ? a->end_ns - a->start_ns : 0};
     kp_lock_take(lock, KP_FOREVER);
-    if (n_arrived < MOST)
-        arrived[n_arrived++] = one;
+    if (find_waiting(&one.like) < n_waiting && n_arrived < MOST)
+        arrived[n_arrived++] = one; /* others are of launches that were recorded for something else */
     kp_lock_give(lock);
 }
 
 bool kp_timed_has_room(void)
 {
     return n_waiting < MOST;
-}
-
-CUresult kp_timed_issue(const struct kp_launch *l, bool recorded)
-{
-    bool on = recorded && !kp_record_on(kp_context_cupti(), note);
-    CUresult rc = kp_launch_issue_own(l);
-    if (on)
-        kp_record_off(kp_context_cupti());
-    return rc;
 }
 
 static bool take_arrived(struct arrived *one)
@@ -85,21 +85,30 @@ static bool take_arrived(struct arrived *one)
     return any;
 }
 
+/* Takes a launch out, which the gate's thread alone does. */
+static struct waiting take_at(size_t i)
+{
+    struct waiting one = waiting[i];
+    kp_lock_take(lock, KP_FOREVER);
+    memmove(waiting + i, waiting + i + 1, (--n_waiting - i) * sizeof(*waiting));
+    kp_lock_give(lock);
+    return one;
+}
+
 /* Takes the first launch like that; records of a kernel come in the order of its launches. */
 static bool take_waiting(const struct like *like, struct waiting *one)
 {
-    size_t i = 0;
-    while (i < n_waiting && memcmp(&waiting[i].like, like, sizeof(*like)) != 0)
-        i++;
-    if (i == n_waiting)
-        return false; /* of a launch that was recorded for something else */
-    *one = waiting[i];
-    memmove(waiting + i, waiting + i + 1, (--n_waiting - i) * sizeof(*waiting));
-    return true;
+    size_t i = find_waiting(like);
+    bool any = i < n_waiting;
+    if (any)
+        *one = take_at(i);
+    return any;
 }
 
-static void drop(struct waiting *one)
+/* Gives up a launch that has no time. */
+static void lose(struct waiting *one)
 {
+    kp_session_skip("that may wait for others, and had not ended when its time was to be told", 1);
     kp_result_free(one->result);
     free(one->result);
     free(one->base);
@@ -112,7 +121,7 @@ static void hand_on(struct waiting *one, const struct kp_context *c, int64_t ns)
     if (!b || kp_result_set_real(one->result, "gpu__time_duration.sum", "ns", (double)ns)) {
         kp_rotation_untake(one->key, one->group);
         kp_batch_finish(b, one->setup, c, NULL, NULL);
-        drop(one);
+        lose(one);
         return;
     }
     kp_batch_group(b, one->group);
@@ -123,13 +132,14 @@ static void hand_on(struct waiting *one, const struct kp_context *c, int64_t ns)
 
 static void forget_ended(void)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < n_waiting; i++)
-        if (kp_context_of(waiting[i].context))
-            waiting[kept++] = waiting[i];
-        else
-            drop(&waiting[i]);
-    n_waiting = kept;
+    for (size_t i = 0; i < n_waiting;) {
+        if (kp_context_of(waiting[i].context)) {
+            i++;
+            continue;
+        }
+        struct waiting one = take_at(i);
+        lose(&one);
+    }
 }
 
 void kp_timed_settle(void)
@@ -145,12 +155,22 @@ void kp_timed_settle(void)
             hand_on(&one, kp_context_of(one.context), a.ns);
 }
 
-void kp_timed_wait(const struct kp_question *q, struct kp_rotation_key *key, bool quiet, struct kp_result *r)
+void kp_timed_end(void)
 {
-    const size_t group = kp_rotation_timed(q->context->rotation);
+    kp_timed_settle();
+    while (n_waiting) {
+        struct waiting one = take_at(n_waiting - 1);
+        lose(&one);
+    }
+}
+
+/* Waits for the record of a launch that is about to be made: it may come at once. */
+static void add_waiting(const struct kp_question *q, struct kp_rotation_key *key, bool quiet, struct kp_result *r)
+{
     const struct kp_known_function *f = q->function;
-    r->launch.ordinal = kp_session_seen(1);
+    const size_t group = kp_rotation_timed(q->context->rotation);
     kp_rotation_take(key, group);
+    kp_lock_take(lock, KP_FOREVER);
     waiting[n_waiting++] = (struct waiting){.setup = q->setup,
                                             .context = q->context->id,
                                             .like = like_of(f->facts.mangled, r->launch.grid, r->launch.block),
@@ -159,4 +179,31 @@ void kp_timed_wait(const struct kp_question *q, struct kp_rotation_key *key, boo
                                             .quiet = quiet,
                                             .result = r,
                                             .base = kp_strdup(f->base ? f->base : "")};
+    kp_lock_give(lock);
+}
+
+/* The launch that was added last was not made, or not recorded. */
+static void remove_last(void)
+{
+    struct waiting last = take_at(n_waiting - 1);
+    kp_rotation_untake(last.key, last.group);
+    free(last.base);
+}
+
+CUresult kp_timed_issue(const struct kp_question *q, const struct kp_launch *l, struct kp_rotation_key *key, bool quiet,
+                        struct kp_result *r, bool *timed)
+{
+    *timed = !kp_record_on(kp_context_cupti(), note);
+    if (*timed)
+        add_waiting(q, key, quiet, r);
+    CUresult rc = kp_launch_issue_own(l);
+    if (*timed)
+        kp_record_off(kp_context_cupti());
+    if (*timed && rc != CUDA_SUCCESS) {
+        remove_last();
+        *timed = false;
+    }
+    if (*timed)
+        r->launch.ordinal = kp_session_seen(1);
+    return rc;
 }

@@ -10,12 +10,13 @@
 
 /* Whether one more launch can be waited for. */
 bool kp_timed_has_room(void);
-/* Issues a launch; `recorded`: its record comes once it has ended. */
-CUresult kp_timed_issue(const struct kp_launch *l, bool recorded);
-/* Waits for the record of the launch that was issued last, with room for it. Takes `r` over, its result, to which the
- * time is added. `quiet`: see kp_rotation_times. */
-void kp_timed_wait(const struct kp_question *q, struct kp_rotation_key *key, bool quiet, struct kp_result *r);
+/* Issues a launch, and waits for its record, if there is room for one more. *timed: it does, and has taken `r` over,
+ * the launch's result, to which the time is added. `quiet`: see kp_rotation_times. */
+CUresult kp_timed_issue(const struct kp_question *q, const struct kp_launch *l, struct kp_rotation_key *key, bool quiet,
+                        struct kp_result *r, bool *timed);
 /* Hands on the times of launches that have ended. Forgets those whose context has ended. */
 void kp_timed_settle(void);
+/* Does so for the last time, and gives up the others. */
+void kp_timed_end(void);
 
 #endif

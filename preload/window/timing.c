@@ -43,11 +43,11 @@ CUresult kp_timing_launch(const struct kp_question *q, struct kp_launch *l, cons
     bool quiet = false, lacks = key && kp_rotation_lacks(key, group);
     bool can = kp_timed_has_room() && kp_context_may_probe() && !kp_timeline_is_on();
     struct kp_result *result = lacks && can && kp_rotation_times(key, &quiet) ? describe(q, l) : NULL;
-    CUresult rc = kp_timed_issue(l, result);
-    *skipped = result ? NULL : key && !lacks ? KP_SKIP_ROTATED : waits_outside;
-    if (result && rc == CUDA_SUCCESS) {
-        kp_timed_wait(q, key, quiet && !q->window->open, result);
-    } else if (result) {
+    bool timed = false;
+    CUresult rc =
+        result ? kp_timed_issue(q, l, key, quiet && !q->window->open, result, &timed) : kp_launch_issue_own(l);
+    *skipped = timed ? NULL : key && !lacks ? KP_SKIP_ROTATED : waits_outside;
+    if (result && !timed) {
         kp_result_free(result);
         free(result);
     }
