@@ -15,6 +15,7 @@
 #include "preload/window/batch.h"
 #include "preload/window/flags.h"
 #include "preload/window/strategy.h"
+#include "preload/window/timed.h"
 
 static const char no_record[] = "read from an activity record, which another user of CUPTI in this process holds, or "
                                 "which this CUPTI lacks";
@@ -156,6 +157,7 @@ static void plan_again(const struct kp_window *w)
 {
     struct kp_context *c = w->context;
     kp_worker_drain(KP_FOREVER);
+    kp_timed_end(); /* it ends the rotation, whose keys launches wait for */
     kp_context_plan_again(w->setup, c);
     if (c->no_counters)
         kp_session_warn_once(c->no_counters);

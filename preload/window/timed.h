@@ -16,7 +16,7 @@ CUresult kp_timed_issue(const struct kp_question *q, const struct kp_launch *l, 
                         struct kp_result *r, bool *timed);
 /* Hands on the times of launches that have ended. Forgets those whose context has ended. */
 void kp_timed_settle(void);
-/* Does so for the last time, and gives up the others. */
+/* Does so, and gives up the others: the process ends, or the keys do. */
 void kp_timed_end(void);
 
 #endif
