@@ -221,7 +221,7 @@ int kp_activity_on(const struct kp_cupti *c, kp_record_sink *sink)
 
 int kp_activity_off(const struct kp_cupti *c)
 {
-    return KP_CALL(c, cuptiActivityDisable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    return run.watching ? 0 : KP_CALL(c, cuptiActivityDisable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
 /* ---- the watch ---- */

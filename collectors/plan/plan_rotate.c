@@ -553,5 +553,5 @@ int kp_plan_schedule_rotation(struct kp_planner *x, bool beside)
         return rc ? rc : kp_plan_share_images(x);
     for (size_t g = 0; rc != -ENOMEM && g < p->n_groups; g++)
         rc = kp_tables_layout(x->host, &p->groups[g], 1, &p->groups[g].layout, &p->groups[g].layout_size);
-    return rc == -ENOMEM ? rc : 0; /* a list without one has no session */
+    return rc == -ENOMEM ? rc : 0; /* where a list has none, no session counts any */
 }

@@ -52,7 +52,7 @@ struct pm {
     struct kp_pm *sampler;
     int stuck; /* CUPTI's code after a sampler could not be stopped, which prevents all further ones */
     struct samples samples;
-    uint64_t started_ns;
+    uint64_t started_ns, ended_ns; /* by the host's clock: the start has returned; the launch has ended */
 };
 
 static struct pm *own(const struct kp_providers *x)
@@ -200,10 +200,11 @@ static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
 
 /* Makes room for all samples of the launch that has ended; without memory, those that fit are read.
  * KP_VENDOR: samples that do not fit into the counter data at once are lost (CUPTI 13.0). */
-static void make_decoding_room(const struct kp_providers *x, uint64_t ended_ns)
+static void make_decoding_room(const struct kp_providers *x)
 {
     const struct kp_counters *g = x->gathered;
-    uint64_t samples = IDLE_SAMPLES + samples_in(ended_ns - own(x)->started_ns,
+    const struct pm *p = own(x);
+    uint64_t samples = IDLE_SAMPLES + samples_in(p->ended_ns - p->started_ns,
                                                  g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
     samples = samples < LEAST_DECODED ? LEAST_DECODED : (samples / DECODED_STEP + 1) * DECODED_STEP;
     kp_pm_make_room(own(x)->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
@@ -286,11 +287,13 @@ static int add_one_activity(struct pm *p, const struct kp_config *group, size_t 
     return rc;
 }
 
-/* Evaluates what shows activity for the first samples decoded, until the launch has ended. *any: a metric shows it. One
- * call for all of a sample's metrics takes little longer than for one of them. */
+/* Evaluates what shows activity for the first samples decoded, until the launch has ended: not before as much time has
+ * passed as the host saw it take, as it may pause, and others may have been active before it. *any: a metric shows it.
+ * One call for all of a sample's metrics takes little longer than for one of them. */
 static int add_activity(struct pm *p, const struct kp_config *group, bool *any)
 {
     const struct samples *s = &p->samples;
+    uint64_t ran_ns = p->ended_ns - p->started_ns, began = s->n > 1 ? s->begin_ns[1] : 0;
     const char **names = malloc((group->n_names + 1) * sizeof(*names));
     double *values = malloc((group->n_names + 1) * sizeof(*values));
     size_t n = 0, quiet = 0;
@@ -303,7 +306,7 @@ static int add_activity(struct pm *p, const struct kp_config *group, bool *any)
     for (size_t i = 0; !rc && n && i < s->n && quiet < QUIET_SAMPLES; i++) {
         rc = add_one_activity(p, group, i, names, n, values, &on);
         begun |= on && i; /* the first sample is of no launch, see below */
-        quiet = begun && !on ? quiet + 1 : 0;
+        quiet = begun && !on && s->begin_ns[i] > began + ran_ns ? quiet + 1 : 0;
     }
     free((void *)names);
     free(values);
@@ -406,12 +409,12 @@ static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
     struct pm *p = own(x);
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
-    uint64_t ended_ns = kp_clock_ns();
     bool lost = false, full = false;
+    p->ended_ns = kp_clock_ns();
     int rc = kp_pm_stop(p->sampler);
     if (rc)
         return rc;
-    make_decoding_room(x, ended_ns);
+    make_decoding_room(x);
     rc = read_samples(p, group, &lost, &full);
     if (rc)
         return rc;

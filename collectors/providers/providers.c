@@ -367,9 +367,10 @@ static bool runs(const struct kp_providers *x)
 CUresult kp_providers_before(struct kp_providers *x, CUstream stream, enum kp_providers_wait wait, bool *failed)
 {
     *failed = false;
+    bool due = is_due(x, true, wait);
     x->stream = stream;
-    x->alone = is_due(x, true, wait);
-    if (!x->alone)
+    x->alone = due && x->window.mode != KP_RANGE_USER; /* a range goes into several streams */
+    if (!due)
         return CUDA_SUCCESS;
     CUresult driver = wait == KP_WAIT_NOT ? CUDA_SUCCESS : x->setup.driver->cuCtxSynchronize();
     if (driver == CUDA_SUCCESS)

@@ -434,6 +434,13 @@ static void end_owning(const struct kp_owning *row, bool asks)
     kp_guard--;
 }
 
+/* Whether the call copies or sets memory, which may go on beside a launch that is counted. */
+static bool is_on_memory(const struct slot *s)
+{
+    static const char begins[] = "cuMem";
+    return s->class == KP_CLASS_JOIN && !strncmp(s->symbol, begins, sizeof(begins) - 1);
+}
+
 static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
 {
     const struct rule *r = &rules[s->class];
@@ -454,7 +461,7 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
         entered = enter_gate(s, real, args, asked);
     if (entered != NOTHING && entered != SHARED)
         return entered;
-    if (r->behind || s->class == KP_CLASS_STREAM_END)
+    if (r->behind || s->class == KP_CLASS_STREAM_END || is_on_memory(s))
         kp_window_note_unseen();
     if (r->inside)
         r->inside(args[0]);

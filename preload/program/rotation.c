@@ -177,7 +177,7 @@ static void add_lacking(struct kp_rotation_key *k, void *arg)
 {
     struct demand *d = arg;
     bool comes = k->gap ? is_expected(k, d->now, d->within) : d->now - k->seen_at < KP_ROTATE_PATIENCE;
-    d->keys += k->lacking && !k->is_fleeting && comes;
+    d->keys += k->lacking && !k->apart && !k->is_fleeting && comes;
 }
 
 bool kp_rotation_rests(const struct kp_rotation *r)

@@ -275,7 +275,8 @@ void kp_rotation_begun(struct kp_rotation_key *k, const struct kp_session_entry 
 void kp_rotation_begin_quiet(struct kp_rotation_key *k)
 {
     k->quiet = true;
-    kp_session_skip("timed while other launches were counted", k->received);
+    if (k->received)
+        kp_session_skip("timed while other launches were counted", k->received);
     k->due -= k->received;
     k->received = k->collected[k->of->groups] = 0;
     kp_result_remove(&k->result, kp_plan_canaries[0]);

@@ -150,6 +150,17 @@ static void make_way(const struct kp_question *q, struct kp_launch *l)
         kp_window_close(closer);
 }
 
+/* Closes a window before a launch of which nothing is known, unless such launches may pass it: what has passed already
+ * may wait for them. */
+static void make_way_unknown(const char *why, const struct kp_context *c)
+{
+    bool passes = w->open && w->chooses && (!c || !c->dead || w->context != c);
+    if (passes)
+        kp_window_note_unseen();
+    else
+        kp_window_close(why);
+}
+
 /* Runs the launch in the open window, in a new one, or outside of any. */
 static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
                            const char **skipped)
@@ -230,7 +241,7 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
 {
     struct kp_known_function *f = NULL;
     if (!l->is_graph && (!(f = kp_launches_function(setup, c, l)) || kp_launch_copy(l, &f->facts))) {
-        kp_window_close("a kernel that the driver gives no facts of");
+        make_way_unknown("a kernel that the driver gives no facts of", c);
         return pass(l, "of a kernel that the driver gives no facts of", skipped);
     }
     struct kp_candidate now = *what;
@@ -261,7 +272,7 @@ CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_
     struct kp_context *c = kp_context_get(setup, ctx, bad_input);
     CUresult rc;
     if (!c || *bad_input || c->dead) {
-        kp_window_close("a launch in another context");
+        make_way_unknown("a launch in another context", c);
         rc = pass(l, c && c->dead ? kp_after_failure : no_context, skipped);
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");

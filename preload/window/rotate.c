@@ -124,15 +124,16 @@ static bool ends_soon(const struct kp_driver *d)
     return true;
 }
 
-/* Whether the window's context becomes idle, for which nothing waits long: its work may wait for a later launch. */
+/* Whether the window's context becomes idle, for which nothing waits long: its work may wait for a later launch, of
+ * another context even. Only streams of the current context can be asked. */
 static bool becomes_idle(const struct kp_question *q)
 {
     enum { FIRST_MS = 500, NEXT_MS = 10 };
-    struct kp_context *c = q->context;
+    struct kp_context *c = q->window->context;
     long ms = c->stalled ? NEXT_MS : FIRST_MS;
     know_window(q->window->serial);
-    bool idle =
-        ends_soon(q->setup->driver) || kp_wait_briefly(q->setup->driver, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
+    bool idle = (c == q->context && ends_soon(q->setup->driver)) ||
+                kp_wait_briefly(q->setup->driver, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)
         note_idle(q->window->serial);
@@ -149,7 +150,7 @@ static bool may_close(const struct kp_question *q)
 static void close_for_good(const struct kp_question *q)
 {
     const struct kp_window *w = q->window;
-    if (w->open && w->rotates && (w->context != q->context || may_close(q)))
+    if (w->open && w->rotates && may_close(q))
         kp_window_close("the time for the rotation");
 }
 
@@ -202,7 +203,9 @@ bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const c
     if (!w->open || !w->chooses)
         return false;
     know_window(w->serial);
-    if (what->wanted && w->context == q->context && (*why = why_not_waited(q))) {
+    if (what->wanted)
+        *why = w->context == q->context ? why_not_waited(q) : may_close(q) ? NULL : KP_SKIP_UNENDED;
+    if (*why) {
         what->wanted = false;
         q->key = NULL;
     }
@@ -216,10 +219,12 @@ void kp_rotate_pass(const struct kp_question *q)
     const struct kp_window *w = q->window;
     if (!w->open)
         return;
-    if (!w->chooses || w->context != q->context) {
+    if (!w->chooses) {
         kp_window_close("a launch that nothing waits for");
         return;
     }
+    if (w->context != q->context)
+        return; /* what passed the window may wait for this very launch */
     know_window(w->serial);
     if (!is_worth_going_on(q, q->context->rotation) && may_close(q))
         kp_window_close(none_comes_soon);
@@ -277,9 +282,7 @@ bool kp_rotate_record(const struct kp_context *c)
 
 void kp_rotate_end_record(void)
 {
-    struct kp_executed unused;
-    size_t n;
-    kp_probe_end(kp_context_cupti(), &unused, 1, &n);
+    kp_record_off(kp_context_cupti());
 }
 
 /* ---- records ---- */

@@ -15,6 +15,7 @@ enum { MOST = 64 }; /* launches under way, and records not yet looked at */
 /* What tells records of kernels apart. */
 struct like {
     uint64_t name;
+    uint32_t context; /* as CUPTI numbers them */
     uint32_t grid[3], block[3];
 };
 
@@ -39,9 +40,12 @@ static struct arrived {
 } arrived[MOST];
 static size_t n_arrived;
 
-static struct like like_of(const char *name, const uint32_t grid[3], const uint32_t block[3])
+static struct like like_of(const char *name, uint32_t context, const uint32_t grid[3], const uint32_t block[3])
 {
-    struct like l = {.name = kp_hash(name, strlen(name), 0)};
+    struct like l;
+    memset(&l, 0, sizeof(l)); /* compared as bytes */
+    l.name = kp_hash(name, strlen(name), 0);
+    l.context = context;
     memcpy(l.grid, grid, sizeof(l.grid));
     memcpy(l.block, block, sizeof(l.block));
     return l;
@@ -61,7 +65,8 @@ static void note(const struct kp_device_record *r)
     const struct kp_activity *a = &r->activity;
     if (a->kind != KP_ACTIVITY_KERNEL)
         return;
-    struct arrived one = {like_of(r->name, a->grid, a->block), a->end_ns > a->start_ns ? a->end_ns - a->start_ns : 0};
+    struct arrived one = {like_of(r->name, a->context_id, a->grid, a->block),
+                          a->end_ns > a->start_ns ? a->end_ns - a->start_ns : 0};
     kp_lock_take(lock, KP_FOREVER);
     if (find_waiting(&one.like) < n_waiting && n_arrived < MOST)
         arrived[n_arrived++] = one; /* others are of launches that were recorded for something else */
@@ -171,14 +176,15 @@ static void add_waiting(const struct kp_question *q, struct kp_rotation_key *key
     const size_t group = kp_rotation_timed(q->context->rotation);
     kp_rotation_take(key, group);
     kp_lock_take(lock, KP_FOREVER);
-    waiting[n_waiting++] = (struct waiting){.setup = q->setup,
-                                            .context = q->context->id,
-                                            .like = like_of(f->facts.mangled, r->launch.grid, r->launch.block),
-                                            .key = key,
-                                            .group = group,
-                                            .quiet = quiet,
-                                            .result = r,
-                                            .base = kp_strdup(f->base ? f->base : "")};
+    waiting[n_waiting++] =
+        (struct waiting){.setup = q->setup,
+                         .context = q->context->id,
+                         .like = like_of(f->facts.mangled, q->context->id, r->launch.grid, r->launch.block),
+                         .key = key,
+                         .group = group,
+                         .quiet = quiet,
+                         .result = r,
+                         .base = kp_strdup(f->base ? f->base : "")};
     kp_lock_give(lock);
 }
 
