@@ -2,11 +2,12 @@
 """A short ResNet-18 training run with deterministic algorithms: prints the loss of each step to the last digit and a digest
 of the trained weights; the time of the training loop goes to stderr.
 
-usage: bench_resnet.py [--steps N] [--pinned] [--scaler] [--last N]
+usage: bench_resnet.py [--steps N] [--pinned] [--scaler] [--last N] [--turns]
 
 --pinned: batches come from two worker processes through PyTorch's pinning thread, and another thread keeps writing pinned
 memory and checks what it wrote. The losses are the same as without.
 --last: tells the median time of the last N steps, too.
+--turns: trains on afterwards, as many steps as each line of stdin says, with one batch; tells their time.
 --scaler: fp16 with a gradient scaler, which reads one number of the device in each step, instead of bf16.
 """
 import argparse
@@ -85,6 +86,18 @@ def train(model, data, pinned, fp16):
     return [end - begin for begin, end in zip(ends, ends[1:])]
 
 
+def take_turns(model):
+    """Answers each number of steps on stdin with "turn SECONDS" on stderr. Batches come from the device's memory, so that
+    a step's time is that of its launches."""
+    images, labels = next(batches(1, False).__iter__())
+    batch = [(images.to("cuda"), labels.to("cuda"))]
+    for line in sys.stdin:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        train(model, batch * int(line), False, False)
+        print("turn %.6f" % (time.perf_counter() - start), file=sys.stderr, flush=True)
+
+
 def digest(model):
     state = hashlib.sha256()
     for tensor in model.state_dict().values():
@@ -98,6 +111,7 @@ def main():
     parser.add_argument("--pinned", action="store_true")
     parser.add_argument("--scaler", action="store_true")
     parser.add_argument("--last", type=int, default=0)
+    parser.add_argument("--turns", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.backends.cudnn.deterministic = True
@@ -116,6 +130,8 @@ def main():
         median = sorted(steps[-options.last:])[options.last // 2]
         print("bench: median of the last %d steps %.3f ms" % (options.last, 1e3 * median), file=sys.stderr, flush=True)
     print("weights %s" % digest(model))
+    if options.turns:
+        take_turns(model)
     if writer:
         print("pinned memory: %d numbers damaged" % writer.end())
 

@@ -4,7 +4,8 @@
 #   tests/gpu/rotate.sh OUT [STEPS [SET...]]
 #   tests/gpu/rotate.sh OUT values [STEPS]     two rotations of ResNet-18 with the default of three launches for each group, and
 #   three steps with kernel replay and caches left alone: how far their values agree
-#   tests/gpu/rotate.sh OUT rest [STEPS]     steps of ResNet-18 long after a rotation has come to its end, beside native ones
+#   tests/gpu/rotate.sh OUT rest [STEPS]     steps of ResNet-18 long after a rotation has come to its end, in turns
+#   with native ones
 #   tests/gpu/rotate.sh OUT programs [NAME...]     other programs, once each: decode (200 tokens, detailed), jax (default
 #   settings, basic), and each executable of the folder PROGRAMS where it is set (basic; for samples with a device heap)
 . "$(dirname "$0")/gpu.inc"
@@ -75,14 +76,10 @@ if [ "$steps" = programs ]; then
 fi
 
 if [ "$steps" = rest ]; then
-    train=(python3 "$here/bench_resnet.py" --steps "${1:-120}" --last 60)
-    for run in 1 2 3; do
-        "${train[@]}" 2>&1 >/dev/null | sed -n 's/^bench: median/native: median/p'
-        KPROF_SET=basic KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=1 KPROF_LOG_FILE=$out/rest.txt LD_PRELOAD=$lib timeout 100 \
-            "${train[@]}" 2>&1 >/dev/null | sed -n 's/^bench: median/rotated: median/p'
-    done
+    KPROF_SET=basic KPROF_ROTATE_LAUNCHES=1 KPROF_LOG_FILE=$out/rest.txt python3 "$here/turns.py" "$lib" "${1:-40}"
+    code=$?
     grep -o '[0-9,]* launches seen.*' "$out/rest.txt" | head -1
-    exit 0
+    exit $code
 fi
 
 if [ "$steps" = values ]; then
