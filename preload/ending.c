@@ -11,6 +11,7 @@
 
 #include "base/lock.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/passing.h"
 #include "preload/os/guard.h"
 #include "preload/os/log.h"
 #include "preload/os/progress.h"
@@ -139,6 +140,7 @@ void kp_ending_at_exit(void)
     kp_window_hurry();
     kp_thread_park(exiter_ends);
     atomic_store(&process->ending, true); /* set before the gate, for launches that wait there to see it */
+    kp_passing_outdate();
     leave_contexts(NULL, 0, the_end, KP_GATE_MS, KP_GATE_MS);
 }
 

@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/passing.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
 #include "preload/phase.h"
@@ -89,41 +90,45 @@ static CUresult skip(const struct kp_launch *l, const char *reason)
     return rc;
 }
 
-/* ---- launches that are passed on ---- */
+/* ---- launches that pass ---- */
 
-bool kp_process_pass(CUfunction f, struct kp_passing *p)
+/* Sets the shape as a door is told of it; false: it is none that launches have that pass. */
+static bool shape_of(const struct kp_launch *l, struct kp_pass_shape *s)
 {
-    static const char what[] = "launches that nobody wants";
-    if (!atomic_load(&process->begun) || process->setup.ranges || process->options.only_timeline ||
-        kp_timeline_is_on() || kp_gate_captures() > 0 || atomic_load(&process->ending) || kp_window_is_open())
-        return false;
-    p->tally.launches = NULL;
-    p->why = atomic_load(&process->profiling) ? kp_filter_passes(process->filter, f, &p->tally) : KP_PASSED_PROFILER;
-    if (!p->why || !kp_launched_is_noted(f))
-        return false;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &p->cancel);
-    if (kp_gate_enter_unwatched(what)) {
-        kp_guard++;
-        if (!kp_window_is_open())
-            return true;
-        kp_guard--;
-        kp_gate_leave_shared();
+    const struct kp_shape *of = &l->shape;
+    bool fits = of->dynamic_shared <= UINT32_MAX;
+    s->shared = (uint32_t)of->dynamic_shared;
+    for (int i = 0; i < 3; i++) {
+        s->grid[i] = of->grid[i];
+        s->block[i] = of->block[i];
+        s->cluster[i] = (uint16_t)of->cluster[i];
+        fits &= of->cluster[i] <= UINT16_MAX;
     }
-    pthread_setcancelstate(p->cancel, &p->cancel);
-    return false;
+    return fits;
 }
 
-CUresult kp_process_passed(const struct kp_passing *p, CUresult rc)
+/* Finds out why launches like this one need not be looked at again. */
+static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
 {
-    int was;
-    kp_guard--;
-    kp_gate_leave_shared();
-    if (rc == CUDA_SUCCESS) {
-        kp_filter_count(&p->tally);
-        kp_session_passed(p->why);
-    }
-    pthread_setcancelstate(p->cancel, &was);
-    return rc;
+    *known = (struct kp_pass_known){atomic_load(&process->profiling) ? KP_PASS_NOT : KP_PASS_PROFILER, 0, NULL};
+    if (!known->why)
+        known->why = kp_filter_passes(process->filter, l->f, &known->also);
+    if (!known->why && process->setup.rotates && kp_filter_takes_all(process->filter, l->f))
+        kp_rotation_passing(l, known);
+}
+
+/* Has launches like this one, which has passed, go straight to the driver if none can be wanted. `epoch` is from before
+ * that was found out. */
+static void learn(const struct kp_launch *l, unsigned epoch)
+{
+    struct kp_pass_known known;
+    struct kp_pass_shape shape;
+    if (l->is_graph || process->setup.ranges || process->options.only_timeline || kp_timeline_is_on() ||
+        !kp_launched_is_noted(l->f) || !shape_of(l, &shape))
+        return;
+    find_known(l, &known);
+    if (known.why)
+        kp_passing_learn(l->f, &shape, &known, epoch);
 }
 
 /* How a launch goes through the window, and what is noted of one that has no result (`why` may be NULL). */
@@ -487,21 +492,31 @@ static CUresult pass_in_range(struct kp_launch *l)
     return rc;
 }
 
+/* Makes a launch that nobody wants. */
+static CUresult pass(struct kp_launch *l, const char *unwanted, unsigned epoch)
+{
+    CUresult rc = skip(l, unwanted);
+    if (rc == CUDA_SUCCESS)
+        learn(l, epoch);
+    return rc;
+}
+
 /* Makes a launch that is a workload by itself, if the filter takes it. */
 static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counted)
 {
+    unsigned epoch = kp_passing_epoch();
     struct kp_graph graph = {.obstacle = NULL};
     struct kp_candidate what = {.wanted = true};
     const char *unwanted = unwanted_for(l, &what, &graph, counted);
     /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
      * wait. */
     if (what.outside && (unwanted || !process->setup.rotates))
-        return skip(l, unwanted ? unwanted : waits_outside_reason);
+        return unwanted ? pass(l, unwanted, epoch) : skip(l, waits_outside_reason);
     if (!unwanted)
         return graph.waits ? skip(l, graph.obstacle) : launch_through_window(l, &what, NULL);
     what.wanted = false;
     if (!kp_window_is_open() || l->is_graph || kp_filter_outside(process->filter, l->f))
-        return skip(l, unwanted);
+        return pass(l, unwanted, epoch);
     return launch_through_window(l, &what, unwanted);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "preload/gate/gate.h"
+#include "preload/gate/passing.h"
 #include "preload/os/log.h"
 #include "preload/process.h"
 #include "preload/session/session.h"
@@ -25,6 +26,7 @@ void kp_phase_go(enum kp_phase p)
 {
     atomic_store(&process->phase, p);
     kp_gate_arm(p == KP_PHASE_AWAKE);
+    kp_passing_outdate();
 }
 
 void kp_phase_unprofiled(enum kp_failure kind, const char *why, char *owned)

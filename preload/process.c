@@ -14,6 +14,7 @@
 #include "collectors/code/cubin.h"
 #include "preload/ending.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/passing.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
 #include "preload/os/log.h"
@@ -325,4 +326,5 @@ void kp_process_forget(enum kp_stale what, uint64_t first)
     if (what != KP_STALE_SETTINGS)
         kp_launched_forget();
     kp_context_forget();
+    kp_passing_outdate();
 }

@@ -27,19 +27,6 @@ void kp_process_cuda_started(void);
 /* Returns the driver's entry points; NULL before CUDA has started. */
 const struct kp_driver *kp_process_driver(void);
 
-/* A launch that is passed on to the driver, with nothing but being counted. */
-struct kp_passing {
-    enum kp_passed why;
-    struct kp_filter_tally tally;
-    int cancel; /* the thread's state of cancellation before */
-};
-
-/* Whether launches of the function are passed on now: nobody can want them, and no window is open. Then the gate has
- * been entered shared, the driver's function is called, and its answer goes to kp_process_passed, which returns it. The
- * process is active. Takes no lock, and writes nothing that other threads' launches write. */
-bool kp_process_pass(CUfunction f, struct kp_passing *p);
-CUresult kp_process_passed(const struct kp_passing *p, CUresult rc);
-
 /* Runs a launch: profiled, or straight through when not wanted. Returns the driver's result. */
 CUresult kp_process_launch(struct kp_launch *l);
 

@@ -8,6 +8,7 @@
 
 #include "base/lock.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/passing.h"
 #include "preload/os/guard.h"
 #include "preload/os/log.h"
 #include "preload/phase.h"
@@ -194,6 +195,7 @@ void kp_process_profile(bool on)
         return;
     if (!process->options.profile_from_start)
         atomic_store(&process->profiling, on);
+    kp_passing_outdate();
     if (on && kp_filter_takes_first(&process->options))
         kp_process_make_ready();
     if (!process->setup.ranges || are_of_nvtx() || !may_act())

@@ -4,6 +4,7 @@
 
 #include "base/lock.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/passing.h"
 #include "preload/os/guard.h"
 #include "preload/process.h"
 #include "preload/window/flags.h"
@@ -53,6 +54,26 @@ static void set_shape(struct kp_launch *l, const unsigned grid[3], const unsigne
     l->shape.dynamic_shared = shared;
 }
 
+/* Reads the shape of a launch with `config`; false: it has a cluster that no shape of launches that pass has. */
+static inline bool read_shape(const CUlaunchConfig *c, struct kp_pass_shape *s)
+{
+    *s = (struct kp_pass_shape){{c->gridDimX, c->gridDimY, c->gridDimZ},
+                                {c->blockDimX, c->blockDimY, c->blockDimZ},
+                                c->sharedMemBytes,
+                                {0, 0, 0}};
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        const CUlaunchAttributeValue *v = &c->attrs[i].value;
+        if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            continue;
+        s->cluster[0] = (uint16_t)v->clusterDim.x;
+        s->cluster[1] = (uint16_t)v->clusterDim.y;
+        s->cluster[2] = (uint16_t)v->clusterDim.z;
+        if ((v->clusterDim.x | v->clusterDim.y | v->clusterDim.z) > UINT16_MAX)
+            return false;
+    }
+    return true;
+}
+
 /* Whether a launch is none of kprof's business. */
 static bool is_bare(void)
 {
@@ -74,11 +95,12 @@ CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction 
                            unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
                            void **params, void **extra)
 {
-    struct kp_passing passing;
+    const struct kp_pass_shape shape = {{gx, gy, gz}, {bx, by, bz}, shared, {0, 0, 0}};
+    struct kp_pass *pass = kp_passing_begin(f, &shape);
+    if (pass)
+        return kp_passing_end(pass, real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
     if (is_bare())
         return real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
-    if (kp_process_pass(f, &passing))
-        return kp_process_passed(&passing, real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
     struct kp_launch l = {.issue = issue_kernel,
                           .real.kernel = real,
                           .ptsz = ptsz,
@@ -95,11 +117,12 @@ CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const 
 {
     if (!config || (config->numAttrs && !config->attrs))
         return real(config, f, params, extra); /* the driver refuses it */
-    struct kp_passing passing;
+    struct kp_pass_shape shape;
+    struct kp_pass *pass = read_shape(config, &shape) ? kp_passing_begin(f, &shape) : NULL;
+    if (pass)
+        return kp_passing_end(pass, real(config, f, params, extra));
     if (is_bare())
         return real(config, f, params, extra);
-    if (kp_process_pass(f, &passing))
-        return kp_process_passed(&passing, real(config, f, params, extra));
     struct kp_launch l = {.issue = kp_launch_issue_ex,
                           .real.kernel_ex = real,
                           .ptsz = ptsz,

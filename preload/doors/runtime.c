@@ -38,8 +38,10 @@ static _Atomic(void *) behind_pointer[RUNTIMES];
  * few of them launch. */
 enum { MOST_CALLERS = 64 };
 
+/* Each launch looks at the first of these, so that they share cache lines. */
+static struct kp_elf_range ranges[MOST_CALLERS];
+
 static struct caller {
-    struct kp_elf_range range;
     _Atomic(void *) real[RUNTIMES];
 } callers[MOST_CALLERS];
 
@@ -49,7 +51,7 @@ static struct caller *find_caller(uintptr_t address)
 {
     int n = atomic_load(&n_callers);
     for (int i = 0; i < n; i++)
-        if (address - callers[i].range.start < callers[i].range.end - callers[i].range.start)
+        if (address - ranges[i].start < ranges[i].end - ranges[i].start)
             return &callers[i];
     return NULL;
 }
@@ -66,7 +68,7 @@ static struct caller *add_caller(const void *address)
     int n = atomic_load(&n_callers);
     if (!c && n < MOST_CALLERS) {
         c = &callers[n];
-        c->range = range;
+        ranges[n] = range;
         atomic_store(&n_callers, n + 1);
     }
     kp_lock_give(lock);

@@ -6,9 +6,11 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/stripe.h"
+#include "preload/gate/passing.h"
 
 static atomic_bool armed;
-static atomic_int exclusive, waiting, captures; /* waiting: threads that wait for `exclusive` to be 0 */
+static atomic_int waiting; /* threads that wait for `exclusive` to be 0 */
+static atomic_int *const exclusive = &kp_gate_state.exclusive, *const captures = &kp_gate_state.captures;
 
 /* Calls in flight, of the threads of each stripe. A call is counted before it looks at `exclusive`, and the other way
  * round for who enters exclusively: a stripe that was 0 then has no call that will be made. */
@@ -45,15 +47,15 @@ bool kp_gate_enter_unwatched(const char *what)
     const struct kp_gate_window *w = atomic_load(&window);
     for (;;) {
         atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
-        if (!atomic_load(&exclusive) && !watches(w))
+        if (!atomic_load(exclusive) && !watches(w))
             return true;
         kp_gate_leave_shared();
         if (watches(w))
             return false;
         kp_debug(KP_DEBUG_GATE, "%s waits: another thread has the gate", what);
         atomic_fetch_add(&waiting, 1);
-        while (atomic_load(&exclusive))
-            kp_wait_while(&exclusive, 1, KP_FOREVER);
+        while (atomic_load(exclusive))
+            kp_wait_while(exclusive, 1, KP_FOREVER);
         atomic_fetch_sub(&waiting, 1);
     }
 }
@@ -99,24 +101,37 @@ void kp_gate_enter_in_order(const char *what)
 void kp_gate_leave_shared(void)
 {
     atomic_int *calls = &in_flight[kp_stripe()].calls;
-    if (atomic_fetch_sub(calls, 1) == 1 && atomic_load(&exclusive))
+    if (atomic_fetch_sub(calls, 1) == 1 && atomic_load(exclusive))
         kp_wake_all(calls);
 }
 
-/* A stripe with calls in flight, of those from `from` on. */
-static unsigned busy_stripe(unsigned from)
+/* The calls in flight of stripe `i`; behind the stripes come the tables of launches that pass. */
+static atomic_int *calls_at(unsigned i)
 {
-    unsigned i = from, n = kp_stripes_used();
-    while (i < n && atomic_load(&in_flight[i].calls) <= 0)
+    return i < KP_STRIPES ? &in_flight[i].calls : kp_passing_calls(i - KP_STRIPES);
+}
+
+enum { ALL = KP_STRIPES + KP_PASSING_TABLES };
+
+/* Where calls are in flight, of the places from `from` on; ALL: nowhere. */
+static unsigned find_busy(unsigned from)
+{
+    unsigned i = from, n = kp_stripes_used(), end = KP_STRIPES + kp_passing_tables();
+    while (i < n && atomic_load(calls_at(i)) <= 0)
         i++;
-    return i < n ? i : KP_STRIPES;
+    if (i < n)
+        return i;
+    i = i < KP_STRIPES ? KP_STRIPES : i;
+    while (i < end && atomic_load(calls_at(i)) <= 0)
+        i++;
+    return i < end ? i : ALL;
 }
 
 static int all_in_flight(void)
 {
     int calls = 0;
-    for (unsigned i = busy_stripe(0); i < KP_STRIPES; i = busy_stripe(i + 1))
-        calls += atomic_load(&in_flight[i].calls);
+    for (unsigned i = find_busy(0); i < ALL; i = find_busy(i + 1))
+        calls += atomic_load(calls_at(i));
     return calls;
 }
 
@@ -124,21 +139,21 @@ bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
 {
     if (!kp_lock_take(owner, owner_ms))
         return false;
-    atomic_store(&exclusive, 1);
-    unsigned i = busy_stripe(0);
-    if (i == KP_STRIPES) /* the usual case, and reading the clock costs more */
+    atomic_store(exclusive, 1);
+    unsigned i = find_busy(0);
+    if (i == ALL) /* the usual case, and reading the clock costs more */
         return true;
     kp_debug(KP_DEBUG_GATE, "waits for %d calls in flight", all_in_flight());
-    for (long start = kp_now_ms(), waited = 0; i < KP_STRIPES; i = busy_stripe(i)) {
+    for (long start = kp_now_ms(), waited = 0; i < ALL; i = find_busy(i)) {
         waited = kp_now_ms() - start;
         if (waited >= patience_ms) {
             kp_debug(KP_DEBUG_GATE, "gives up after %ld ms: %d calls are in flight", waited, all_in_flight());
             kp_gate_leave_exclusive();
             return false;
         }
-        int calls = atomic_load(&in_flight[i].calls);
+        int calls = atomic_load(calls_at(i));
         if (calls > 0)
-            kp_wait_while(&in_flight[i].calls, calls, patience_ms - waited);
+            kp_wait_while(calls_at(i), calls, patience_ms - waited);
     }
     return true;
 }
@@ -150,9 +165,9 @@ bool kp_gate_enter_beside(long owner_ms)
 
 void kp_gate_leave_exclusive(void)
 {
-    atomic_store(&exclusive, 0);
+    atomic_store(exclusive, 0);
     if (atomic_load(&waiting) > 0)
-        kp_wake_all(&exclusive);
+        kp_wake_all(exclusive);
     kp_lock_give(owner);
 }
 
@@ -164,25 +179,26 @@ void kp_gate_exclusive_to_shared(void)
 
 void kp_gate_reset(void)
 {
-    atomic_store(&exclusive, 0);
+    atomic_store(exclusive, 0);
     atomic_store(&waiting, 0);
     for (unsigned i = 0; i < KP_STRIPES; i++)
         atomic_store(&in_flight[i].calls, 0);
-    atomic_store(&captures, 0);
+    kp_passing_reset();
+    atomic_store(captures, 0);
 }
 
 int kp_gate_captures(void)
 {
-    return atomic_load(&captures);
+    return atomic_load(captures);
 }
 
 void kp_gate_capture_begins(void)
 {
-    atomic_fetch_add(&captures, 1);
+    atomic_fetch_add(captures, 1);
 }
 
 void kp_gate_capture_ends(void)
 {
-    if (atomic_load(&captures) > 0)
-        atomic_fetch_sub(&captures, 1);
+    if (atomic_load(captures) > 0)
+        atomic_fetch_sub(captures, 1);
 }

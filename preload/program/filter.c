@@ -10,24 +10,23 @@
 #include "base/demangle.h"
 #include "base/lock.h"
 #include "base/pattern.h"
-#include "base/stripe.h"
 #include "base/text.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 #include "report/view/chooser.h"
 
-enum { SLOTS = 4096, BUCKETS = 1024, CHUNK = KP_STRIPE_BYTES, CHUNKS = 256, COUNTED = CHUNK * CHUNKS };
+enum { SLOTS = 4096, BUCKETS = 1024 };
 
 /* A kernel by the name that the filter uses; kept to the end. */
 struct kernel {
     char *name;
     bool wanted, in_id; /* by kernel-name; by the name in kernel-id */
     bool outside;
-    _Atomic(enum kp_passed) never; /* why no launch of it is wanted, whatever else it has */
-    size_t number;                 /* from 0, in order of appearance */
-    uint64_t invocations;          /* counted by kernel-id */
-    uint64_t unwanted;             /* and those that its tallies have */
-    struct {                       /* where kernel-id last rejected it, and the count there */
+    _Atomic(enum kp_pass_why) never; /* why no launch of it is wanted, whatever else it has */
+    uint64_t invocations;            /* counted by kernel-id */
+    uint64_t unwanted;
+    atomic_uint_fast64_t passed; /* and those that pass without being looked at */
+    struct {                     /* where kernel-id last rejected it, and the count there */
         uint64_t context, stream;
         struct kernel *counted;
     } at;
@@ -46,11 +45,6 @@ struct counter {
     struct group group;
     uint64_t matched;
     struct counter *next;
-};
-
-/* Unwanted launches by kernel, of the threads of a stripe: chunks of counters, made when first needed. */
-struct tally {
-    _Atomic(atomic_uint_fast64_t *) chunks[CHUNKS];
 };
 
 /* A function whose kernel is known. Written under the lock, read without it: `writes` is odd meanwhile. */
@@ -81,8 +75,6 @@ struct kp_filter {
     struct kernel nameless;         /* stands for kernels without memory for an entry */
     atomic_uint forgotten, cleared; /* times that functions were forgotten; those after which `slots` was cleared */
     struct slot slots[SLOTS];
-    struct tally tallies[KP_STRIPES];
-    size_t n_kernels;
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_FILTER];
@@ -121,7 +113,6 @@ static struct kernel *intern(struct kp_filter *f, const char *name)
         return &f->nameless;
     }
     k->name = copy;
-    k->number = f->n_kernels++;
     k->next = *bucket;
     *f->end = k;
     f->end = &k->later;
@@ -134,7 +125,7 @@ static void judge(const struct kp_filter *f, struct kernel *k, const char *mangl
     k->in_id = !f->id || kp_kernel_id_name(f->id, k->name);
     k->outside = kp_filter_waits_outside(mangled);
     bool by_name = f->id && !k->in_id && !kp_kernel_id_asks_place(f->id);
-    atomic_store(&k->never, !k->wanted ? KP_PASSED_NAME : by_name ? KP_PASSED_ID : KP_PASSED_NOT);
+    atomic_store(&k->never, !k->wanted ? KP_PASS_NAME : by_name ? KP_PASS_ID : KP_PASS_NOT);
 }
 
 static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
@@ -351,32 +342,10 @@ static const char *by_number(struct kp_filter *f, const struct kp_launch *l, con
     return why;
 }
 
-static _Atomic(atomic_uint_fast64_t *) *chunk_of(struct kp_filter *f, const struct kernel *k)
-{
-    return &f->tallies[kp_stripe()].chunks[k->number / CHUNK];
-}
-
-/* Makes the counters that this thread's launches of a kernel are counted in from now on. */
-static void make_chunk(struct kp_filter *f, const struct kernel *k)
-{
-    if (k == &f->nameless || k->number >= COUNTED || atomic_load(chunk_of(f, k)))
-        return;
-    size_t bytes = CHUNK * sizeof(atomic_uint_fast64_t);
-    atomic_uint_fast64_t *chunk = aligned_alloc(KP_STRIPE_BYTES, bytes);
-    if (chunk)
-        memset(chunk, 0, bytes);
-    atomic_store(chunk_of(f, k), chunk);
-}
-
 /* All unwanted launches of a kernel. */
-static uint64_t unwanted_of(const struct kp_filter *f, const struct kernel *k)
+static uint64_t unwanted_of(const struct kernel *k)
 {
-    uint64_t n = k->unwanted;
-    for (unsigned i = 0; k != &f->nameless && k->number < COUNTED && i < kp_stripes_used(); i++) {
-        const atomic_uint_fast64_t *chunk = atomic_load(&f->tallies[i].chunks[k->number / CHUNK]);
-        n += chunk ? atomic_load(&chunk[k->number % CHUNK]) : 0;
-    }
-    return n;
+    return k->unwanted + atomic_load(&k->passed);
 }
 
 /* Whether later launches may be wanted: of its kernel, where names choose. A stage before that may have refused it,
@@ -408,8 +377,6 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
         out->unwanted = by_number(f, l, k, &out->counted, &out->last);
     out->outside = !out->unwanted && k && k->outside;
     out->may_follow = out->unwanted && out->other_device < 0 && may_follow(f, k);
-    if (k && k->never)
-        make_chunk(f, k);
     if (!atomic_load(&f->settled) && is_settled(f))
         atomic_store(&f->settled, true);
     kp_lock_give(lock);
@@ -423,30 +390,35 @@ void kp_filter_refused(struct kp_filter *f, struct kp_filter_counted *c)
     kp_lock_take(lock, KP_FOREVER);
     while (c->n)
         --*c->in[--c->n];
-    if (f->options->launch_count && f->all.matched < most)
-        atomic_store(&f->used_up, false);
+    if (f->options->launch_count && f->all.matched < most && atomic_exchange(&f->used_up, false))
+        kp_passing_outdate();
     atomic_store(&f->settled, is_settled(f));
     kp_lock_give(lock);
 }
 
-enum kp_passed kp_filter_passes(struct kp_filter *f, CUfunction function, struct kp_filter_tally *tally)
+enum kp_pass_why kp_filter_passes(struct kp_filter *f, CUfunction function, atomic_uint_fast64_t **also)
 {
-    tally->launches = NULL;
+    *also = NULL;
     if (!atomic_load(&f->settled))
-        return KP_PASSED_NOT;
+        return KP_PASS_NOT;
     if (atomic_load(&f->over))
-        return KP_PASSED_DURATION;
-    const struct kernel *k = known_kernel(f, function);
+        return KP_PASS_DURATION;
+    struct kernel *k = known_kernel(f, function);
     if (!k || k == &f->nameless)
-        return KP_PASSED_NOT;
-    enum kp_passed never = atomic_load(&k->never);
-    if (!never)
-        return atomic_load(&f->used_up) && !f->chooses_more ? KP_PASSED_COUNT : KP_PASSED_NOT;
-    atomic_uint_fast64_t *chunk = k->number < COUNTED ? atomic_load(chunk_of(f, k)) : NULL;
-    if (!chunk)
-        return KP_PASSED_NOT;
-    tally->launches = &chunk[k->number % CHUNK];
+        return KP_PASS_NOT;
+    enum kp_pass_why never = atomic_load(&k->never);
+    if (never)
+        *also = &k->passed;
+    else if (atomic_load(&f->used_up) && !f->chooses_more)
+        never = KP_PASS_COUNT;
     return never;
+}
+
+bool kp_filter_takes_all(struct kp_filter *f, CUfunction function)
+{
+    const struct kernel *k = known_kernel(f, function);
+    return k && k != &f->nameless && atomic_load(&f->settled) && !atomic_load(&f->over) && !f->chooses_more &&
+           !counts_numbers(f) && !k->outside && !atomic_load(&k->never);
 }
 
 void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, bool inside, struct kp_filter_choice *out)
@@ -497,10 +469,11 @@ bool kp_filter_outside(struct kp_filter *f, CUfunction function)
 
 void kp_filter_unwanted(struct kp_filter *f, void (*fn)(void *arg, const char *name, uint64_t launches), void *arg)
 {
+    kp_passing_settle();
     kp_lock_take(lock, KP_FOREVER);
     for (const struct kernel *k = f->first; k; k = k->later)
-        if (unwanted_of(f, k))
-            fn(arg, k->name, unwanted_of(f, k));
+        if (unwanted_of(k))
+            fn(arg, k->name, unwanted_of(k));
     kp_lock_give(lock);
 }
 
@@ -562,9 +535,6 @@ void kp_filter_free(struct kp_filter *f)
             free(c);
         }
     }
-    for (size_t i = 0; i < KP_STRIPES; i++)
-        for (size_t c = 0; c < CHUNKS; c++)
-            free((void *)atomic_load(&f->tallies[i].chunks[c]));
     kp_pattern_free(f->name);
     kp_kernel_id_free(f->id);
     free(f);

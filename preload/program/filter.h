@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/gate/passing.h"
 #include "preload/program/launch.h"
 #include "preload/session/session.h"
 #include "report/options/options.h"
@@ -52,20 +53,12 @@ struct kp_filter_choice {
     struct kp_filter_counted counted;
 };
 
-/* Where an unwanted launch that is passed on is counted; NULL: nowhere. */
-struct kp_filter_tally {
-    _Atomic(uint_fast64_t) *launches;
-};
-
-/* Returns why no launch of the function is wanted from now on, whatever else it has; KP_PASSED_NOT where some may be,
- * or kp_filter_choose has to find out. Takes no lock, and counts nothing: kp_filter_count does, if the launch is not
- * given to kp_filter_choose and the driver takes it. Any thread. */
-enum kp_passed kp_filter_passes(struct kp_filter *f, CUfunction function, struct kp_filter_tally *tally);
-static inline void kp_filter_count(const struct kp_filter_tally *tally)
-{
-    if (tally->launches)
-        atomic_fetch_add_explicit(tally->launches, 1, memory_order_relaxed);
-}
+/* Returns why no launch of the function is wanted from now on, whatever else it has; KP_PASS_NOT where some may be, or
+ * kp_filter_choose has to find out. Takes no lock, and counts nothing: launches that are not given to kp_filter_choose
+ * are to be added to **also, unless that is NULL. It stays until the filter is freed. Any thread. */
+enum kp_pass_why kp_filter_passes(struct kp_filter *f, CUfunction function, atomic_uint_fast64_t **also);
+/* Whether all launches of the function are wanted from now on, and the filter counts none of them. Any thread. */
+bool kp_filter_takes_all(struct kp_filter *f, CUfunction function);
 
 /* Chooses, and counts the launch. Any thread. */
 void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter_choice *out);

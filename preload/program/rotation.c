@@ -7,6 +7,7 @@
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "preload/gate/passing.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/program/rotation_state.h"
@@ -85,7 +86,7 @@ static void add_demand(struct kp_rotation_key *k, void *arg)
 
 size_t kp_rotation_demand(const struct kp_rotation *r, size_t group, uint64_t within)
 {
-    struct demand d = {.group = group, .now = atomic_load(&kp_rotation_clock), .within = within};
+    struct demand d = {.group = group, .now = kp_rotation_now(), .within = within};
     kp_rotation_each_key(r, add_demand, &d);
     return d.keys;
 }
@@ -183,7 +184,7 @@ static void add_lacking(struct kp_rotation_key *k, void *arg)
 bool kp_rotation_rests(const struct kp_rotation *r)
 {
     enum { ONE_IN = 8 };
-    struct demand d = {.now = atomic_load(&kp_rotation_clock), .within = KP_ROTATE_FAR};
+    struct demand d = {.now = kp_rotation_now(), .within = KP_ROTATE_FAR};
     if (!r->chooses || kp_clock_ns() >= r->rests_until)
         return false;
     kp_rotation_each_key(r, add_lacking, &d);
@@ -202,7 +203,7 @@ bool kp_rotation_expects(const struct kp_rotation *r, size_t group, uint64_t wit
 
 bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t within)
 {
-    struct demand d = {.group = group, .now = atomic_load(&kp_rotation_clock), .within = within, .came_twice = true};
+    struct demand d = {.group = group, .now = kp_rotation_now(), .within = within, .came_twice = true};
     kp_rotation_each_key(r, add_demand, &d);
     return d.keys;
 }
@@ -222,7 +223,7 @@ static void look_at_going(struct kp_rotation_key *k, void *arg)
 
 bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within)
 {
-    struct going g = {.now = atomic_load(&kp_rotation_clock), .within = within};
+    struct going g = {.now = kp_rotation_now(), .within = within};
     kp_rotation_each_key(r, look_at_going, &g);
     return g.any;
 }
@@ -407,6 +408,7 @@ struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_
         return NULL;
     }
     atomic_fetch_add(&kp_rotation_contexts, 1);
+    kp_passing_outdate();
     return r;
 }
 
@@ -419,6 +421,7 @@ struct kp_rotation *kp_rotation_new_beside(uint64_t each)
     r->each = each;
     r->at = SIZE_MAX;
     atomic_fetch_add(&kp_rotation_contexts, 1);
+    kp_passing_outdate();
     return r;
 }
 
@@ -501,6 +504,7 @@ void kp_rotation_end(struct kp_rotation *r)
             kp_rotation_free_key(k);
         }
     atomic_fetch_sub(&kp_rotation_contexts, 1);
+    kp_passing_outdate();
     if (r->is_over)
         atomic_fetch_sub(&kp_rotation_over, 1);
     free_rotation(r);

@@ -16,6 +16,7 @@
 #define KP_PRELOAD_PROGRAM_ROTATION_H
 
 #include "collectors/plan/plan.h"
+#include "preload/gate/passing.h"
 #include "preload/program/launch.h"
 #include "preload/session/session.h"
 
@@ -128,6 +129,8 @@ void kp_rotation_failed(struct kp_rotation *r, size_t group, const char *why);
 /* Returns why a launch is not counted (static text): its key is complete, or the time is over; it is counted as one of
  * the key then. NULL: it is for the gate. Costs a look-up without a lock. */
 const char *kp_rotation_passes(const struct kp_launch *l);
+/* Sets *known where launches like this one pass until kp_passing_outdate. Any thread. */
+void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known);
 /* Forgets which functions have which names, as modules are unloaded. Any thread. */
 void kp_rotation_forget(void);
 

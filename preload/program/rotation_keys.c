@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "base/text.h"
+#include "preload/gate/passing.h"
 #include "preload/program/rotation_state.h"
 
 enum {
@@ -20,7 +21,6 @@ enum {
 static struct kp_rotation_place *_Atomic places[PLACE_BUCKETS];
 static atomic_size_t n_places;
 static atomic_uint_fast64_t generation;
-static atomic_uint_fast32_t last_key; /* the number of the launch before; 0 = there was none */
 atomic_uint_fast64_t kp_rotation_clock;
 atomic_int kp_rotation_contexts, kp_rotation_over;
 static atomic_bool by_path;
@@ -172,7 +172,7 @@ static void look_at_shape(struct kp_rotation_key *k, void *arg)
  * groups for each of them takes long, and none gets all of them. */
 static bool is_fleeting(const struct kp_rotation *r, const char *mangled)
 {
-    struct shapes s = {.mangled = mangled, .now = atomic_load(&kp_rotation_clock)};
+    struct shapes s = {.mangled = mangled, .now = kp_rotation_now()};
     if (!r->beside)
         kp_rotation_each_key(r, look_at_shape, &s);
     return s.ended >= LEAST_ENDED && 2 * s.ended > s.n;
@@ -222,6 +222,8 @@ static void set_complete(struct kp_rotation_key *k, bool complete)
 {
     for (struct kp_rotation_place *p = atomic_load(&k->places); p; p = p->next_of_key)
         atomic_store(&p->complete, complete);
+    if (!complete)
+        kp_passing_outdate();
 }
 
 /* Begins a kind that launches are of which came only after the split. NULL: there are too many. */
@@ -247,7 +249,8 @@ static struct kp_rotation_key *add_part(struct kp_rotation_key *k, struct kp_rot
 static struct kp_rotation_key *find_kind(struct kp_rotation_key *k, const struct kp_launch *l,
                                          const struct kp_function *f)
 {
-    uint32_t before = (uint32_t)atomic_exchange(&last_key, k->number), word;
+    uint32_t before = kp_passing_last, word;
+    kp_passing_last = k->number;
     kp_lock_take(lock, KP_FOREVER);
     struct kp_rotation_split *s = atomic_load(&k->split);
     if (!s && k->kinds)
@@ -293,7 +296,8 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
         p = add_place(k, l->f, f);
     k = find_kind(k, l, f);
     count_launch(k, p);
-    uint64_t now = atomic_fetch_add_explicit(&kp_rotation_clock, 1, memory_order_relaxed) + 1;
+    atomic_fetch_add_explicit(&kp_rotation_clock, 1, memory_order_relaxed);
+    uint64_t now = kp_rotation_now();
     k->gap = k->seen_at ? now - k->seen_at : 0;
     k->born_at = k->seen ? k->born_at : now;
     k->seen_at = now;
@@ -310,14 +314,14 @@ const char *kp_rotation_passes(const struct kp_launch *l)
     struct kp_rotation_place *p = find_place(l->f, &s);
     bool complete = p && atomic_load_explicit(&p->complete, memory_order_relaxed);
     struct kp_rotation_split *kinds = p ? atomic_load_explicit(&p->split, memory_order_acquire) : NULL;
-    size_t i = kinds ? find_part(kinds, l, (uint32_t)atomic_load_explicit(&last_key, memory_order_relaxed)) : 0;
+    size_t i = kinds ? find_part(kinds, l, kp_passing_last) : 0;
     if (kinds && i == atomic_load_explicit(&kinds->n, memory_order_relaxed))
         kinds = NULL, complete = false;
     if (kinds)
         complete = atomic_load_explicit(&kinds->at[i].closed, memory_order_relaxed);
     if (!complete && !atomic_load_explicit(&kp_rotation_over, memory_order_relaxed))
         return NULL;
-    atomic_store_explicit(&last_key, p ? p->number : 0, memory_order_relaxed);
+    kp_passing_last = p ? p->number : 0;
     if (kinds)
         atomic_fetch_add_explicit(&kinds->at[i].launches, 1, memory_order_relaxed);
     else if (p)
@@ -326,9 +330,29 @@ const char *kp_rotation_passes(const struct kp_launch *l)
     return complete ? KP_SKIP_ROTATED : KP_SKIP_ROTATE_TIME;
 }
 
+void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known)
+{
+    if (atomic_load(&by_path) || atomic_load(&kp_rotation_contexts) != 1)
+        return;
+    const struct kp_rotation_shape s = shape_of(l, 0);
+    struct kp_rotation_place *p = find_place(l->f, &s);
+    bool complete = p && atomic_load(&p->complete);
+    if (!p || atomic_load(&p->split) || !(complete || atomic_load(&kp_rotation_over)))
+        return;
+    known->why = complete ? KP_PASS_ROTATED : KP_PASS_TIME;
+    known->key = p->number;
+    known->also = &p->launches;
+}
+
+uint64_t kp_rotation_now(void)
+{
+    return atomic_load_explicit(&kp_rotation_clock, memory_order_relaxed) + kp_passing_of_keys();
+}
+
 void kp_rotation_forget(void)
 {
     atomic_fetch_add(&generation, 1);
+    kp_passing_outdate();
 }
 
 /* ---- what all parts ask ---- */
@@ -375,6 +399,7 @@ void kp_rotation_note_taken(struct kp_rotation_key *k, size_t group)
 
 uint64_t kp_rotation_launches(const struct kp_rotation_key *k)
 {
+    kp_passing_settle();
     const struct kp_rotation_split *s = atomic_load(k->whole ? &k->whole->split : &k->split);
     if (k->whole)
         return k->before + atomic_load(&s->at[k->part].launches);

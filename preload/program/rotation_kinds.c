@@ -4,6 +4,7 @@
 
 #include "base/lock.h"
 #include "collectors/plan/alike.h"
+#include "preload/gate/passing.h"
 #include "preload/program/rotation_state.h"
 #include "report/model/counts.h"
 
@@ -81,7 +82,7 @@ static struct kp_rotation_key *new_part(struct kp_rotation_key *k, const struct 
         part->whole = k;
         part->part = at;
         part->before = c->seen[at];
-        part->seen_at = atomic_load(&kp_rotation_clock);
+        part->seen_at = kp_rotation_now();
         part->gap = part->seen_at / c->seen[at]; /* as if they came evenly, until the next one tells */
         part->is_begun = !rc;
     }
@@ -139,6 +140,7 @@ static bool split_up(struct kp_rotation_key *k)
         atomic_store(&k->split, s);
         for (struct kp_rotation_place *p = atomic_load(&k->places); p; p = p->next_of_key)
             atomic_store(&p->split, s);
+        kp_passing_outdate();
         atomic_fetch_add(&k->of->n_keys, c.n);
     }
     kp_kinds_free(k->kinds);

@@ -136,9 +136,11 @@ char *kp_rotation_say_path(const struct kp_nvtx *n);
 
 /* Whether keys have a path. */
 bool kp_rotation_has_path(const struct kp_rotation *r);
-extern atomic_uint_fast64_t kp_rotation_clock; /* launches of all keys */
-extern atomic_int kp_rotation_contexts;        /* of several, a function handle does not tell which */
-extern atomic_int kp_rotation_over;            /* those of them whose time is over */
+extern atomic_uint_fast64_t kp_rotation_clock; /* launches of all keys, but for those that pass unseen */
+/* Returns how many launches of keys there were so far. */
+uint64_t kp_rotation_now(void);
+extern atomic_int kp_rotation_contexts; /* of several, a function handle does not tell which */
+extern atomic_int kp_rotation_over;     /* those of them whose time is over */
 
 /* Returns how many kinds the launches of the key are of; 0 where all are of one. */
 size_t kp_rotation_parts(const struct kp_rotation_key *k);

@@ -15,9 +15,9 @@
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/path.h"
-#include "base/stripe.h"
 #include "base/version.h"
 #include "collectors/providers/library.h"
+#include "preload/gate/passing.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/os/progress.h"
@@ -235,27 +235,23 @@ static void add_skip(const char *reason, uint64_t launches)
         session.unexplained += launches;
 }
 
-/* Launches that were passed on, by thread, and not yet counted among the facts. */
-static struct {
-    alignas(KP_STRIPE_BYTES) atomic_uint_fast64_t launches[KP_PASSED_KINDS];
-} passed[KP_STRIPES];
+/* Adds launches that have passed. */
+static void add_passed(enum kp_pass_why why, uint64_t launches)
+{
+    static const char *const reasons[KP_PASS_WHYS] = {
+        [KP_PASS_PROFILER] = KP_SKIP_PROFILER,  [KP_PASS_DURATION] = KP_SKIP_DURATION,
+        [KP_PASS_NAME] = KP_SKIP_KERNEL_NAME,   [KP_PASS_ID] = KP_SKIP_KERNEL_ID,
+        [KP_PASS_COUNT] = KP_SKIP_LAUNCH_COUNT, [KP_PASS_ROTATED] = KP_SKIP_ROTATED,
+        [KP_PASS_TIME] = KP_SKIP_ROTATE_TIME,
+    };
+    session.facts.launches_seen += launches;
+    add_skip(reasons[why], launches);
+}
 
-/* Counts them. Call under `lock`. */
+/* Counts launches that have passed. Call under `lock`. */
 static void count_passed(void)
 {
-    static const char *const reasons[KP_PASSED_KINDS] = {
-        [KP_PASSED_PROFILER] = KP_SKIP_PROFILER,  [KP_PASSED_DURATION] = KP_SKIP_DURATION,
-        [KP_PASSED_NAME] = KP_SKIP_KERNEL_NAME,   [KP_PASSED_ID] = KP_SKIP_KERNEL_ID,
-        [KP_PASSED_COUNT] = KP_SKIP_LAUNCH_COUNT,
-    };
-    for (unsigned i = 0, n = kp_stripes_used(); i < n; i++)
-        for (int kind = KP_PASSED_NOT + 1; kind < KP_PASSED_KINDS; kind++) {
-            atomic_uint_fast64_t *launches = &passed[i].launches[kind];
-            uint64_t more = atomic_load(launches) ? atomic_exchange(launches, 0) : 0;
-            session.facts.launches_seen += more;
-            if (more)
-                add_skip(reasons[kind], more);
-        }
+    kp_passing_take(add_passed);
 }
 
 /* Stores the counters of the run. Call under `lock`. */
@@ -438,11 +434,6 @@ static void keep(struct kp_result *r, bool replaces)
     *r = (struct kp_result){.n_metrics = 0};
     *session.kept_end = k;
     session.kept_end = &k->next;
-}
-
-void kp_session_passed(enum kp_passed why)
-{
-    atomic_fetch_add_explicit(&passed[kp_stripe()].launches[why], 1, memory_order_relaxed);
 }
 
 static void count(const struct kp_session_entry *entries, size_t n)
@@ -790,8 +781,7 @@ void kp_session_timeline_end(void)
 uint64_t kp_session_seen(uint64_t launches)
 {
     kp_lock_take(lock, KP_FOREVER);
-    count_passed();
-    uint64_t before = session.facts.launches_seen;
+    uint64_t before = session.facts.launches_seen + kp_passing_ahead();
     session.facts.launches_seen += launches;
     kp_lock_give(lock);
     return before;

@@ -34,20 +34,6 @@ void kp_session_skip(const char *reason, uint64_t launches);
 /* Counts launches as seen, and that they have no results, by their reason. */
 void kp_session_let_through(const char *reason, uint64_t launches);
 
-/* Why launches are passed on, with nothing but being counted: the reasons KP_SKIP_... of the same names. */
-enum kp_passed {
-    KP_PASSED_NOT, /* they are not */
-    KP_PASSED_PROFILER,
-    KP_PASSED_DURATION,
-    KP_PASSED_NAME,
-    KP_PASSED_ID,
-    KP_PASSED_COUNT,
-    KP_PASSED_KINDS
-};
-
-/* Does the same for one launch without a lock, on the thread's own stripe: for launches that nobody wants. */
-void kp_session_passed(enum kp_passed why);
-
 /* Reason of launches whose results found no memory. */
 extern const char kp_lost[];
 

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/lock.h"
+#include "preload/gate/passing.h"
 
 /* Refusals by the driver that spoil a window: such a program errs all the time. */
 enum { MOST_REFUSED = 16 };
@@ -26,11 +27,11 @@ static struct {
 } shared[MOST_FUNCTIONS];
 static atomic_size_t n_shared;
 static atomic_uint_fast64_t shared_by_others;
-static atomic_bool is_open, watched, keeps_functions, by, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
+static atomic_bool watched, keeps_functions, by, replayed, spoiled, in_a_hurry, sets, met[KP_MET_KINDS];
 
 bool kp_window_is_open(void)
 {
-    return atomic_load_explicit(&is_open, memory_order_acquire);
+    return atomic_load_explicit(&kp_gate_state.windows, memory_order_acquire);
 }
 
 bool kp_window_holds_back(void)
@@ -149,13 +150,13 @@ void kp_flags_opened(bool watches, bool keeps, bool lasts, bool lets_by)
     atomic_fetch_add(&opened, 1);
     atomic_store(&replayed, watches);
     atomic_store(&watched, watches);
-    atomic_store(&is_open, true);
+    atomic_store(&kp_gate_state.windows, 1);
 }
 
 void kp_flags_closed(void)
 {
     atomic_store(&watched, false);
-    atomic_store(&is_open, false);
+    atomic_store(&kp_gate_state.windows, 0);
 }
 
 bool kp_flags_spoiled(void)

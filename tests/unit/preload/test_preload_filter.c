@@ -6,13 +6,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/lock.h"
-#include "base/stripe.h"
 #include "preload/program/filter.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
@@ -601,47 +599,53 @@ static void the_unwanted_are_listed_in_order(void **state)
 /* ---- what is passed on ---- */
 
 /* Asks, as another thread does while the filter is busy: without its lock. */
-static enum kp_passed passes(int kernel)
+static enum kp_pass_why passes(int kernel)
 {
-    struct kp_filter_tally tally;
+    atomic_uint_fast64_t *also;
     kp_lock_take(&kp_locks[KP_LOCK_FILTER], KP_FOREVER);
-    enum kp_passed why = kp_filter_passes(filter, launch_at(kernel, HERE).f, &tally);
-    kp_filter_count(&tally);
+    enum kp_pass_why why = kp_filter_passes(filter, launch_at(kernel, HERE).f, &also);
+    if (also)
+        atomic_fetch_add(also, 1);
     kp_lock_give(&kp_locks[KP_LOCK_FILTER]);
     return why;
+}
+
+static bool takes_all(int kernel)
+{
+    return kp_filter_takes_all(filter, launch_at(kernel, HERE).f);
 }
 
 static void kernels_of_other_names_are_passed_on(void **state)
 {
     (void)state;
     FILTER("KPROF_KERNEL_NAME=copy");
-    assert_int_equal(passes(GEMM), KP_PASSED_NOT); /* not known yet */
+    assert_int_equal(passes(GEMM), KP_PASS_NOT); /* not known yet */
     one(GEMM);
     one(COPY);
     one(NCCL);
-    assert_int_equal(passes(GEMM), KP_PASSED_NAME);
-    assert_int_equal(passes(COPY), KP_PASSED_NOT);
-    assert_int_equal(passes(NCCL), KP_PASSED_NAME);
-    assert_int_equal(passes(GEMM_FLOAT), KP_PASSED_NOT); /* of the same name, but not known by this handle */
+    assert_int_equal(passes(GEMM), KP_PASS_NAME);
+    assert_int_equal(passes(COPY), KP_PASS_NOT);
+    assert_int_equal(passes(NCCL), KP_PASS_NAME);
+    assert_int_equal(passes(GEMM_FLOAT), KP_PASS_NOT); /* of the same name, but not known by this handle */
     kp_filter_forget(filter);
-    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    assert_int_equal(passes(GEMM), KP_PASS_NOT);
     assert_string_equal(one(GEMM), KP_SKIP_KERNEL_NAME);
-    assert_int_equal(passes(GEMM), KP_PASSED_NAME);
-    assert_int_equal(passes(NCCL), KP_PASSED_NOT);
+    assert_int_equal(passes(GEMM), KP_PASS_NAME);
+    assert_int_equal(passes(NCCL), KP_PASS_NOT);
     assert_seen("gemm: 4\nncclDevKernel: 2\n");
     end_filter();
     FILTER("KPROF_KERNEL_ID=::copy:2", "KPROF_KERNEL_NAME=regex:copy|gemm");
     one(GEMM);
     one(COPY);
     one(NCCL);
-    assert_int_equal(passes(GEMM), KP_PASSED_ID);
-    assert_int_equal(passes(COPY), KP_PASSED_NOT); /* it is counted */
-    assert_int_equal(passes(NCCL), KP_PASSED_NAME);
+    assert_int_equal(passes(GEMM), KP_PASS_ID);
+    assert_int_equal(passes(COPY), KP_PASS_NOT); /* it is counted */
+    assert_int_equal(passes(NCCL), KP_PASS_NAME);
     assert_string_equal(one(COPY), "");
     end_filter();
     FILTER("KPROF_KERNEL_ID=1:8:copy:");
     at(GEMM, 170);
-    assert_int_equal(passes(GEMM), KP_PASSED_NOT); /* its places are listed */
+    assert_int_equal(passes(GEMM), KP_PASS_NOT); /* its places are listed */
     end_filter();
 }
 
@@ -651,30 +655,30 @@ static void what_is_still_counted_is_not_passed_on(void **state)
     (void)state;
     FILTER("KPROF_KERNEL_NAME=copy", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=2", "KPROF_LAUNCH_SKIP=1", "KPROF_LAUNCH_COUNT=2");
     one(GEMM);
-    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    assert_int_equal(passes(GEMM), KP_PASS_NOT);
     one(GEMM);
     one(GEMM);
-    assert_int_equal(passes(GEMM), KP_PASSED_NAME);
+    assert_int_equal(passes(GEMM), KP_PASS_NAME);
     assert_string_equal(one(COPY), KP_SKIP_LAUNCH_SKIP);
     assert_string_equal(one(COPY), "");
-    assert_int_equal(passes(COPY), KP_PASSED_NOT);
+    assert_int_equal(passes(COPY), KP_PASS_NOT);
     assert_string_equal(one(COPY), "");
-    assert_int_equal(passes(COPY), KP_PASSED_COUNT);
+    assert_int_equal(passes(COPY), KP_PASS_COUNT);
     assert_string_equal(one(COPY), KP_SKIP_LAUNCH_COUNT);
     end_filter();
     FILTER("KPROF_LAUNCH_COUNT=1", "KPROF_FILTER_MODE=per-launch-config");
     one(COPY);
     one(COPY);
-    assert_int_equal(passes(COPY), KP_PASSED_NOT); /* with another shape it is wanted */
+    assert_int_equal(passes(COPY), KP_PASS_NOT); /* with another shape it is wanted */
     end_filter();
     FILTER("KPROF_LAUNCH_COUNT=1", "KPROF_NVTX_INCLUDE=a/", "KPROF_NVTX=1");
     one(COPY);
-    assert_int_equal(passes(COPY), KP_PASSED_NOT); /* the ranges give another reason */
+    assert_int_equal(passes(COPY), KP_PASS_NOT); /* the ranges give another reason */
     end_filter();
     FILTER("KPROF_KERNEL_NAME=copy", "KPROF_DEVICES=0");
     one(GEMM);
     one(GEMM);
-    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    assert_int_equal(passes(GEMM), KP_PASS_NOT);
     end_filter();
 }
 
@@ -685,11 +689,11 @@ static void time_is_over_for_all(void **state)
     one(GEMM);
     source.now += 1500000000;
     one(GEMM);
-    assert_int_equal(passes(GEMM), KP_PASSED_NOT);
+    assert_int_equal(passes(GEMM), KP_PASS_NOT);
     source.now += 1000000000;
     one(GEMM);
-    assert_int_equal(passes(GEMM), KP_PASSED_DURATION);
-    assert_int_equal(passes(COPY), KP_PASSED_DURATION); /* never seen */
+    assert_int_equal(passes(GEMM), KP_PASS_DURATION);
+    assert_int_equal(passes(COPY), KP_PASS_DURATION); /* never seen */
     assert_seen("gemm: 1\n");
     end_filter();
 }
@@ -732,56 +736,46 @@ static void what_may_follow_is_told(void **state)
     end_filter();
 }
 
-/* ---- threads ---- */
-
-enum { THREADS = KP_STRIPES + 6, LAUNCHES = 1000 };
-
-static struct worker {
-    pthread_t thread;
-    unsigned stripe;
-    _Atomic(uint_fast64_t) *tally; /* of the first kernel's launches by this thread */
-    unsigned passed;
-} workers[THREADS];
-
-static void *launch_gemm(void *arg)
+/* Launches of a function that is known, and that no stage counts, need not be chosen one by one. */
+static void all_of_a_function_are_taken(void **state)
 {
-    struct worker *w = arg;
-    w->stripe = kp_stripe();
-    for (int i = 0; i < LAUNCHES; i++) {
-        struct kp_filter_tally tally;
-        struct kp_launch l = launch_at(GEMM, HERE);
-        struct kp_filter_choice own;
-        if (kp_filter_passes(filter, l.f, &tally)) {
-            kp_filter_count(&tally);
-            w->tally = tally.launches;
-            w->passed++;
-        } else {
-            kp_filter_choose(filter, &l, &own);
-        }
+    static char *counting[] = {"KPROF_LAUNCH_SKIP=1",    "KPROF_LAUNCH_COUNT=5",  "KPROF_KERNEL_ID=::copy:2",
+                               "KPROF_NVTX_INCLUDE=a/",  "KPROF_NVTX_EXCLUDE=a/", "KPROF_DEVICES=0,1",
+                               "KPROF_KERNEL_NAME=gemm", "KPROF_DELAY=1"};
+    (void)state;
+    FILTER("HOME=x");
+    assert_false(takes_all(COPY)); /* not known yet */
+    one(COPY);
+    one(NCCL);
+    assert_true(takes_all(COPY));
+    assert_false(takes_all(NCCL)); /* nothing may wait for it */
+    kp_filter_forget(filter);
+    assert_false(takes_all(COPY));
+    end_filter();
+    for (size_t i = 0; i < sizeof(counting) / sizeof(*counting); i++) {
+        FILTER(counting[i], "KPROF_NVTX=1");
+        one(COPY);
+        one(COPY);
+        assert_false(takes_all(COPY));
+        end_filter();
     }
-    return NULL;
+    FILTER("KPROF_DURATION=1");
+    one(COPY);
+    assert_false(takes_all(COPY)); /* the time will be over */
+    end_filter();
 }
 
-/* No launch is lost, all but a thread's first take no lock, and no two stripes count in one cache line. */
-static void threads_count_for_themselves(void **state)
+/* A launch that the driver refuses leaves room for another one: what was found out no longer holds. */
+static void what_is_refused_outdates(void **state)
 {
-    char expected[64];
     (void)state;
-    FILTER("KPROF_KERNEL_NAME=copy");
-    one(GEMM);
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, launch_gemm, &workers[i]), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(workers[i].thread, NULL);
-    for (int i = 0; i < THREADS; i++) {
-        assert_true(workers[i].passed >= LAUNCHES - 1);
-        for (int j = 0; j < i; j++) {
-            bool same = (uintptr_t)workers[i].tally / KP_STRIPE_BYTES == (uintptr_t)workers[j].tally / KP_STRIPE_BYTES;
-            assert_true(same == (workers[i].stripe == workers[j].stripe));
-        }
-    }
-    snprintf(expected, sizeof(expected), "gemm: %d\n", 1 + THREADS * LAUNCHES);
-    assert_seen(expected);
+    FILTER("KPROF_LAUNCH_COUNT=1");
+    one(COPY);
+    unsigned epoch = kp_passing_epoch();
+    assert_int_equal(passes(COPY), KP_PASS_COUNT);
+    kp_filter_refused(filter, &choice.counted);
+    assert_true(kp_passing_epoch() != epoch);
+    assert_int_equal(passes(COPY), KP_PASS_NOT);
     end_filter();
 }
 
@@ -827,7 +821,8 @@ int main(void)
         cmocka_unit_test(what_is_still_counted_is_not_passed_on),
         cmocka_unit_test(time_is_over_for_all),
         cmocka_unit_test(what_may_follow_is_told),
-        cmocka_unit_test(threads_count_for_themselves),
+        cmocka_unit_test(all_of_a_function_are_taken),
+        cmocka_unit_test(what_is_refused_outdates),
         cmocka_unit_test(processes),
     };
     return cmocka_run_group_tests_name("preload/filter", tests, NULL, NULL);

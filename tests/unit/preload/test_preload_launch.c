@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "preload/doors/launch_doors.h"
+#include "preload/gate/passing.h"
 #include "preload/os/guard.h"
 #include "preload/process.h"
 
@@ -21,9 +22,6 @@ static struct {
     const char *reason;
     struct kp_launch last;
     void (*during)(struct kp_launch *l);
-    CUfunction unwanted; /* whose launches are passed on */
-    unsigned passed;
-    CUresult passed_rc;
 } process;
 
 bool kp_process_active(void)
@@ -266,21 +264,6 @@ static CUresult real_multi_device(CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices,
     seen.closed = process.closed;
     seen.calls += devices;
     return list ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-bool kp_process_pass(CUfunction f, struct kp_passing *p)
-{
-    p->cancel = 7;
-    return f == process.unwanted;
-}
-
-CUresult kp_process_passed(const struct kp_passing *p, CUresult rc)
-{
-    assert_int_equal(p->cancel, 7);
-    assert_int_equal(seen.calls, process.passed + 1);
-    process.passed++;
-    process.passed_rc = rc;
-    return rc;
 }
 
 static int reset(void **state)
@@ -592,22 +575,68 @@ static void test_launch_with_config(void **state)
     assert_int_equal(process.launches, 0); /* the driver's error, no launch */
 }
 
-/* What nobody wants reaches the driver as it is, and no record is made of it. */
+static CUresult real_accepted_ex(const CUlaunchConfig *config, CUfunction f, void **list, void **extra)
+{
+    real_launch_ex(config, f, list, extra);
+    return CUDA_SUCCESS;
+}
+
+/* Has launches of the function with that shape pass. */
+static void pass(const struct kp_pass_shape *shape)
+{
+    const struct kp_pass_known known = {KP_PASS_NAME, 0, NULL};
+    kp_passing_learn(function, shape, &known, kp_passing_epoch());
+}
+
+static uint64_t passed;
+
+static void add_passed(enum kp_pass_why why, uint64_t launches)
+{
+    assert_int_equal(why, KP_PASS_NAME);
+    passed += launches;
+}
+
+/* What nobody wants reaches the driver as it is, and no record is made of it. A launch of another shape is recorded. */
 static void test_passed_on(void **state)
 {
-    const CUlaunchConfig config = {.gridDimX = 10, .gridDimY = 11, .gridDimZ = 12, .blockDimX = 32, .hStream = stream};
+    CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {2, 1, 3}};
+    CUlaunchConfig config = {.gridDimX = 10,
+                             .gridDimY = 11,
+                             .gridDimZ = 12,
+                             .blockDimX = 32,
+                             .blockDimY = 2,
+                             .blockDimZ = 4,
+                             .sharedMemBytes = 400,
+                             .hStream = stream,
+                             .attrs = &cluster,
+                             .numAttrs = 1};
     (void)state;
     call_of(&on_stack);
-    process.unwanted = function;
+    process.active = true;
+    pass(&(struct kp_pass_shape){{10, 11, 12}, {32, 2, 4}, 400, {0, 0, 0}});
+    pass(&(struct kp_pass_shape){{10, 11, 12}, {32, 2, 4}, 400, {2, 1, 3}});
     CUresult rc =
         kp_cuLaunchKernel(real_launch, false, function, 10, 11, 12, 32, 2, 4, 400, stream, on_stack.list, NULL);
-    assert_int_equal(rc, process.passed_rc);
+    assert_int_equal(rc, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     check_issued(1);
     assert_ptr_equal(seen.params, on_stack.list);
     kp_cuLaunchKernelEx(real_launch_ex, false, &config, function, on_stack.list, NULL);
     assert_int_equal(seen.calls, 2);
-    assert_int_equal(process.passed, 2);
     assert_int_equal(process.launches, 0);
+    kp_passing_take(add_passed);
+    assert_int_equal(passed, 0); /* what the driver refuses is no launch */
+    kp_cuLaunchKernelEx(real_accepted_ex, false, &config, function, on_stack.list, NULL);
+    kp_passing_take(add_passed);
+    assert_int_equal(passed, 1);
+    kp_cuLaunchKernel(real_launch, false, function, 10, 11, 12, 32, 2, 4, 401, stream, on_stack.list, NULL);
+    assert_int_equal(process.launches, 1);
+    cluster.value.clusterDim.y = 2;
+    kp_cuLaunchKernelEx(real_launch_ex, false, &config, function, on_stack.list, NULL);
+    assert_int_equal(process.launches, 2);
+    cluster.value.clusterDim.y = 1 + (1 << 16);
+    kp_cuLaunchKernelEx(real_launch_ex, false, &config, function, on_stack.list, NULL);
+    assert_int_equal(process.launches, 3);
+    kp_passing_outdate();
 }
 
 static void test_old_launches(void **state)

@@ -19,6 +19,7 @@
 
 #include "preload/os/log.h"
 #include "base/lock.h"
+#include "preload/gate/passing.h"
 #include "preload/session/session.h"
 #include "report/store/store.h"
 #include "tests/support/report_support.h"
@@ -403,26 +404,38 @@ static void the_report_has_the_code_that_the_file_did_not_take(void **state)
 
 /* ---- launches that are passed on ---- */
 
+/* Makes launches that pass for that reason. */
+static void pass(enum kp_pass_why why, int times)
+{
+    const struct kp_pass_shape shape = {{1, 1, 1}, {32, 1, 1}, (uint32_t)why, {0, 0, 0}};
+    const CUfunction f = (CUfunction)&shape;
+    const struct kp_pass_known known = {why, 0, NULL};
+    kp_passing_learn(f, &shape, &known, kp_passing_epoch());
+    for (int i = 0; i < times; i++) {
+        struct kp_pass *p = kp_passing_begin(f, &shape);
+        CHECK(p);
+        kp_passing_end(p, CUDA_SUCCESS);
+    }
+}
+
 /* They are counted without the lock, and have their places among all launches. */
 static void passed_on(void)
 {
     struct kp_session facts;
     open_session();
     kp_session_let_through(KP_SKIP_KERNEL_NAME, 1);
-    kp_lock_take(&kp_locks[KP_LOCK_SESSION], KP_FOREVER);
-    kp_session_passed(KP_PASSED_NAME);
-    kp_session_passed(KP_PASSED_COUNT);
-    kp_lock_give(&kp_locks[KP_LOCK_SESSION]);
+    pass(KP_PASS_NAME, 1);
+    pass(KP_PASS_COUNT, 1);
     window(2);
     CHECK(stored(&facts) == 2); /* behind these three */
     CHECK(facts.launches_seen == 5);
-    CHECK(facts.n_skips == 3 && facts.skips[0].count == 2 && facts.skips[1].count == 1);
-    CHECK(!strcmp(facts.skips[1].reason, KP_SKIP_LAUNCH_COUNT));
+    CHECK(facts.n_skips == 3 && facts.skips[0].count == 2 && facts.skips[2].count == 1);
+    CHECK(!strcmp(facts.skips[2].reason, KP_SKIP_LAUNCH_COUNT));
     kp_session_free(&facts);
-    for (int why = KP_PASSED_NOT + 1; why < KP_PASSED_KINDS; why++)
-        kp_session_passed((enum kp_passed)why);
+    for (int why = KP_PASS_NOT + 1; why < KP_PASS_WHYS; why++)
+        pass((enum kp_pass_why)why, 1);
     kp_session_close();
-    CHECK(lines_with("10 launches seen, 1 profiled, 9 skipped") == 1);
+    CHECK(lines_with("12 launches seen, 1 profiled, 11 skipped") == 1);
 }
 
 static void launches_that_are_passed_on_are_counted(void **state)
