@@ -36,10 +36,14 @@ def show_process():
 
 
 def show_gate():
-    gate = {n: number(value(n, "preload/gate/gate.c")) for n in ("armed", "exclusive", "waiting", "captures")}
-    stripes = value("in_flight", "preload/gate/gate.c")
-    first, last = stripes.type.range()
-    calls = sum(number(stripes[i]["calls"]) for i in range(first, last + 1))
+    gate = {n: number(value(n, "preload/gate/gate.c")) for n in ("armed", "waiting")}
+    state = value("kp_gate_state", "preload/gate/passing.c")
+    gate.update({n: number(state[n]) for n in ("exclusive", "captures")})
+    calls = 0
+    for name, of in (("in_flight", "preload/gate/gate.c"), ("tables", "preload/gate/passing.c")):
+        places = value(name, of)
+        first, last = places.type.range()
+        calls += sum(number(places[i]["calls"]) for i in range(first, last + 1))
     print(
         f"gate: {'armed' if gate['armed'] else 'not armed'}, "
         f"{'held by one thread alone' if gate['exclusive'] else 'open to calls'}; {calls} calls in flight, "

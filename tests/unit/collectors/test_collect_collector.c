@@ -592,9 +592,8 @@ static void test_user_range(void **state)
     kp_test_window_check_memory();
     assert_int_equal(kp_test_count("push"), 4 * several->passes);
     assert_int_equal(kp_test_count("pop"), 4 * several->passes);
-    /* nothing else is inside of a range: before each, behind which its stream is asked, and at the end of a pass; once
-     * before them */
-    assert_int_equal(kp_test_count("sync"), 5 * several->passes + 1);
+    /* nothing else is inside of a range: before and behind each, and at the end of a pass; once before them */
+    assert_int_equal(kp_test_count("sync"), 9 * several->passes + 1);
     check_results(several, in_order);
 }
 
@@ -1681,7 +1680,7 @@ static void test_counting(void **state)
     check_results(one_pass, ranges);
     count("aIcA", KP_RANGE_USER);
     kp_test_calls("enable disable push pop config launch sync",
-                  "disable enable config launch sync push launch pop launch sync push launch pop");
+                  "disable enable config launch sync push launch sync pop launch sync push launch sync pop");
     check_results(one_pass, in_order);
     replay(); /* and replays in between */
     check_results(several, w->job.mode == KP_RANGE_AUTO ? ranges : in_order);
