@@ -224,6 +224,11 @@ int kp_activity_off(const struct kp_cupti *c)
     return run.watching ? 0 : KP_CALL(c, cuptiActivityDisable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
+void kp_activity_detached(void)
+{
+    run.registered = false;
+}
+
 /* ---- the watch ---- */
 
 bool kp_watch_available(const struct kp_cupti *c)

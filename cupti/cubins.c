@@ -95,6 +95,11 @@ int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const v
     return KP_CALL(c, cuptiRegisterComputeCrcCallback, on_module);
 }
 
+int kp_cubins_keep_on(const struct kp_cupti *c)
+{
+    return cubins.c ? KP_CALL(c, cuptiRegisterComputeCrcCallback, on_module) : 0;
+}
+
 void kp_cubins_aside(bool on)
 {
     aside = on;

@@ -92,6 +92,8 @@ int kp_sass_end(struct kp_sass *s, CUcontext ctx,
  * `most` 0, the records of PC sampling do not name their modules. Call it once a process; load the library before the
  * modules. */
 int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size));
+/* Goes on with that behind kp_detach, if it was begun. */
+int kp_cubins_keep_on(const struct kp_cupti *c);
 /* Whether this thread now loads modules that are not the program's: `always` is not asked of them, and only
  * kp_cubins_find has them. */
 void kp_cubins_aside(bool on);

@@ -110,6 +110,9 @@ bool kp_activity_available(const struct kp_cupti *c);
 int kp_activity_begin(const struct kp_cupti *c);
 int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
 
+/* For kp_detach: CUPTI has forgotten who takes records. */
+void kp_activity_detached(void);
+
 /* Hands the records of kernels that are launched between the two calls to `sink`, as kp_watch_flush finds that they
  * have ended, or CUPTI's own thread does. Neither call waits for a kernel. Not while a watch goes on. */
 int kp_activity_on(const struct kp_cupti *c, kp_record_sink *sink);
@@ -132,5 +135,14 @@ int kp_watch_resume(const struct kp_cupti *c);
 int kp_watch_flush(const struct kp_cupti *c, bool all);
 /* Returns the number of records that CUPTI has dropped for want of room. Any thread. */
 uint64_t kp_watch_dropped(void);
+
+/* ---- leaving the driver alone ---- */
+
+/* Whether this CUPTI can leave the driver's calls, and be used again behind that. */
+bool kp_detach_available(const struct kp_cupti *c);
+/* Makes CUPTI leave the driver's calls, by a call of `ask_device`, the driver's cuCtxGetDevice: launches take what they
+ * take without it. Nothing may be enabled, begun or waited for; kp_target_init comes first when it is used again. A
+ * code where others use its callbacks; then nothing has changed. No other thread may launch meanwhile. */
+int kp_detach(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device));
 
 #endif

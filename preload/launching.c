@@ -129,6 +129,9 @@ static void learn(const struct kp_launch *l, unsigned epoch)
     find_known(l, &known);
     if (known.why)
         kp_passing_learn(l->f, &shape, &known, epoch);
+    /* Nothing is wanted any more, or of a rotation for now. */
+    if (known.why >= KP_PASS_DURATION && known.why != KP_PASS_NAME && known.why != KP_PASS_ID)
+        kp_process_leave_alone();
 }
 
 /* How a launch goes through the window, and what is noted of one that has no result (`why` may be NULL). */

@@ -12,8 +12,10 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/phase.h"
+#include "preload/program/graphs.h"
 #include "preload/program/context.h"
 #include "preload/program/owned.h"
+#include "preload/window/timed.h"
 #include "preload/window/flags.h"
 #include "preload/window/visit.h"
 #include "preload/window/waits.h"
@@ -417,6 +419,20 @@ void kp_process_make_ready(void)
         kp_gate_leave_exclusive();
     }
     pthread_setcancelstate(before, &before);
+}
+
+/* Tries only, as above. */
+void kp_process_leave_alone(void)
+{
+    enum { PATIENCE_MS = 2 };
+    if (!kp_context_is_in_the_way() || !kp_gate_enter_exclusive(0, PATIENCE_MS))
+        return;
+    kp_guard++;
+    bool idle = !kp_window_is_open() && !kp_timed_waits() && kp_gate_captures() <= 0 && !kp_graph_any();
+    if (idle && kp_process_active() && !atomic_load(&process->ending) && kp_context_rotations_rest())
+        kp_context_leave_alone(&process->driver);
+    kp_guard--;
+    kp_gate_leave_exclusive();
 }
 
 void kp_process_loads_images(void)

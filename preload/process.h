@@ -36,6 +36,9 @@ void kp_process_loads_images(void);
 /* Makes ready for a launch that is wanted and may follow, unless that was done. */
 void kp_process_make_ready(void);
 
+/* Takes CUPTI out of the driver's way where nothing has been wanted for a while. */
+void kp_process_leave_alone(void);
+
 /* Counts launches that ran unprofiled, for `reason`. Close a window that counts everything before making them:
  * kp_process_close_window. */
 void kp_process_skip(const char *reason, unsigned launches);

@@ -1,6 +1,7 @@
 #include "collectors/providers/library.h"
 
 #include "cupti/loader.h"
+#include "cupti/source.h"
 #include "cupti/target.h"
 
 int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
@@ -36,6 +37,23 @@ bool kp_library_lies_in(const char *dir)
 int kp_library_start(const struct kp_cupti *c)
 {
     return kp_target_init(c);
+}
+
+bool kp_library_leave(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device))
+{
+    return kp_detach_available(c) && !kp_detach(c, ask_device);
+}
+
+int kp_library_come_back(const struct kp_cupti *c, CUcontext ctx)
+{
+    uint32_t id;
+    /* KP_VENDOR: the profiler alone does not bring CUPTI 13.0 back, but says that it is not initialised. */
+    int rc = kp_target_context_id(c, ctx, &id);
+    if (!rc)
+        rc = kp_target_init(c);
+    if (!rc)
+        kp_cubins_keep_on(c); /* without it, code that is loaded from here on is not shown */
+    return rc;
 }
 
 void kp_library_free(struct kp_cupti *c)

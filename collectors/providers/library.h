@@ -46,6 +46,13 @@ char *kp_library_explain_begin(const struct kp_cupti *c, const char *what, int c
 /* Whether one of the codes explained so far was a missing permission. Any thread. */
 bool kp_library_denied(void);
 
+/* Takes the library out of the driver's calls: launches cost what they cost without it. `ask_device`: the driver's
+ * cuCtxGetDevice. Nothing may be counted or recorded, no other thread may launch, and there must be a context. Returns
+ * whether it is out; then kp_library_come_back comes before it is used again, with any context;
+ * it returns 0 or a code. */
+bool kp_library_leave(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device));
+int kp_library_come_back(const struct kp_cupti *c, CUcontext ctx);
+
 /* ---- devices and contexts ---- */
 
 /* Returns the library's name of the chip of device `ordinal` ("GH100"); the library owns the string. */

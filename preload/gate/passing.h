@@ -21,7 +21,14 @@
 #include "base/lock.h"
 #include "preload/os/guard.h"
 
-enum { KP_LINE_BYTES = 64, KP_PASSING_TABLES = 64, KP_PASS_SETS = 512, KP_PASS_WAYS = 2 };
+enum {
+    KP_LINE_BYTES = 64,
+    KP_PASSING_TABLES = 64,
+    KP_PASS_SETS = 512,
+    KP_PASS_WAYS = 2,
+    KP_PASS_AGAIN =
+        1 << 14, /* launches of a table after which the longer way is taken again, to see what has changed */
+};
 
 /* What each launch looks at, and few write. */
 struct kp_gate_state {
@@ -104,10 +111,15 @@ static inline struct kp_pass *kp_passing_begin(CUfunction f, const struct kp_pas
     return NULL;
 }
 
-/* Counts one more, which no other thread does. */
-static inline void kp_pass_count(atomic_uint_fast64_t *n)
+/* Has all tables forget what they know, but for what they have counted. */
+void kp_passing_outdate(void);
+
+/* Counts one more, which no other thread does. Returns how many there are. */
+static inline uint64_t kp_pass_count(atomic_uint_fast64_t *n)
 {
-    atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+    uint64_t now = atomic_load_explicit(n, memory_order_relaxed) + 1;
+    atomic_store_explicit(n, now, memory_order_relaxed);
+    return now;
 }
 
 static inline CUresult kp_passing_end(struct kp_pass *p, CUresult rc)
@@ -116,7 +128,8 @@ static inline CUresult kp_passing_end(struct kp_pass *p, CUresult rc)
     kp_guard--;
     if (rc == CUDA_SUCCESS) {
         kp_pass_count(&p->launches);
-        kp_pass_count(&t->launches);
+        if (kp_pass_count(&t->launches) % KP_PASS_AGAIN == 0)
+            kp_passing_outdate();
         if (p->key) {
             kp_pass_count(&t->launches_of_keys);
             kp_passing_last = p->key;
@@ -126,8 +139,6 @@ static inline CUresult kp_passing_end(struct kp_pass *p, CUresult rc)
     return rc;
 }
 
-/* Has all tables forget what they know, but for what they have counted. */
-void kp_passing_outdate(void);
 /* Returns the epoch of what tables know now; call it before finding out what kp_passing_learn is told. */
 unsigned kp_passing_epoch(void);
 

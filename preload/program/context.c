@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/debug.h"
 #include "base/demangle.h"
 #include "base/lock.h"
@@ -74,6 +75,77 @@ static const size_t most_cubins = (size_t)1 << 30;
 const struct kp_cupti *kp_context_cupti(void)
 {
     return loaded.cupti;
+}
+
+/* When CUPTI may leave the driver alone, ns of kp_clock_ns; 0: it is not in use. */
+static atomic_uint_fast64_t leaves_at;
+static bool is_out; /* inside the gate */
+
+/* Sets why the context has no counters; the first reason wins. */
+static void without_counters(struct kp_context *c, char *why)
+{
+    if (c->no_counters)
+        free(why);
+    else
+        c->no_counters = why ? why : kp_strdup("out of memory");
+}
+
+/* Has CUPTI ready again; where that fails, nothing more is counted. */
+static void come_back(void)
+{
+    int rc = contexts ? kp_library_come_back(loaded.cupti, contexts->ctx) : 0;
+    is_out = false;
+    for (struct kp_context *c = contexts; rc && c; c = c->next)
+        without_counters(c, kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler again", rc));
+}
+
+void kp_context_uses_cupti(void)
+{
+    enum { FIRST_NS = 500000000, TIMES = 4 };
+    static uint64_t wait_ns = FIRST_NS / TIMES;
+    if (!atomic_load(&leaves_at))
+        wait_ns *= TIMES; /* to use it again takes up to half a second */
+    if (is_out)
+        come_back();
+    atomic_store(&leaves_at, kp_clock_ns() + wait_ns);
+}
+
+bool kp_context_is_in_the_way(void)
+{
+    uint64_t at = atomic_load(&leaves_at);
+    return at && kp_clock_ns() >= at;
+}
+
+bool kp_context_rotations_rest(void)
+{
+    for (const struct kp_context *c = contexts; c; c = c->next)
+        if (c->rotation && kp_rotation_goes_on(c->rotation, KP_ROTATE_FAR))
+            return false;
+    return true;
+}
+
+/* Ends what CUPTI has enabled. */
+static bool rest_all(const struct kp_driver *d)
+{
+    kp_worker_drain(KP_FOREVER); /* it may be evaluating */
+    for (struct kp_context *c = contexts; c; c = c->next) {
+        CUcontext before;
+        if (c->dead || d->cuCtxPushCurrent(c->ctx) != CUDA_SUCCESS)
+            return false;
+        kp_collector_rest(c->collector);
+        d->cuCtxPopCurrent(&before);
+    }
+    return true;
+}
+
+void kp_context_leave_alone(const struct kp_driver *d)
+{
+    bool used = loaded.cupti && loaded.started && !atomic_load(&foreign_activity) && !kp_timeline_is_on();
+    atomic_store(&leaves_at, UINT64_MAX); /* it is not tried again before CUPTI is used */
+    is_out = used && rest_all(d) && kp_library_leave(loaded.cupti, d->cuCtxGetDevice);
+    kp_debug(KP_DEBUG_PLAN, "CUPTI %s", is_out ? "is out of the way of launches" : "stays in the way of launches");
+    if (is_out)
+        atomic_store(&leaves_at, 0);
 }
 
 void kp_context_forget(void)
@@ -221,15 +293,6 @@ void kp_context_prepare_images(const struct kp_context_setup *setup)
 struct kp_codes *kp_context_codes(void)
 {
     return loaded.codes;
-}
-
-/* Sets why the context has no counters; the first reason wins. */
-static void without_counters(struct kp_context *c, char *why)
-{
-    if (c->no_counters)
-        free(why);
-    else
-        c->no_counters = why ? why : kp_strdup("out of memory");
 }
 
 static void tell_plan(const struct kp_context *c, size_t n_sections, const char *metrics, const struct kp_plan *p,

@@ -79,6 +79,7 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     w->questions = kp_variables_questions();
     w->opened_ns = kp_now_ns();
     w->ran_ms = 0;
+    kp_context_uses_cupti();
     bool idle = kp_admit_counters(q);
     if (idle)
         kp_timeline_ours_begin(w->context->id);

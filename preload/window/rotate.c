@@ -277,7 +277,10 @@ const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what)
 
 bool kp_rotate_record(const struct kp_context *c)
 {
-    return kp_context_samples(c) && kp_context_may_probe() && !kp_probe_begin(kp_context_cupti());
+    if (!kp_context_samples(c) || !kp_context_may_probe())
+        return false;
+    kp_context_uses_cupti();
+    return !kp_probe_begin(kp_context_cupti());
 }
 
 void kp_rotate_end_record(void)

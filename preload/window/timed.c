@@ -73,6 +73,11 @@ static void note(const struct kp_device_record *r)
     kp_lock_give(lock);
 }
 
+bool kp_timed_waits(void)
+{
+    return n_waiting;
+}
+
 bool kp_timed_has_room(void)
 {
     return n_waiting < MOST;
@@ -199,6 +204,7 @@ static void remove_last(void)
 CUresult kp_timed_issue(const struct kp_question *q, const struct kp_launch *l, struct kp_rotation_key *key, bool quiet,
                         struct kp_result *r, bool *timed)
 {
+    kp_context_uses_cupti();
     *timed = !kp_record_on(kp_context_cupti(), note);
     if (*timed)
         add_waiting(q, key, quiet, r);

@@ -10,6 +10,8 @@
 
 /* Whether one more launch can be waited for. */
 bool kp_timed_has_room(void);
+/* Whether a launch waits for its record. */
+bool kp_timed_waits(void);
 /* Issues a launch, and waits for its record, if there is room for one more. *timed: it does, and has taken `r` over,
  * the launch's result, to which the time is added. `quiet`: see kp_rotation_times. */
 CUresult kp_timed_issue(const struct kp_question *q, const struct kp_launch *l, struct kp_rotation_key *key, bool quiet,

@@ -359,7 +359,7 @@ CUptiResult cuptiProfilerHostGetRangeName(CUpti_Profiler_Host_GetRangeName_Param
 
 /* --- library and device --- */
 
-static bool initialised;
+static bool initialised, is_out; /* it has left the driver alone, see cupti/detach.c */
 
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
@@ -432,6 +432,7 @@ CUptiResult cuptiGetContextId(CUcontext ctx, uint32_t *id)
 {
     COUNT_CALL();
     need_usable(ctx, __func__);
+    is_out = false;
     *id = (uint32_t)fake_driver()->context_id(ctx);
     return CUPTI_SUCCESS;
 }
@@ -493,7 +494,7 @@ CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *params)
 {
     ENTER(params, CUpti_Profiler_Initialize_Params);
     need_whole(__func__);
-    if (!fake_driver() || !fake_driver()->initialised())
+    if (!fake_driver() || !fake_driver()->initialised() || is_out)
         return CUPTI_ERROR_NOT_INITIALIZED;
     initialised = true;
     return CUPTI_SUCCESS;
@@ -1042,3 +1043,4 @@ CUptiResult cuptiRangeProfilerCounterDataGetRangeInfo(CUpti_RangeProfiler_Counte
 #include "cupti/code.c"
 #include "cupti/pcsampling.c"
 #include "cupti/sass.c"
+#include "cupti/detach.c"

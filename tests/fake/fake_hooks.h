@@ -123,6 +123,9 @@ struct fake_cuda_api {
 
     /* Waits for the work of the current context. */
     void (*wait)(void);
+
+    /* `fn` is called where cuCtxGetDevice begins (0) and returns (1); NULL removes it. */
+    void (*set_device_hook)(void (*fn)(int site));
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

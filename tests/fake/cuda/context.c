@@ -172,10 +172,22 @@ CUresult cuCtxGetCurrent(CUcontext *out)
     return CUDA_SUCCESS;
 }
 
+static void (*_Atomic device_hook)(int site);
+
+static void set_device_hook(void (*fn)(int site))
+{
+    device_hook = fn;
+}
+
 CUresult cuCtxGetDevice(CUdevice *dev)
 {
+    void (*hook)(int) = device_hook;
     ENTER(NEED_CONTEXT);
+    if (hook)
+        hook(0);
     *dev = current()->device;
+    if (hook)
+        hook(1);
     return CUDA_SUCCESS;
 }
 

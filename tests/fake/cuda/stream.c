@@ -750,6 +750,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         graph_count,
         api_take,
         api_wait,
+        set_device_hook,
     };
 
     return &api;

@@ -1,0 +1,54 @@
+/*
+ * Takes CUPTI out of the driver's calls. Once it has counted or recorded anything, each launch goes through it, for 1.1
+ * us more, for as long as the process lives (CUPTI 13.0); only cuptiFinalize ends that. CUPTI's manual has it called
+ * where a call of the driver returns, by a callback.
+ */
+#include <stdlib.h>
+
+#include "cupti/internal.h"
+#include "cupti/target.h"
+
+enum { LEAST_MAJOR = 13 }; /* older ones crash when they are used again behind that with graphs (reports of PyTorch) */
+
+bool kp_detach_available(const struct kp_cupti *c)
+{
+    return c->cuptiSubscribe && c->cuptiUnsubscribe && c->cuptiEnableCallback && c->cuptiFinalize &&
+           strtol(c->version, NULL, 10) >= LEAST_MAJOR;
+}
+
+/* What the callback does. */
+struct detaching {
+    const struct kp_cupti *c;
+    bool reached;
+    int rc; /* of the end, once reached */
+};
+
+static void CUPTIAPI on_return(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
+{
+    struct detaching *d = user;
+    (void)domain, (void)id;
+    if (((const CUpti_CallbackData *)data)->callbackSite != CUPTI_API_EXIT || d->reached)
+        return;
+    d->reached = true;
+    d->rc = KP_CALL(d->c, cuptiFinalize);
+}
+
+int kp_detach(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device))
+{
+    struct detaching d = {.c = c};
+    CUpti_SubscriberHandle s;
+    CUdevice device;
+    int rc = KP_CALL(c, cuptiSubscribe, &s, on_return, &d); /* fails where the program has subscribed */
+    if (rc)
+        return rc;
+    rc = KP_CALL(c, cuptiEnableCallback, 1, s, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice);
+    if (!rc)
+        ask_device(&device);
+    if (!d.reached) {
+        KP_CALL(c, cuptiUnsubscribe, s);
+        return rc ? rc : CUPTI_ERROR_INVALID_OPERATION;
+    }
+    if (!d.rc)
+        kp_activity_detached();
+    return d.rc;
+}

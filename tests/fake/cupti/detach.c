@@ -1,0 +1,78 @@
+/*
+ * Leaving the driver alone, as a program beside CUPTI 13.0 alone has seen it: cuptiFinalize, called where a call of the
+ * driver returns, forgets what was registered. Behind it the profiler says that it is not initialised, until something
+ * else is asked. FAKE_SUBSCRIBED=1: the program has a subscriber of its own, and there can be one.
+ */
+
+static struct {
+    CUpti_CallbackFunc fn; /* NULL: nobody has subscribed */
+    void *user;
+    CUpti_CallbackId id;
+    bool inside; /* the callback */
+} subscriber;
+
+static void tell(int site)
+{
+    CUpti_CallbackData data = {.callbackSite = site ? CUPTI_API_EXIT : CUPTI_API_ENTER};
+
+    if (!subscriber.fn || !subscriber.id)
+        return;
+    subscriber.inside = true;
+    subscriber.fn(subscriber.user, CUPTI_CB_DOMAIN_DRIVER_API, subscriber.id, &data);
+    subscriber.inside = false;
+}
+
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc fn, void *user)
+{
+    COUNT_CALL();
+    need_whole(__func__);
+    if (getenv("FAKE_SUBSCRIBED") || subscriber.fn)
+        return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    subscriber.fn = fn;
+    subscriber.user = user;
+    subscriber.id = 0;
+    *handle = (CUpti_SubscriberHandle)(void *)&subscriber;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle)
+{
+    COUNT_CALL();
+    if ((void *)handle != &subscriber || !subscriber.fn)
+        fake_misuse("%s: nobody has subscribed", __func__);
+    subscriber.fn = NULL;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
+                                CUpti_CallbackId id)
+{
+    COUNT_CALL();
+    if ((void *)handle != &subscriber || !subscriber.fn || domain != CUPTI_CB_DOMAIN_DRIVER_API ||
+        id != CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice)
+        fake_misuse("%s: a callback that the fake does not have", __func__);
+    subscriber.id = enable ? id : 0;
+    fake_driver()->set_device_hook(enable ? tell : NULL);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiFinalize(void)
+{
+    COUNT_CALL();
+    LOCKED();
+    if (!subscriber.inside)
+        fake_misuse("%s: not where a call of the driver returns", __func__);
+    for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
+        if (!object->disabled)
+            fake_misuse("%s: a context has a range profiler or a session", __func__);
+    for (size_t kind = 0; kind < CUPTI_ACTIVITY_KIND_COUNT; kind++)
+        if (kinds_on[kind])
+            fake_misuse("%s: activity is recorded", __func__);
+    subscriber.fn = NULL;
+    request_buffer = NULL;
+    complete_buffer = NULL;
+    compute_crc = NULL;
+    initialised = false;
+    is_out = true;
+    return CUPTI_SUCCESS;
+}
