@@ -71,65 +71,6 @@ static bool is_expected(const struct kp_rotation_key *k, uint64_t now, uint64_t 
     return soonest <= since + within && since <= 2 * latest;
 }
 
-/* ---- launches that lie apart ---- */
-
-/* How far apart launches of keys are. */
-struct gaps {
-    uint64_t now, *at;
-    size_t n, most;
-};
-
-/* Returns how far apart the launches of a key are on average; of one that has come once, how far they are at least. */
-static uint64_t gap_of(const struct kp_rotation_key *k, uint64_t now)
-{
-    return k->seen > 1 ? (k->seen_at - k->born_at) / (k->seen - 1) : now - k->born_at;
-}
-
-static void add_gap(struct kp_rotation_key *k, void *arg)
-{
-    struct gaps *g = arg;
-    if (g->n < g->most && k->seen && is_expected(k, g->now, KP_ROTATE_FAR))
-        g->at[g->n++] = gap_of(k, g->now);
-}
-
-static int compare_gaps(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Returns about how many launches a round of the program's loop has: three quarters of the keys come at least as often
- * as once in so many. Those that come seldom are not of the loop. */
-static uint64_t round_of(struct kp_rotation *r)
-{
-    enum { MOST = 512 }; /* launches that it is taken to stay for, and fewer at first */
-    struct gaps g = {.now = kp_rotation_now(), .most = atomic_load(&r->n_keys)};
-    uint64_t stays = r->round_at / 2 < MOST ? r->round_at / 2 : MOST;
-    if (r->round_at && g.now - r->round_at < stays)
-        return r->round;
-    g.at = calloc(g.most + 1, sizeof(*g.at));
-    if (!g.at)
-        return r->round;
-    kp_rotation_each_key(r, add_gap, &g);
-    qsort(g.at, g.n, sizeof(*g.at), compare_gaps);
-    r->round = g.n ? g.at[g.n * 3 / 4] : 0;
-    r->round_at = g.now;
-    free(g.at);
-    return r->round;
-}
-
-bool kp_rotation_spreads(struct kp_rotation_key *k, size_t group)
-{
-    enum { MOST = 64 };
-    uint64_t each = kp_rotation_each_of(k->of, group), span = k->seen_at - k->born_at;
-    if (each < 2 || !k->taken[group] || k->taken_group != group || !span)
-        return false;
-    uint64_t in_round = (round_of(k->of) * (k->seen - 1) + span / 2) / span;
-    in_round = in_round < MOST ? in_round : MOST;
-    /* A bit more than a round, so that each is at another place of it. */
-    return in_round > 1 && k->seen - k->taken_at < in_round + in_round / each;
-}
-
 /* How many keys lack a group that are expected. */
 struct demand {
     size_t group, keys;
@@ -329,8 +270,6 @@ size_t kp_rotation_take(struct kp_rotation_key *k, size_t group)
     if (!k->of->until && k->of->time)
         k->of->until = kp_clock_ns() + k->of->time;
     kp_rotation_note_taken(k, group);
-    k->taken_group = group;
-    k->taken_at = k->seen;
     kp_lock_take(lock, KP_FOREVER);
     size_t number = k->kinds ? kp_kinds_keep(k->kinds) : 0;
     if (!k->lacking && k->of->n_given_up)

@@ -82,10 +82,6 @@ bool kp_rotation_times(const struct kp_rotation_key *k, bool *quiet);
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group);
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k);
 bool kp_rotation_has_any(const struct kp_rotation_key *k);
-/* Whether the launch that was found last passes, though its key lacks the group: launches of the key that are counted
- * lie more than a round of the program's loop apart, since those of one place in it are more alike than they all are.
- */
-bool kp_rotation_spreads(struct kp_rotation_key *k, size_t group);
 /* Whether the key is not worth a window of its own, as shapes of its kernel come a few times and no more. One that has
  * come as often as there are groups is. */
 bool kp_rotation_is_fleeting(const struct kp_rotation_key *k);

@@ -65,9 +65,7 @@ struct kp_rotation_key {
     uint64_t born_at;                         /* the clock at the first launch that came by the gate, */
     uint64_t seen_at;                         /* at the last one, */
     uint64_t gap;                             /* and its distance from the one before; 0 = there was none */
-    uint64_t seen;                            /* how many came by it, */
-    uint64_t taken_at;                        /* until one was last counted, */
-    size_t taken_group;                       /* for this group */
+    uint64_t seen;                            /* how many came by it */
     bool is_fleeting;                         /* its kernel's shapes come a few times and no more */
     bool quiet;                               /* its times are those of quiet launches; see kp_rotation_times */
     const char *apart;    /* why its launches are timed alone (static text); NULL = they are counted */
@@ -107,8 +105,6 @@ struct kp_rotation {
     bool chooses;         /* the last window that counted a list left launches alone that do not count */
     uint64_t rests_until; /* ns, of kp_clock_ns: before, no window opens for a few keys */
     uint64_t needed;      /* launches of a key, for all groups */
-    uint64_t round;       /* about so many launches until most keys come again, */
-    uint64_t round_at;    /* by the clock at that time; 0 = not found out */
     size_t *failures;     /* of each group */
     bool *given_up;
     char *_Atomic *why_given_up; /* NULL = it is not, or the reason is not known */

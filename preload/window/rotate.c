@@ -49,12 +49,10 @@ static const char *why_not_on(const struct kp_question *q, const struct kp_rotat
 
 /* Return why a launch of the key is not counted by the window at hand, or opens none, or NULL. Shapes that come a few
  * times are counted where a window counts all that it sees, and once where each launch that it counts costs 1 ms. */
-static const char *why_not_in(struct kp_rotation_key *k, const struct kp_window *w)
+static const char *why_not_in(const struct kp_rotation_key *k, const struct kp_window *w)
 {
     if (!kp_rotation_lacks(k, w->group))
         return KP_SKIP_ROTATED;
-    if (w->chooses && kp_rotation_spreads(k, w->group))
-        return KP_SKIP_ROTATE_SPREAD;
     return w->chooses && kp_rotation_is_fleeting(k) && kp_rotation_has_any(k) ? KP_SKIP_ROTATE_FLEETING : NULL;
 }
 

@@ -196,41 +196,6 @@ static void test_latecomers_wait(void **state)
     kp_plan_free(p);
 }
 
-/* A loop of ten kernels, of which one comes six times a round, and others once. Takes what is counted of the first from
- * the rounds `from` to `to`, and leaves its places in a round there. Returns how many. */
-static size_t count_spread(struct kp_rotation *r, size_t group, int from, int to, int *places)
-{
-    size_t n = 0;
-    for (int round = from; round < to; round++)
-        for (int i = 0; i < 15; i++) {
-            struct kp_launch l = launch_of(16, i % 5 < 2 ? 100 : (unsigned)i + 1);
-            struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
-            if (i % 5 >= 2 || !kp_rotation_lacks(k, group) || kp_rotation_spreads(k, group))
-                continue;
-            kp_rotation_take(k, group);
-            places[n++] = i;
-        }
-    return n;
-}
-
-/* The three launches that are counted come from three places of three rounds. */
-static void test_launches_lie_apart(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 3, 0);
-    int places[8];
-    (void)state;
-    assert_int_equal(count_spread(r, 0, 0, 40, places), 3); /* of which the first round is not known to be one */
-    assert_int_equal(count_spread(r, 1, 0, 3, places), 3);
-    assert_true(places[0] != places[1] && places[1] != places[2] && places[0] != places[2]);
-    kp_rotation_end(r);
-    r = kp_rotation_new(p, NULL, 1, 0);
-    count_spread(r, 0, 0, 1, places);
-    assert_int_equal(count_spread(r, 1, 0, 1, places), 1); /* one launch has nothing to lie apart from */
-    kp_rotation_end(r);
-    kp_plan_free(p);
-}
-
 /* ---- tests ---- */
 
 static void test_a_key_walks_through_all_groups(void **state)
@@ -1595,7 +1560,6 @@ int main(void)
         cmocka_unit_test_teardown(test_fleeting_shapes, reset),
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_latecomers_wait, reset),
-        cmocka_unit_test_teardown(test_launches_lie_apart, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
         cmocka_unit_test_teardown(test_the_time_is_over, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
