@@ -112,8 +112,10 @@ void kp_context_uses_cupti(void)
 
 bool kp_context_is_in_the_way(void)
 {
-    uint64_t at = atomic_load(&leaves_at);
-    return at && kp_clock_ns() >= at;
+    enum { AGAIN_NS = 100000000 };
+    uint64_t at = atomic_load(&leaves_at), now = kp_clock_ns();
+    /* One thread tries, and who comes later does if it could not. */
+    return at && now >= at && atomic_compare_exchange_strong(&leaves_at, &at, now + AGAIN_NS);
 }
 
 bool kp_context_rotations_rest(void)

@@ -199,7 +199,7 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup);
 /* Note that CUPTI is about to be used; call it inside the gate. */
 void kp_context_uses_cupti(void);
 /* Whether CUPTI may be in the driver's way, and has not been used for a while: longer each time that it was used again
- * behind kp_context_leave_alone. Any thread. */
+ * behind kp_context_leave_alone. True for one caller in a tenth of a second. Any thread. */
 bool kp_context_is_in_the_way(void);
 /* Whether no rotation expects a launch that it would count. Inside the gate. */
 bool kp_context_rotations_rest(void);

@@ -83,12 +83,33 @@ def beside(rotated, replayed):
     return agree, total, exact, counts
 
 
+def of_itself(path, keys):
+    """Share of rows of which the means of the second and the third third of the launches lie within 3 %: what such a
+    comparison can show, where the session has three steps."""
+    db = sqlite3.connect(path)
+    values = collections.defaultdict(list)
+    for *shape, name, value in db.execute(
+            "SELECT l.demangled, l.grid_x, l.grid_y, l.grid_z, l.block_x, l.block_y, l.block_z, n.name, m.value FROM metric m"
+            " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name WHERE m.kind IN (1, 2) ORDER BY l.id"):
+        if value is not None and (*shape, name) in keys:
+            values[(*shape, name)].append(float(value))
+    near = known = 0
+    for launches in values.values():
+        third = len(launches) // 3
+        if third:
+            a, b = sum(launches[third:2 * third]) / third, sum(launches[2 * third:3 * third]) / third
+            known += 1
+            near += abs(a - b) <= MOST * max(abs(a), abs(b))
+    return near, known
+
+
 def main():
     args = sys.argv[1:]
     replayed = None
     if "--kernel" in args:
         i = args.index("--kernel")
-        replayed = read(args[i + 1])[0]
+        kernel = args[i + 1]
+        replayed = read(kernel)[0]
         del args[i:i + 2]
     runs = collections.defaultdict(list)
     for path in args:
@@ -103,6 +124,10 @@ def main():
             print("  beside kernel replay: %d of %d rows within 3 %% or the interval (%.1f %%); instructions %d of %d equal" % (
                 sum(agree.values()), n, 100 * sum(agree.values()) / max(n, 1), exact, counts))
             worst = sorted(total, key=lambda m: agree[m] - total[m])[:12]
+            counted = {key for key, kinds in values.items() if all(n for _, n, _, _ in kinds)}
+            near, known = of_itself(kernel, counted)
+            print("  of these kernel replay's own second and third step: %d of %d within 3 %% (%.1f %%)" % (
+                near, known, 100 * near / max(known, 1)))
             for m in worst:
                 if agree[m] < total[m]:
                     print("    %3d of %3d  %s" % (agree[m], total[m], m))

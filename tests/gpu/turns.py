@@ -29,6 +29,8 @@ class Trainer:
         for line in self.of.stderr:
             if line.startswith(word):
                 return line
+            if "debug" in line:
+                print(line, end="")
         raise SystemExit("turns.py: a trainer ended early, with exit code %s" % self.of.wait())
 
     def turn(self, steps):
@@ -44,8 +46,9 @@ class Trainer:
 
     def end(self):
         self.of.stdin.close()
-        for _ in self.of.stderr:
-            pass
+        for line in self.of.stderr:
+            if "debug" in line:
+                print(line, end="")
         return self.of.wait()
 
 
