@@ -27,6 +27,19 @@ contexts() {
     expect "contexts: seen" "$(account seen)" "$(launches)"
 }
 
+# A collective kernel passes an open window, and waits for its partner in another context, which the same thread launches next
+# or behind a launch that is to be counted. The window stays open: its end would wait for the collective.
+partners() {
+    for c in partner launch; do
+        KPROF_DEBUG=window both "two contexts, $c" "$programs/p_contexts" $c
+        expect "two contexts, $c: seen" "$(account seen)" "$(launches)"
+        expect "two contexts, $c: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+        # A window was open when the collective came.
+        [ "$(grep -c '^calls .* cuptiProfilerBeginPass ' "$tmp/kprof.log")" -ge 1 ] || fail "two contexts, $c: no session"
+    done
+    grep -q 'made while other work of the context did not end: 1' "$tmp/report" || fail "two contexts: no reason"
+}
+
 # A kernel that moves no pages and leaves their addresses in use.
 older_kernel() {
     E2E_PRELOAD_LAST=$(realpath "$build/e2e/remap.so") both "older kernel" "$programs/p_many" 40
@@ -66,6 +79,7 @@ timed() {
 beside timed
 beside waits
 beside contexts
+beside partners
 beside older_kernel
 beside unended
 finish

@@ -126,6 +126,9 @@ struct fake_cuda_api {
 
     /* `fn` is called where cuCtxGetDevice begins (0) and returns (1); NULL removes it. */
     void (*set_device_hook)(void (*fn)(int site));
+
+    /* Waits for the kernels that run in a context; not for those behind other work, and not in one that is broken. */
+    void (*wait_for_kernels)(CUcontext ctx);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -1,8 +1,12 @@
 /* LINK: -lcuda */
-/* Contexts that come and go, each with a stream of its own and work in the default one. */
+/* Contexts that come and go, each with a stream of its own and work in the default one. With an argument, two contexts of
+ * one thread, as of a process that drives two GPUs: a collective kernel in the first one waits for its partner in the
+ * second. Arguments: `partner`, or `launch` for one of another kernel before the partner. */
+#include <stdbool.h>
+
 #include "linked.h"
 
-enum { N = 64, ROUNDS = 6 };
+enum { N = 64, ROUNDS = 6, BEFORE = 5 };
 
 static void launch(CUfunction f, CUstream stream, CUdeviceptr data)
 {
@@ -25,11 +29,56 @@ static void use_context(const struct session *s, int round)
     report_number("second", sum_ints(&linked, b, N), (round + 1) * N);
 }
 
-int main(void)
+static void launch_partner(const struct session *s, const char *kernel, CUdeviceptr flag, void *last)
+{
+    MUST(cuLaunchKernel(get_function(&linked, s, kernel), 1, 1, 1, 1, 1, 1, 0, s->stream, (void *[]){&flag, last},
+                        NULL));
+}
+
+static void open_second(const struct session *first, struct session *s)
+{
+    s->device = first->device;
+    MUST(cuCtxCreate(&s->ctx, NULL, 0, s->device));
+    MUST(cuModuleLoadData(&s->module, "FAKEMOD increment ncclDevKernel_set"));
+    MUST(cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING));
+}
+
+static void wait_for_partner(const struct session *first, bool launches)
+{
+    static const int zeros[N];
+    struct session of_collectives = *first, second;
+    CUdeviceptr a = device_ints(&linked, zeros, N), flag = device_ints(&linked, zeros, 1),
+                sum = device_ints(&linked, zeros, 1), b;
+
+    MUST(cuModuleLoadData(&of_collectives.module, "FAKEMOD ncclDevKernel_wait"));
+    MUST(cuStreamCreate(&of_collectives.stream, CU_STREAM_NON_BLOCKING));
+    open_second(first, &second);
+    b = device_ints(&linked, zeros, N);
+    MUST(cuCtxSetCurrent(first->ctx));
+    for (int i = 0; i < BEFORE; i++)
+        launch(get_function(&linked, first, "increment"), first->stream, a);
+    launch_partner(&of_collectives, "ncclDevKernel_wait", flag, &sum);
+    MUST(cuCtxSetCurrent(second.ctx));
+    if (launches)
+        launch(get_function(&linked, &second, "increment"), second.stream, b);
+    launch_partner(&second, "ncclDevKernel_set", flag, &(int){3});
+    MUST(cuCtxSynchronize());
+    report_number("in the second context", sum_ints(&linked, b, N), launches ? N : 0);
+    MUST(cuCtxSetCurrent(first->ctx));
+    MUST(cuCtxSynchronize());
+    report_number("in the first one", sum_ints(&linked, a, N), BEFORE * N);
+    report_number("waited for", sum_ints(&linked, sum, 1), 3);
+}
+
+int main(int argc, char **argv)
 {
     struct session s;
 
     open_session(&linked, &s, 0);
+    if (argc > 1) {
+        wait_for_partner(&s, !strcmp(argv[1], "launch"));
+        return program_wrong;
+    }
     for (int round = 0; round < ROUNDS; round++) {
         MUST(cuCtxCreate(&s.ctx, NULL, 0, s.device));
         MUST(cuModuleLoadData(&s.module, ALL_KERNELS));

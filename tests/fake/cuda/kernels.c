@@ -378,6 +378,8 @@ static const struct kernel_code kernel_codes[] = {
     CODE("touch_blocks", run_touch_blocks, 16, 0, 3, POINTER, NUMBER, NUMBER),
     CODE("read_blocks", run_read_blocks, 16, 0, 3, POINTER, POINTER, NUMBER),
     CODE("launching_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
+    LATE_CODE("ncclDevKernel_wait", run_wait_flag, flag_is_set, 2, POINTER, POINTER),
+    CODE("ncclDevKernel_set", run_set_flag, 8, 0, 2, POINTER, NUMBER),
     CODE("ncclDevKernel_increment", run_increment, 16, 0, 2, POINTER, NUMBER),
     BOUNDED_CODE("bounded_increment", run_increment, 40, 256, 2, POINTER, NUMBER),
     CODE("by_pointer", run_increment, 40, 0, 2, POINTER, NUMBER),

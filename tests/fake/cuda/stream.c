@@ -699,6 +699,14 @@ static void api_wait(void)
     wait_for_context();
 }
 
+static void api_wait_for_kernels(CUcontext ctx)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    while (runs_kernels((const struct context *)ctx))
+        rest();
+}
+
 static const char *api_chip_name(int device)
 {
     return device >= 0 && device < n_devices() ? the_chip()->chip : NULL;
@@ -751,6 +759,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         api_take,
         api_wait,
         set_device_hook,
+        api_wait_for_kernels,
     };
 
     return &api;

@@ -194,6 +194,15 @@ static bool is_busy(const struct context *ctx, const struct stream_ref *ref)
     return false;
 }
 
+static bool runs_kernels(const struct context *ctx)
+{
+    run_what_can();
+    for (const struct work *w = put_off; w && !ctx->sticky; w = w->next)
+        if (w->ctx == ctx && !ctx->head.dead && w->call.function && w->since > 0)
+            return true;
+    return false;
+}
+
 /* Waits for a stream of the current context, or for all that it does. */
 static void wait_for_stream(const struct stream_ref *ref)
 {

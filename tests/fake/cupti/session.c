@@ -1,7 +1,8 @@
 /*
  * Sessions of the profiler API, as programs beside CUPTI 13.0 alone have seen them: a pass counts what is launched
  * while the switch is on. Another list may be set between passes, always with its first pass. What an image has already
- * is not counted again. Behind a list of patched code another one ends the program when the session ends.
+ * is not counted again. Behind a list of patched code another one ends the program when the session ends. The ends of
+ * passes and sessions wait for kernels that run in the context, counted or not.
  */
 
 static CUpti_RangeProfiler_Object *session_of(CUcontext ctx, const char *function)
@@ -15,6 +16,15 @@ static CUpti_RangeProfiler_Object *session_of(CUcontext ctx, const char *functio
         fake_misuse("%s: the context has no session", function);
     need_usable(ctx, function);
     return object;
+}
+
+static void wait_for_kernels(CUcontext ctx, const char *function)
+{
+    {
+        LOCKED();
+        ctx = session_of(ctx, function)->ctx;
+    }
+    fake_driver()->wait_for_kernels(ctx);
 }
 
 size_t fake_cupti_session_bytes;
@@ -124,6 +134,7 @@ CUptiResult cuptiProfilerEndSession(CUpti_Profiler_EndSession_Params *params)
     CUpti_RangeProfiler_Object *object;
 
     ENTER(params, CUpti_Profiler_EndSession_Params);
+    wait_for_kernels(params->ctx, __func__);
     LOCKED();
     object = session_of(params->ctx, __func__);
     if (object->running || object->configured)
@@ -221,6 +232,7 @@ CUptiResult cuptiProfilerEndPass(CUpti_Profiler_EndPass_Params *params)
     CUpti_RangeProfiler_Object *object;
 
     ENTER(params, CUpti_Profiler_EndPass_Params);
+    wait_for_kernels(params->ctx, __func__);
     LOCKED();
     object = session_of(params->ctx, __func__);
     if (!object->running || object->on)
