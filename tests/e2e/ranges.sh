@@ -83,6 +83,10 @@ expect "the timeline alone: skipped" "$(skipped "on the timeline only")" 9
 ranges "side by side" 'cudaProfilerStart: range of 4 launches in 2 streams' 4 4 "$p" beside
 ranges "events" 'cudaProfilerStart: range of 10 launches in 2 streams' 10 10 "$p" events
 
+# Kernels that still run when the last one has been launched belong to the range.
+ranges "slow" 'cudaProfilerStart: range of 4 launches in 2 streams' 4 4 "$p" slow
+expect "slow: passes that saw all kernels" "$(grep -c '^pass .* kernels=4$' "$tmp/kprof.log")" $PASSES
+
 # Two copies of 100 ms in two streams: together 100 ms in each of the repetitions. A flush of the caches would be a copy.
 export FAKE_COPY_MS=100
 KPROF_CACHE_CONTROL=none KPROF_DEBUG=replay ranges "copies" 'cudaProfilerStart: range of 2 launches, 2 copies and memsets in 2 streams' 2 2 "$p" copies

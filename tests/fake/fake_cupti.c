@@ -918,10 +918,21 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
     return CUPTI_SUCCESS;
 }
 
+/* Returns how many kernels the pass has seen within its ranges. */
+static unsigned kernels_in_pass(const CUpti_RangeProfiler_Object *object)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < object->n_ranges; i++)
+        n += object->ranges[i].pass[object->pass].kernels;
+    return n;
+}
+
 CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
 {
     static struct fake_counter counter = {__func__, 0, NULL};
     CUpti_RangeProfiler_Object *object;
+    unsigned kernels;
     int injected;
     LOCKED();
 
@@ -940,15 +951,16 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
         fake_misuse("%s: a range is open", __func__);
     object->running = false;
     set_pace(object->ctx);
+    kernels = kernels_in_pass(object);
     object->pass++;
     object->ran = true;
     object->decoded = false;
     params->passIndex = object->pass % object->n_passes;
     params->targetNestingLevel = 1;
     params->isAllPassSubmitted = object->pass == object->n_passes && object->n_passes == object->awaited;
-    fake_log("pass pid=%d ctx=%llu pass=%u of %u ranges=%zu\n", (int)getpid(),
+    fake_log("pass pid=%d ctx=%llu pass=%u of %u ranges=%zu kernels=%u\n", (int)getpid(),
              (unsigned long long)fake_driver()->context_id(object->ctx), object->pass, object->n_passes,
-             object->n_ranges);
+             object->n_ranges, kernels);
     return object->graph_seen ? CUPTI_ERROR_UNKNOWN : CUPTI_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 /* LINK: -lcuda */
-/* Contexts that come and go, each with a stream of its own and work in the default one. With an argument, two contexts of
- * one thread, as of a process that drives two GPUs: a collective kernel in the first one waits for its partner in the
- * second. Arguments: `partner`, or `launch` for one of another kernel before the partner. */
+/* Contexts that come and go, each with a stream of its own and work in the default one. With an argument, two contexts
+ * of one thread, as of a process that drives two GPUs: a collective kernel in the first one waits for its partner in
+ * the second. Arguments: `partner`, or `launch` for one of another kernel before the partner. */
 #include <stdbool.h>
 
 #include "linked.h"

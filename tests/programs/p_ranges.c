@@ -27,7 +27,7 @@ static CUdeviceptr values, scratch, flag;
 static int *pinned;
 
 static const char image[] = "FAKEMOD increment wait_flag set_flag varies ncclDevKernel_increment fail heap_swap "
-                            "launching_increment _Z9incrementPii";
+                            "launching_increment _Z9incrementPii late_increment";
 
 static CUfunction function(const char *name)
 {
@@ -104,6 +104,20 @@ static void beside(void)
     MUST(cuLaunchKernel(function("set_flag"), 1, 1, 1, 1, 1, 1, 0, session.stream, sets, NULL));
     MUST(cuStreamSynchronize(second));
     increment(values, second);
+    MUST(cuProfilerStop());
+}
+
+/* Kernels that take a while, in streams that the default one does not wait for. Nothing waits for them within the
+ * range.
+ */
+static void slow(void)
+{
+    int n = N, ms = 5;
+
+    MUST(cuProfilerStart());
+    for (int i = 0; i < 4; i++)
+        MUST(cuLaunchKernel(function("late_increment"), 1, 1, 1, N, 1, 1, 0, i % 2 ? second : session.stream,
+                            (void *[]){i % 2 ? &scratch : &values, &n, &ms}, NULL));
     MUST(cuProfilerStop());
 }
 
@@ -511,11 +525,11 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    {"plain", plain},     {"beside", beside},     {"copies", copies},     {"events", events},     {"reads", reads},
-    {"differs", differs}, {"cut", cut},           {"outside", outside},   {"empty", empty},       {"unended", unended},
-    {"graph", graph},     {"nvtx", nvtx},         {"many", many},         {"anything", anything}, {"partner", partner},
-    {"endless", endless}, {"captured", captured}, {"contexts", contexts}, {"early", early},       {"before", before},
-    {"around", around},   {"devices", devices},   {"later", later},       {"inside", inside},
+    {"plain", plain},     {"beside", beside},   {"slow", slow},         {"copies", copies},     {"events", events},
+    {"reads", reads},     {"differs", differs}, {"cut", cut},           {"outside", outside},   {"empty", empty},
+    {"unended", unended}, {"graph", graph},     {"nvtx", nvtx},         {"many", many},         {"anything", anything},
+    {"partner", partner}, {"endless", endless}, {"captured", captured}, {"contexts", contexts}, {"early", early},
+    {"before", before},   {"around", around},   {"devices", devices},   {"later", later},       {"inside", inside},
 };
 
 int main(int argc, char **argv)
