@@ -183,6 +183,10 @@ static void test_latecomers_wait(void **state)
         for (size_t g = 0; g < p->n_groups; g++)
             kp_rotation_take(k[i], g);
     assert_true(kp_rotation_rests(r));
+    /* One that is only timed lacks what no window counts. */
+    struct kp_launch l = launch_of(17, 1);
+    kp_rotation_apart(kp_rotation_find(r, &l, named("collective")), "it waits");
+    assert_true(kp_rotation_rests(r));
     kp_rotation_counts(r, 0, false);
     assert_false(kp_rotation_rests(r));
     kp_rotation_counts(r, 0, true);
