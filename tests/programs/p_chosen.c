@@ -202,6 +202,17 @@ static void streams(void)
     }
 }
 
+/* A shape that comes when many others have been counted often enough. */
+static void latecomer(void)
+{
+    enum { OTHERS = 10 };
+
+    for (int i = 0; i < rounds; i++)
+        for (unsigned blocks = 1; blocks <= OTHERS; blocks++)
+            append_of(blocks, 1);
+    append_of(OTHERS + 1, rounds);
+}
+
 /* Graphs of two kernels, or of one and a host function. */
 static void launch_graphs(bool calls_host)
 {
@@ -252,6 +263,7 @@ static const struct {
              {"waits-in-function", waits_in_function},
              {"host-functions", host_functions},
              {"streams", streams},
+             {"latecomer", latecomer},
              {"graphs", graphs},
              {"graphs-that-call", graphs_that_call}};
 
