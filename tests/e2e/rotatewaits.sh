@@ -69,7 +69,15 @@ outside() { # LAUNCHES TIMED
     expect "outside, $1: notes" "$(grep -c '^    Note: it waits for the host, other processes or devices' "$tmp/report")" "${3:-1}"
 }
 
+# A reason for no launch is not told.
+only_timed() {
+    KPROF_KERNEL_NAME=ncclDevKernel_increment outside 5 "5 were"
+    expect "only timed: reasons without launches" "$(grep -c '^==KPROF== .* skipped (.*: 0[;)]' "$tmp/report")" 0
+    expect "only timed: profiled" "$(account profiled)" 5
+}
+
 timed() {
+    only_timed
     outside 5 "1 was"
     outside 300 "9 were"
     export FAKE_FAIL=cuptiActivityEnable:999
