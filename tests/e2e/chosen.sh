@@ -104,6 +104,10 @@ FAKE_FAIL=cuptiProfilerBeginSession:16 turns host-ranged "$p" host-functions 60
 # A stream that has gone is not asked.
 appends chosen streams "$p" streams 30
 
+# A copy that goes on in another stream has ended when a launch is counted.
+FAKE_COPY_MS=30 appends chosen copies "$p" copies 10
+expect "copies: launches counted beside them" "$(grep -c '^beside ' "$tmp/kprof.log")" 0
+
 # Graphs as wholes pass an open window.
 KPROF_GRAPH_PROFILING=graph chosen graphs "$p" graphs 30
 expect "graphs: closed" "$(windows graph)" 0

@@ -129,6 +129,7 @@ struct fake_cuda_api {
 
     /* Waits for the kernels that run in a context; not for those behind other work, and not in one that is broken. */
     void (*wait_for_kernels)(CUcontext ctx);
+    int (*context_busy)(CUcontext ctx); /* 1 while anything in it has not ended */
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -202,6 +202,22 @@ static void streams(void)
     }
 }
 
+/* A copy in another stream goes on when a launch is to be counted, for as long as FAKE_COPY_MS says. */
+static void copies(void)
+{
+    int *pinned;
+
+    MUST(cuMemHostAlloc((void **)&pinned, N * sizeof(int), 0));
+    for (int i = 0; i < rounds; i++) {
+        pinned[0] = i;
+        append(1);
+        MUST(cuMemcpyHtoDAsync(values, pinned, sizeof(int), second));
+        append(1);
+        finish();
+    }
+    MUST(cuMemFreeHost(pinned));
+}
+
 /* A shape that comes when many others have been counted often enough. */
 static void latecomer(void)
 {
@@ -263,6 +279,7 @@ static const struct {
              {"waits-in-function", waits_in_function},
              {"host-functions", host_functions},
              {"streams", streams},
+             {"copies", copies},
              {"latecomer", latecomer},
              {"graphs", graphs},
              {"graphs-that-call", graphs_that_call}};

@@ -707,6 +707,13 @@ static void api_wait_for_kernels(CUcontext ctx)
         rest();
 }
 
+static int api_context_busy(CUcontext ctx)
+{
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    return is_busy((const struct context *)ctx, NULL);
+}
+
 static const char *api_chip_name(int device)
 {
     return device >= 0 && device < n_devices() ? the_chip()->chip : NULL;
@@ -760,6 +767,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         api_wait,
         set_device_hook,
         api_wait_for_kernels,
+        api_context_busy,
     };
 
     return &api;

@@ -202,12 +202,15 @@ CUptiResult cuptiProfilerBeginPass(CUpti_Profiler_BeginPass_Params *params)
     return CUPTI_SUCCESS;
 }
 
+/* What goes on in the context meanwhile may be counted, too: it is noted. */
 static CUptiResult turn(CUcontext ctx, bool on, const char *function)
 {
     CUpti_RangeProfiler_Object *object = session_of(ctx, function);
 
     if (!object->running || object->on == on)
         fake_misuse("%s: no pass is running, or the switch is there already", function);
+    if (on && fake_driver()->context_busy(object->ctx))
+        fake_log("beside pid=%d ctx=%llu\n", (int)getpid(), (unsigned long long)fake_driver()->context_id(object->ctx));
     object->on = on;
     set_pace(object->ctx);
     return CUPTI_SUCCESS;
