@@ -16,18 +16,19 @@ bool kp_detach_available(const struct kp_cupti *c)
            strtol(c->version, NULL, 10) >= LEAST_MAJOR;
 }
 
-/* What the callback does. */
+/* What the callback does, for the thread that leaves: the program may make the same call on others. */
 struct detaching {
     const struct kp_cupti *c;
     bool reached;
     int rc; /* of the end, once reached */
 };
+static __thread struct detaching *own __attribute__((tls_model("initial-exec")));
 
 static void CUPTIAPI on_return(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
 {
-    struct detaching *d = user;
-    (void)domain, (void)id;
-    if (((const CUpti_CallbackData *)data)->callbackSite != CUPTI_API_EXIT || d->reached)
+    struct detaching *d = own;
+    (void)user, (void)domain, (void)id;
+    if (!d || d->reached || ((const CUpti_CallbackData *)data)->callbackSite != CUPTI_API_EXIT)
         return;
     d->reached = true;
     d->rc = KP_CALL(d->c, cuptiFinalize);
@@ -38,17 +39,18 @@ int kp_detach(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device)
     struct detaching d = {.c = c};
     CUpti_SubscriberHandle s;
     CUdevice device;
-    int rc = KP_CALL(c, cuptiSubscribe, &s, on_return, &d); /* fails where the program has subscribed */
+    int rc = KP_CALL(c, cuptiSubscribe, &s, on_return, NULL); /* fails where the program has subscribed */
     if (rc)
         return rc;
     rc = KP_CALL(c, cuptiEnableCallback, 1, s, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice);
+    own = &d;
     if (!rc)
         ask_device(&device);
-    if (!d.reached) {
+    own = NULL;
+    if (!d.reached || d.rc) {
         KP_CALL(c, cuptiUnsubscribe, s);
-        return rc ? rc : CUPTI_ERROR_INVALID_OPERATION;
+        return rc ? rc : d.rc ? d.rc : CUPTI_ERROR_INVALID_OPERATION;
     }
-    if (!d.rc)
-        kp_activity_detached();
-    return d.rc;
+    kp_activity_detached();
+    return 0;
 }

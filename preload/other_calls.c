@@ -421,6 +421,13 @@ void kp_process_make_ready(void)
     pthread_setcancelstate(before, &before);
 }
 
+/* Whether a context is idle, or is soon: the gate is held meanwhile. */
+static bool is_idle(CUcontext ctx)
+{
+    enum { MOST_MS = 2 };
+    return kp_wait_briefly(&process->driver, ctx, MOST_MS, MOST_MS) == CUDA_SUCCESS;
+}
+
 /* Tries only, as above. */
 void kp_process_leave_alone(void)
 {
@@ -430,7 +437,7 @@ void kp_process_leave_alone(void)
     kp_guard++;
     bool idle = !kp_window_is_open() && !kp_timed_waits() && kp_gate_captures() <= 0 && !kp_graph_any();
     if (idle && kp_process_active() && !atomic_load(&process->ending) && kp_context_rotations_rest())
-        kp_context_leave_alone(&process->driver);
+        kp_context_leave_alone(&process->driver, is_idle);
     kp_guard--;
     kp_gate_leave_exclusive();
 }

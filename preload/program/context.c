@@ -91,9 +91,9 @@ static void without_counters(struct kp_context *c, char *why)
 }
 
 /* Has CUPTI ready again; where that fails, nothing more is counted. */
-static void come_back(void)
+static void come_back(CUcontext ctx)
 {
-    int rc = contexts ? kp_library_come_back(loaded.cupti, contexts->ctx) : 0;
+    int rc = kp_library_come_back(loaded.cupti, ctx);
     is_out = false;
     for (struct kp_context *c = contexts; rc && c; c = c->next)
         without_counters(c, kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler again", rc));
@@ -105,14 +105,14 @@ void kp_context_uses_cupti(void)
     static uint64_t wait_ns = FIRST_NS / TIMES;
     if (!atomic_load(&leaves_at))
         wait_ns *= TIMES; /* to use it again takes up to half a second */
-    if (is_out)
-        come_back();
+    if (is_out && contexts)
+        come_back(contexts->ctx);
     atomic_store(&leaves_at, kp_clock_ns() + wait_ns);
 }
 
 bool kp_context_is_in_the_way(void)
 {
-    enum { AGAIN_NS = 100000000 };
+    enum { AGAIN_NS = 1000000000 };
     uint64_t at = atomic_load(&leaves_at), now = kp_clock_ns();
     /* One thread tries, and who comes later does if it could not. */
     return at && now >= at && atomic_compare_exchange_strong(&leaves_at, &at, now + AGAIN_NS);
@@ -126,25 +126,39 @@ bool kp_context_rotations_rest(void)
     return true;
 }
 
-/* Ends what CUPTI has enabled. */
-static bool rest_all(const struct kp_driver *d)
+/* Whether CUPTI can leave a context and be used in it again: it counts, and does nothing besides. */
+static bool may_leave(const struct kp_context *c)
 {
-    kp_worker_drain(KP_FOREVER); /* it may be evaluating */
-    for (struct kp_context *c = contexts; c; c = c->next) {
-        CUcontext before;
-        if (c->dead || d->cuCtxPushCurrent(c->ctx) != CUDA_SUCCESS)
-            return false;
-        kp_collector_rest(c->collector);
-        d->cuCtxPopCurrent(&before);
-    }
-    return true;
+    bool loses_code = c->rotation && atomic_load(&loaded.kernels); /* that of modules loaded meanwhile */
+    return !c->dead && !c->extras && !loses_code;
 }
 
-void kp_context_leave_alone(const struct kp_driver *d)
+/* Ends what CUPTI has enabled. */
+static bool rest_all(const struct kp_driver *d, bool (*rests)(CUcontext ctx))
 {
-    bool used = loaded.cupti && loaded.started && !atomic_load(&foreign_activity) && !kp_timeline_is_on();
+    bool all = true;
+    for (struct kp_context *c = contexts; all && c; c = c->next) {
+        CUcontext before;
+        all = d->cuCtxPushCurrent(c->ctx) == CUDA_SUCCESS;
+        if (!all)
+            break;
+        all = rests(c->ctx); /* to end may wait for the context's work */
+        if (all)
+            kp_collector_rest(c->collector);
+        d->cuCtxPopCurrent(&before);
+    }
+    return all;
+}
+
+void kp_context_leave_alone(const struct kp_driver *d, bool (*rests)(CUcontext ctx))
+{
+    bool may = loaded.cupti && loaded.started && !atomic_load(&foreign_activity) && !kp_timeline_is_on();
+    for (const struct kp_context *c = contexts; may && c; c = c->next)
+        may = may_leave(c);
+    if (may && (!kp_worker_drain(0) || !rest_all(d, rests)))
+        return;                           /* another time */
     atomic_store(&leaves_at, UINT64_MAX); /* it is not tried again before CUPTI is used */
-    is_out = used && rest_all(d) && kp_library_leave(loaded.cupti, d->cuCtxGetDevice);
+    is_out = may && kp_library_leave(loaded.cupti, d->cuCtxGetDevice);
     kp_debug(KP_DEBUG_PLAN, "CUPTI %s", is_out ? "is out of the way of launches" : "stays in the way of launches");
     if (is_out)
         atomic_store(&leaves_at, 0);
@@ -474,9 +488,24 @@ static bool is_beside_timeline(size_t extras)
 
 /* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
  * happens only when the profiler refuses. */
+/* Returns the name from memory of ours: CUPTI may be out when it is read. */
+static const char *keep_chip(const char *name)
+{
+    enum { MOST = 16 };
+    static char kept[MOST][32];
+    size_t i = 0;
+    while (name && i < MOST - 1 && kept[i][0] && strcmp(kept[i], name) != 0)
+        i++;
+    if (name && !kept[i][0])
+        snprintf(kept[i], sizeof(kept[i]), "%s", name);
+    return name && !strcmp(kept[i], name) ? kept[i] : name;
+}
+
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
-    int rc = kp_library_chip(loaded.cupti, c->device.device, &c->chip);
+    const char *chip = NULL;
+    int rc = kp_library_chip(loaded.cupti, c->device.device, &chip);
+    c->chip = keep_chip(chip);
     if (!setup->one_pass || setup->run || setup->rotates)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
@@ -930,6 +959,8 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     c->driver = setup->driver;
     c->generation = atomic_load(&generation);
     c->gone_seen = atomic_load(&gone.n);
+    if (is_out)
+        come_back(ctx);
     begin_taking(setup->driver, c);
     atomic_fetch_add(&planning, 1);
     bool prepared = prepare_context(setup, c, bad_input);

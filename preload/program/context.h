@@ -199,12 +199,12 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup);
 /* Note that CUPTI is about to be used; call it inside the gate. */
 void kp_context_uses_cupti(void);
 /* Whether CUPTI may be in the driver's way, and has not been used for a while: longer each time that it was used again
- * behind kp_context_leave_alone. True for one caller in a tenth of a second. Any thread. */
+ * behind kp_context_leave_alone. True for one caller in a second. Any thread. */
 bool kp_context_is_in_the_way(void);
 /* Whether no rotation expects a launch that it would count. Inside the gate. */
 bool kp_context_rotations_rest(void);
 /* Takes CUPTI out of the driver's way, unless somebody else uses it: launches take as long as without kprof. It comes
  * back when it is used again. The caller is alone inside the gate, and under the guard; no window is open. */
-void kp_context_leave_alone(const struct kp_driver *d);
+void kp_context_leave_alone(const struct kp_driver *d, bool (*rests)(CUcontext ctx));
 
 #endif

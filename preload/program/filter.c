@@ -392,7 +392,9 @@ void kp_filter_refused(struct kp_filter *f, struct kp_filter_counted *c)
         --*c->in[--c->n];
     if (f->options->launch_count && f->all.matched < most && atomic_exchange(&f->used_up, false))
         kp_passing_outdate();
-    atomic_store(&f->settled, is_settled(f));
+    bool settled = is_settled(f);
+    if (atomic_exchange(&f->settled, settled) && !settled)
+        kp_passing_outdate();
     kp_lock_give(lock);
 }
 

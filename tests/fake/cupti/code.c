@@ -239,7 +239,8 @@ static uint64_t crc_of(const struct fake_cubin *cubin)
 static void on_module(const struct fake_cubin *cubin, void *data)
 {
     (void)data;
-    compute_crc(cubin->image, cubin->size, &new_crc(cubin)->value);
+    if (compute_crc) /* it has not left the driver alone */
+        compute_crc(cubin->image, cubin->size, &new_crc(cubin)->value);
 }
 
 /* Without the driver the real one gives this error. */
