@@ -1,9 +1,9 @@
 /* LINK: -lcuda */
-/* A program that goes on for long after what is to be counted: few launches of a kernel, a pause, many launches of it,
- * and a few with another grid. Argument: how many. */
+/* A program that goes on for long after what is to be counted: few launches of a kernel, three times a pause and many
+ * launches of it, and a few with another grid. Argument: how many. */
 #include "linked.h"
 
-enum { N = 512, FEW = 60, EACH = 64, PAUSE_US = 700000 };
+enum { N = 512, FEW = 60, EACH = 64, PAUSE_US = 1100000, TIMES = 3 };
 
 static struct session session;
 static CUdeviceptr values;
@@ -29,8 +29,10 @@ int main(int argc, char **argv)
     open_session(&linked, &session, 0);
     values = device_ints(&linked, zeros, N);
     increment(4, FEW);
-    usleep(PAUSE_US);
-    increment(4, argc > 1 ? atoi(argv[1]) : FEW);
+    for (int i = 0; i < TIMES; i++) {
+        usleep(PAUSE_US);
+        increment(4, (argc > 1 ? atoi(argv[1]) : FEW) / TIMES);
+    }
     increment(5, FEW);
     MUST(cuStreamSynchronize(session.stream));
     report_number("increments", sum_ints(&linked, values, N), (long long)N * launches);
