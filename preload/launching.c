@@ -129,8 +129,9 @@ static void learn(const struct kp_launch *l, unsigned epoch)
     find_known(l, &known);
     if (known.why)
         kp_passing_learn(l->f, &shape, &known, epoch);
-    /* Nothing is wanted any more, or of a rotation for now. */
-    if (known.why >= KP_PASS_DURATION && known.why != KP_PASS_NAME && known.why != KP_PASS_ID)
+    /* Else nothing is wanted any more, or of a rotation for now. */
+    bool others = known.why == KP_PASS_PROFILER || known.why == KP_PASS_NAME || known.why == KP_PASS_ID;
+    if (known.why && !others)
         kp_process_leave_alone();
 }
 

@@ -1,9 +1,8 @@
 #include "preload/gate/passing.h"
 
 #include <pthread.h>
-#include <string.h>
 
-_Static_assert(sizeof(struct kp_pass) == KP_LINE_BYTES, "a launch looks at one cache line of its table");
+_Static_assert(sizeof(struct kp_pass) == KP_STRIPE_BYTES, "a launch looks at one cache line of its table");
 
 struct kp_gate_state kp_gate_state;
 __thread struct kp_passing *kp_passing_own __attribute__((tls_model("initial-exec")));
@@ -19,6 +18,7 @@ static struct known {
     struct kp_pass_known of;
     uint64_t settled; /* of its launches */
 } known[KP_PASSING_TABLES][KP_PASS_SETS][KP_PASS_WAYS];
+static uint64_t settled;               /* of all */
 static uint64_t counted[KP_PASS_WHYS]; /* and not yet taken */
 static atomic_uint_fast64_t taken;     /* of all */
 static pthread_key_t at_end;
@@ -63,8 +63,18 @@ static void take_table(void)
     kp_passing_own = &tables[i];
 }
 
-/* ---- counts; the lock is taken ---- */
+/* ---- counts ---- */
 
+/* Returns how many launches tables have counted: all, or those with a key. */
+static uint64_t sum(bool of_keys)
+{
+    uint64_t n = 0;
+    for (size_t i = 0, tables_had = atomic_load(&n_tables); i < tables_had; i++)
+        n += atomic_load_explicit(of_keys ? &tables[i].launches_of_keys : &tables[i].launches, memory_order_relaxed);
+    return n;
+}
+
+/* The lock is taken. */
 static void settle(size_t table, size_t set, size_t way)
 {
     struct known *k = &known[table][set][way];
@@ -73,14 +83,17 @@ static void settle(size_t table, size_t set, size_t way)
     if (!more)
         return;
     k->settled = now;
+    settled += more;
     counted[k->of.why] += more;
     if (k->of.also)
         atomic_fetch_add(k->of.also, more);
 }
 
+/* Looks at the tables only if anything has passed since: each key of a rotation asks when it is told. */
 static void settle_all(void)
 {
-    for (size_t table = 0, n = atomic_load(&n_tables); table < n; table++)
+    size_t n = sum(false) == settled ? 0 : atomic_load(&n_tables);
+    for (size_t table = 0; table < n; table++)
         for (size_t set = 0; set < KP_PASS_SETS; set++)
             for (size_t way = 0; way < KP_PASS_WAYS; way++)
                 settle(table, set, way);
@@ -131,14 +144,6 @@ void kp_passing_take(void (*add)(enum kp_pass_why why, uint64_t launches))
             add((enum kp_pass_why)why, more);
     }
     kp_lock_give(lock);
-}
-
-static uint64_t sum(bool of_keys)
-{
-    uint64_t n = 0;
-    for (size_t i = 0, tables_had = atomic_load(&n_tables); i < tables_had; i++)
-        n += atomic_load_explicit(of_keys ? &tables[i].launches_of_keys : &tables[i].launches, memory_order_relaxed);
-    return n;
 }
 
 uint64_t kp_passing_ahead(void)

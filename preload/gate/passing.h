@@ -19,22 +19,18 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "base/stripe.h"
 #include "preload/os/guard.h"
 
-enum {
-    KP_LINE_BYTES = 64,
-    KP_PASSING_TABLES = 64,
-    KP_PASS_SETS = 512,
-    KP_PASS_WAYS = 2,
-    KP_PASS_AGAIN =
-        1 << 14, /* launches of a table after which the longer way is taken again, to see what has changed */
-};
+/* Launches of a table after which the longer way is taken again, to see what has changed. */
+enum { KP_PASS_AGAIN = 1 << 14 };
+enum { KP_PASSING_TABLES = 64, KP_PASS_SETS = 512, KP_PASS_WAYS = 2 };
 
 /* What each launch looks at, and few write. */
 struct kp_gate_state {
-    alignas(KP_LINE_BYTES) atomic_int exclusive; /* somebody is, or wants to be, alone inside the gate */
-    atomic_int captures, windows;                /* that are open */
-    atomic_uint epoch;                           /* of what tables know */
+    alignas(KP_STRIPE_BYTES) atomic_int exclusive; /* somebody is, or wants to be, alone inside the gate */
+    atomic_int captures, windows;                  /* that are open */
+    atomic_uint epoch;                             /* of what tables know */
 };
 extern struct kp_gate_state kp_gate_state;
 
@@ -46,7 +42,7 @@ struct kp_pass_shape {
 
 /* Launches of a function with a shape. */
 struct kp_pass {
-    alignas(KP_LINE_BYTES) CUfunction function;
+    alignas(KP_STRIPE_BYTES) CUfunction function;
     struct kp_pass_shape shape;
     uint32_t epoch;                /* of what is known */
     uint32_t key;                  /* of a rotation; 0 = none */
@@ -55,7 +51,7 @@ struct kp_pass {
 
 /* A thread's table. The thread writes all of it, and nobody else. */
 struct kp_passing {
-    alignas(KP_LINE_BYTES) atomic_int calls;         /* in flight: 0 or 1 */
+    alignas(KP_STRIPE_BYTES) atomic_int calls;       /* in flight: 0 or 1 */
     atomic_uint_fast64_t launches, launches_of_keys; /* all, and those with a key */
     struct kp_pass at[KP_PASS_SETS][KP_PASS_WAYS];
 };
@@ -66,10 +62,9 @@ extern __thread uint32_t kp_passing_last __attribute__((tls_model("initial-exec"
 
 static inline struct kp_pass *kp_passing_set(struct kp_passing *t, CUfunction f, const struct kp_pass_shape *s)
 {
-    enum { SHIFT = 64 - 9 }; /* leaves the bits of a set's number */
     uint64_t h = (uint64_t)(uintptr_t)f + s->grid[0] + ((uint64_t)s->grid[1] << 20) + ((uint64_t)s->block[0] << 32) +
                  ((uint64_t)s->grid[2] << 44) + s->shared;
-    return t->at[h * 0x9e3779b97f4a7c15u >> SHIFT];
+    return t->at[(h * 0x9e3779b97f4a7c15u >> 32) % KP_PASS_SETS];
 }
 
 static inline bool kp_pass_is(const struct kp_pass *p, CUfunction f, const struct kp_pass_shape *s)

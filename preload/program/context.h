@@ -204,7 +204,8 @@ bool kp_context_is_in_the_way(void);
 /* Whether no rotation expects a launch that it would count. Inside the gate. */
 bool kp_context_rotations_rest(void);
 /* Takes CUPTI out of the driver's way, unless somebody else uses it: launches take as long as without kprof. It comes
- * back when it is used again. The caller is alone inside the gate, and under the guard; no window is open. */
+ * back when it is used again. Leaves it where anything but counters is collected, and for now where a context is not
+ * idle, as `rests` says. The caller is alone inside the gate, and under the guard; no window is open. */
 void kp_context_leave_alone(const struct kp_driver *d, bool (*rests)(CUcontext ctx));
 
 #endif

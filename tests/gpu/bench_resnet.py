@@ -2,11 +2,10 @@
 """A short ResNet-18 training run with deterministic algorithms: prints the loss of each step to the last digit and a digest
 of the trained weights; the time of the training loop goes to stderr.
 
-usage: bench_resnet.py [--steps N] [--pinned] [--scaler] [--last N] [--turns]
+usage: bench_resnet.py [--steps N] [--pinned] [--scaler] [--turns]
 
 --pinned: batches come from two worker processes through PyTorch's pinning thread, and another thread keeps writing pinned
 memory and checks what it wrote. The losses are the same as without.
---last: tells the median time of the last N steps, too.
 --turns: trains on afterwards, as many steps as each line of stdin says, with one batch; tells their time.
 --scaler: fp16 with a gradient scaler, which reads one number of the device in each step, instead of bf16.
 """
@@ -70,7 +69,6 @@ def batches(steps, pinned):
 def train(model, data, pinned, fp16):
     scaler = torch.amp.GradScaler("cuda", enabled=fp16)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    ends = []
     for step, (images, labels) in enumerate(data):
         images = images.to("cuda", non_blocking=pinned)
         labels = labels.to("cuda", non_blocking=pinned)
@@ -81,15 +79,13 @@ def train(model, data, pinned, fp16):
         scaler.step(optimizer)
         scaler.update()
         print("step %d loss %r" % (step, loss.item()), flush=True)
-        ends.append(time.perf_counter())
     torch.cuda.synchronize()
-    return [end - begin for begin, end in zip(ends, ends[1:])]
 
 
 def take_turns(model):
     """Answers each number of steps on stdin with "turn SECONDS" on stderr. Batches come from the device's memory, so that
     a step's time is that of its launches."""
-    images, labels = next(batches(1, False).__iter__())
+    images, labels = next(iter(batches(1, False)))
     batch = [(images.to("cuda"), labels.to("cuda"))]
     for line in sys.stdin:
         torch.cuda.synchronize()
@@ -110,7 +106,6 @@ def main():
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--pinned", action="store_true")
     parser.add_argument("--scaler", action="store_true")
-    parser.add_argument("--last", type=int, default=0)
     parser.add_argument("--turns", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
@@ -124,11 +119,8 @@ def main():
     if writer:
         writer.start()
     start = time.perf_counter()
-    steps = train(model, data, options.pinned, options.scaler)
+    train(model, data, options.pinned, options.scaler)
     print("bench: with results %.6f s" % (time.perf_counter() - start), file=sys.stderr, flush=True)
-    if options.last:
-        median = sorted(steps[-options.last:])[options.last // 2]
-        print("bench: median of the last %d steps %.3f ms" % (options.last, 1e3 * median), file=sys.stderr, flush=True)
     print("weights %s" % digest(model))
     if options.turns:
         take_turns(model)

@@ -7,7 +7,8 @@ usage: turns.py LIBRARY [STEPS [TURNS [STEPS_A_TURN]]]
 The first process trains STEPS steps with LIBRARY preloaded and a rotation, the second without. Then each of TURNS rounds has
 a turn of both, the first one first in every other round. Prints the median time of a step of both, and the ratio of each
 round: median, and the 95 % interval of the median by its ranks. A second native process takes part as well: its ratio to the
-first one tells what such a comparison can tell.
+first one tells what such a comparison can tell. TURNS_CPU=1: CPU time of each thread a step, too. Lines that KPROF_DEBUG asks
+for are printed as they come.
 """
 import os
 import statistics
