@@ -12,10 +12,10 @@
 
 enum { MOST = 64 }; /* launches under way, and records not yet looked at */
 
-/* What tells records of kernels apart. */
+/* What tells records of kernels apart. It is compared as bytes, so no member may leave a gap. */
 struct like {
     uint64_t name;
-    uint32_t context; /* as CUPTI numbers them */
+    uint64_t context; /* as CUPTI numbers them */
     uint32_t grid[3], block[3];
 };
 
@@ -42,10 +42,7 @@ static size_t n_arrived;
 
 static struct like like_of(const char *name, uint32_t context, const uint32_t grid[3], const uint32_t block[3])
 {
-    struct like l;
-    memset(&l, 0, sizeof(l)); /* compared as bytes */
-    l.name = kp_hash(name, strlen(name), 0);
-    l.context = context;
+    struct like l = {.name = kp_hash(name, strlen(name), 0), .context = context};
     memcpy(l.grid, grid, sizeof(l.grid));
     memcpy(l.block, block, sizeof(l.block));
     return l;
