@@ -28,6 +28,7 @@
 #include "preload/window/closers.h"
 #include "preload/window/flags.h"
 #include "preload/window/timed.h"
+#include "preload/window/waits.h"
 
 static struct kp_process *const process = &kp_process_now;
 
@@ -105,6 +106,13 @@ void kp_process_exit_called(void)
 
 typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
 
+/* Whether the work of a context ends soon. It may never, as it waits for what the program would have done. */
+static bool does_end(CUcontext ctx)
+{
+    long ms = kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
+    return kp_gate_captures() > 0 || kp_wait_context(&process->driver, ctx, ms, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
+}
+
 /* Leaves the matching contexts. Waits at the gate as kp_gate_enter_exclusive does. */
 static void leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
 {
@@ -118,12 +126,15 @@ static void leave_contexts(context_match match, uint64_t arg, const char *why, l
     while (!alone && kp_context_is_planning());
     if (alone) {
         kp_guard++;
-        kp_window_close(why);
+        const struct kp_context *c = kp_window_context();
+        bool ends = c && (!match || match(c, arg));
+        if (ends || kp_window_may_close())
+            kp_window_close(why);
         kp_ahead_wait(false); /* where nothing was launched, nobody waits for a plan */
         kp_worker_drain(KP_FOREVER);
         kp_patience_reap();
         kp_timeline_flush(true);
-        kp_context_close(&process->setup, match, arg, true);
+        kp_context_close(&process->setup, match, arg, does_end);
         kp_window_contexts_ended();
         kp_guard--;
         kp_gate_leave_exclusive();

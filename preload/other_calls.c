@@ -22,19 +22,23 @@
 
 static struct kp_process *const process = &kp_process_now;
 
-void kp_process_close_window(const char *why)
+bool kp_process_close_window(const char *why)
 {
     int before;
+    bool closes = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
         kp_guard++;
-        kp_window_close(why);
+        closes = kp_window_may_close();
+        if (closes)
+            kp_window_close(why);
         kp_guard--;
         kp_gate_leave_exclusive();
     } else {
         kp_window_spoil();
     }
     pthread_setcancelstate(before, &before);
+    return closes;
 }
 
 static __thread uint64_t last_ticket __attribute__((tls_model("initial-exec")));
@@ -213,8 +217,10 @@ static CUresult call_with_all(const char *symbol, void *real, const uint64_t *a)
 {
     typedef CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     kp_guard++;
-    kp_window_close(symbol);
-    give(UINT64_MAX);
+    if (kp_window_may_close()) {
+        kp_window_close(symbol);
+        give(UINT64_MAX);
+    }
     CUresult rc = ((function)(uintptr_t)real)(a[0], a[1], a[2], a[3], a[4], a[5]); /* see kp_op_issue */
     kp_guard--;
     return rc;
@@ -262,8 +268,10 @@ void kp_process_gives_room(uint64_t bytes)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (enter_to_give()) {
         kp_guard++;
-        kp_window_close("want of device memory");
-        uint64_t more = lacks(bytes);
+        bool closed = kp_window_may_close();
+        if (closed)
+            kp_window_close("want of device memory");
+        uint64_t more = closed ? lacks(bytes) : 0;
         if (more)
             give(more + at_least);
         kp_guard--;

@@ -111,8 +111,9 @@ bool kp_process_replays(void);
 /* Whether graphs are profiled node by node. Any thread. */
 bool kp_process_by_node(void);
 
-/* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared. */
-void kp_process_close_window(const char *why);
+/* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared.
+ * False: it stays open, see kp_window_may_close. */
+bool kp_process_close_window(const char *why);
 
 /* Open what the session needs: its log, before the first launch; and its file, which takes some ms, before the first
  * launch that is wanted, or range. They do nothing when already done. */

@@ -68,14 +68,15 @@ void kp_gate_enter_shared(const char *what)
     }
 }
 
-/* Enters shared when `closes` no longer holds for the open window, if any. */
+/* Enters shared when `closes` no longer holds for the open window, if any, or when that stays open. */
 static void enter_alone(const char *what, const struct kp_gate_window *w, bool (*closes)(void))
 {
+    bool stays = false;
     kp_gate_enter_shared(what);
-    while (w && closes()) {
+    while (w && !stays && closes()) {
         kp_gate_leave_shared();
         kp_debug(KP_DEBUG_GATE, "%s, which runs alone, closes the window", what);
-        w->close(what);
+        stays = !w->close(what);
         kp_gate_enter_shared(what);
     }
 }

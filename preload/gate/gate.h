@@ -25,8 +25,8 @@ struct kp_gate_window {
     bool (*takes_all)(void);         /* an open window waits for each launch of its context */
     bool (*watches)(void);           /* an open window will be replayed */
     bool (*keeps)(void);             /* an open window still has to read functions or limits as they were */
-    void (*close)(const char *what); /* closes the window in the gate's exclusive section; a window that cannot be
-                                        closed is spoilt */
+    bool (*close)(const char *what); /* closes the window in the gate's exclusive section; a window that cannot be
+                                        closed is spoilt. False: it stays open, as its end might wait for the caller */
 };
 
 /* Sets the window's functions, before the first window opens. `w` must stay. */
@@ -39,7 +39,7 @@ void kp_gate_leave_shared(void);
 /* Enters the gate shared, but closes no window: false, without entering, where one would be replayed by the time that
  * the gate is free. */
 bool kp_gate_enter_unwatched(const char *what);
-/* Enters the gate shared, but closes any open window. One that counts launches would count further work
+/* Enters the gate shared, but closes any open window that can be. One that counts launches would count further work
  * with them, or wait for it. */
 void kp_gate_enter_alone(const char *what);
 /* Does the same, but leaves a window open that does not wait for what launches may wait for. */

@@ -869,7 +869,7 @@ static void free_functions(struct kp_context *c)
 static void free_context(struct kp_context *c, bool alive)
 {
     kp_rotation_end(c->rotation); /* asks the collector */
-    kp_collector_close(c->collector, alive && !c->dead);
+    kp_collector_close(c->collector, alive);
     kp_taken_close(&c->taken);
     kp_plan_free(c->plan);
     kp_plan_free(c->one_pass);
@@ -1164,7 +1164,7 @@ uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct
 }
 
 void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const struct kp_context *c, uint64_t arg),
-                      uint64_t arg, bool alive)
+                      uint64_t arg, bool (*ends)(CUcontext ctx))
 {
     const struct kp_driver *d = setup->driver;
     for (struct kp_context **link = &contexts; *link;) {
@@ -1175,8 +1175,8 @@ void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const 
             continue;
         }
         *link = c->next;
-        bool current = alive && d->cuCtxPushCurrent(c->ctx) == CUDA_SUCCESS;
-        free_context(c, current);
+        bool current = !c->dead && d->cuCtxPushCurrent(c->ctx) == CUDA_SUCCESS;
+        free_context(c, current && (!c->collector || ends(c->ctx)));
         if (current)
             d->cuCtxPopCurrent(&popped);
     }

@@ -146,10 +146,11 @@ void kp_context_forget_configs(struct kp_context *c);
 uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,
                               bool ptsz);
 
-/* Closes the profilers of the contexts for which `match` holds (all when NULL) and drops their entries. The contexts
- * still exist unless `alive` is false. */
+/* Closes the profilers of the contexts for which `match` holds (all when NULL) and drops their entries. Each context
+ * still exists, and `ends` tells whether its work does soon: CUPTI would wait for it, so it is left as it is where not.
+ */
 void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const struct kp_context *c, uint64_t arg),
-                      uint64_t arg, bool alive);
+                      uint64_t arg, bool (*ends)(CUcontext ctx));
 
 /* Whether there is an entry of the context. */
 bool kp_context_is_known(CUcontext ctx);

@@ -96,6 +96,11 @@ static void close_in_context(struct kp_window_outcome *out)
     kp_timeline_held(since);
 }
 
+const struct kp_context *kp_window_context(void)
+{
+    return w->open ? w->context : NULL;
+}
+
 void kp_window_close(const char *why)
 {
     struct kp_window_outcome out = {.note = NULL};

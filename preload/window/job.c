@@ -53,3 +53,10 @@ void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out)
     kp_collector_leave(w->context->collector);
     out->note = kp_strdup("a kernel of the window failed");
 }
+
+void kp_job_unended(struct kp_window *w, const char *why)
+{
+    w->hangs = true;
+    if (!w->context->no_counters)
+        w->context->no_counters = kp_strdup(why);
+}

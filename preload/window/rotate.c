@@ -2,11 +2,13 @@
 
 #include "base/lock.h"
 #include "collectors/providers/observe.h"
+#include "preload/gate/gate.h"
 #include "preload/program/rotation.h"
 #include "preload/window/close.h"
 #include "preload/window/flags.h"
 #include "preload/window/reach.h"
 #include "preload/window/waits.h"
+#include "preload/window/window.h"
 
 static const char graph_as_a_whole[] = "a graph as one workload, which a rotation does not count";
 
@@ -124,26 +126,32 @@ static bool ends_soon(const struct kp_driver *d)
     return true;
 }
 
-/* Whether the window's context becomes idle, for which nothing waits long: its work may wait for a later launch, of
+/* Whether the context of a window becomes idle, for which nothing waits long: its work may wait for a later launch, of
  * another context even. Only streams of the current context can be asked. */
-static bool becomes_idle(const struct kp_question *q)
+static bool becomes_idle(const struct kp_window *w, bool is_current)
 {
     enum { FIRST_MS = 500, NEXT_MS = 10 };
-    struct kp_context *c = q->window->context;
+    const struct kp_driver *d = w->setup->driver;
+    struct kp_context *c = w->context;
     long ms = c->stalled ? NEXT_MS : FIRST_MS;
-    know_window(q->window->serial);
-    bool idle = (c == q->context && ends_soon(q->setup->driver)) ||
-                kp_wait_briefly(q->setup->driver, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
+    know_window(w->serial);
+    bool idle = (is_current && ends_soon(d)) || kp_wait_briefly(d, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)
-        note_idle(q->window->serial);
+        note_idle(w->serial);
     return idle;
 }
 
 /* Whether the open window may close now: the end of a pass may wait for work that passed the window. */
 static bool may_close(const struct kp_question *q)
 {
-    return !q->window->chooses || becomes_idle(q);
+    return !q->window->chooses || becomes_idle(q->window, q->window->context == q->context);
+}
+
+bool kp_window_may_close(void)
+{
+    const struct kp_window *w = &kp_window_now;
+    return !w->open || !w->chooses || (kp_gate_captures() <= 0 && becomes_idle(w, false));
 }
 
 /* Closes the open window as the time of the rotation is over, if it may. */
@@ -193,7 +201,7 @@ static const char *why_not_waited(const struct kp_question *q)
         return q->fit.waits;
     if (q->fit.host && !q->fit.ends)
         return kp_reaches_host;
-    return becomes_idle(q) ? NULL : KP_SKIP_UNENDED;
+    return becomes_idle(q->window, true) ? NULL : KP_SKIP_UNENDED;
 }
 
 bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const char **why)

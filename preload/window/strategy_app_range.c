@@ -89,19 +89,15 @@ static void stop(const struct kp_window *w, struct kp_window_outcome *out)
     kp_runs_carried(&now.passes, out->replay.failed == KP_STAGE_NONE);
 }
 
-/* Leaves the counters on, as the driver must not be waited for: nothing more is counted in the context. */
+/* Gives the range up, as the driver must not be waited for. */
 static void give_up(struct kp_window *w)
 {
-    w->hangs = true;
     kp_runs_carried(&now.passes, false);
-    if (w->context->no_counters)
-        return;
-    w->context->no_counters =
-        kp_strdup(kp_gate_captures() > 0
-                      ? "a stream was being captured at the end of a range, so that its counters could not be stopped; "
-                        "nothing more is counted in its context"
-                      : "the work of a range did not end with it, so that its counters could not be stopped; nothing "
-                        "more is counted in its context");
+    kp_job_unended(w, kp_gate_captures() > 0
+                          ? "a stream was being captured at the end of a range, so that its counters could not be "
+                            "stopped; nothing more is counted in its context"
+                          : "the work of a range did not end with it, so that its counters could not be stopped; "
+                            "nothing more is counted in its context");
 }
 
 static void finish(struct kp_window *w, struct kp_window_outcome *out)

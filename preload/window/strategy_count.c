@@ -2,8 +2,10 @@
  * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
  */
 #include "base/lock.h"
+#include "preload/gate/gate.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
+#include "preload/window/flags.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
 #include "preload/window/rotate.h"
@@ -73,22 +75,29 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
     return kp_issue_launch(w, i, kp_collector_count_hooks(w->context->collector));
 }
 
-/* Whether the launches have ended well. Where others pass beside the window, each that counts was waited for, and those
- * may wait for what the program does later. */
-static bool have_ended(const struct kp_window *w)
+/* Waits for the launches. Those that passed beside the window may wait for what the program does later: who closes it
+ * has asked, but where the program or the context ends. */
+static CUresult wait_for_end(const struct kp_window *w)
 {
-    enum { BRIEF_MS = 10 };
     const struct kp_driver *d = w->setup->driver;
-    CUresult rc = w->chooses ? kp_wait_briefly(d, w->context->ctx, BRIEF_MS, BRIEF_MS) : d->cuCtxSynchronize();
-    return rc == CUDA_SUCCESS || (w->chooses && rc == CUDA_ERROR_NOT_READY);
+    if (!w->chooses)
+        return d->cuCtxSynchronize();
+    if (kp_gate_captures() > 0)
+        return CUDA_ERROR_NOT_READY;
+    return kp_wait_briefly(d, w->context->ctx, kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS, KP_SHORT_MS);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
-    if (!have_ended(w)) {
+    CUresult rc = wait_for_end(w);
+    if (rc != CUDA_SUCCESS) {
         recorded = false; /* its end might wait */
-        kp_job_failed(w, out);
         kp_runs_carried(&carried, false);
+        if (w->chooses && rc == CUDA_ERROR_NOT_READY)
+            kp_job_unended(w, "work beside the counted launches did not end, so that their counters could not be "
+                              "stopped; nothing more is counted in its context");
+        else
+            kp_job_failed(w, out);
         return;
     }
     struct kp_job j = kp_job_make(w);

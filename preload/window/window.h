@@ -124,6 +124,13 @@ void kp_window_makes_room(const struct kp_context_setup *setup);
 /* Forgets memory that was kept of contexts that are no longer known: it ended with them. */
 void kp_window_contexts_ended(void);
 
+/* Returns the context of the open window; NULL: none is open. */
+const struct kp_context *kp_window_context(void);
+
+/* Whether the open window, if any, may close now. One that lets launches by may not while those have not ended, as they
+ * may wait for what the program does next. Waits half a second at most. */
+bool kp_window_may_close(void);
+
 /* Closes the open window, if any: runs its passes and passes its results on. `why`, static text, is for closers.h: the
  * driver's function that closes it, or a reason. */
 void kp_window_close(const char *why);

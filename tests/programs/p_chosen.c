@@ -149,6 +149,64 @@ static void waits_for_host(void)
     MUST(cuMemFreeHost(word));
 }
 
+/* A stream is captured while a kernel waits for a launch behind the capture. */
+static void waits_for_capture(void)
+{
+    CUstream captured;
+    CUgraph graph;
+
+    MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < rounds; i++) {
+        append(EACH);
+        wait_for(flag);
+        append(2);
+        MUST(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        increment(captured);
+        append(1);
+        MUST(cuStreamEndCapture(captured, &graph));
+        MUST(cuGraphDestroy(graph));
+        set(3);
+        MUST(cuStreamSynchronize(second));
+        set(0);
+        finish();
+    }
+    MUST(cuStreamDestroy(captured));
+}
+
+/* Another context ends while a kernel waits for a launch that is made later. */
+static void waits_for_end(void)
+{
+    for (int i = 0; i < rounds; i++) {
+        CUcontext other;
+
+        append(EACH);
+        wait_for(flag);
+        append(2);
+        MUST(cuCtxCreate(&other, NULL, 0, session.device));
+        MUST(cuCtxDestroy(other));
+        MUST(cuCtxSetCurrent(session.ctx));
+        set(3);
+        MUST(cuStreamSynchronize(second));
+        set(0);
+        finish();
+    }
+}
+
+/* The program ends before a kernel does that passed. */
+static void never_ends(void)
+{
+    for (int i = 0; i < rounds; i++) {
+        append(1);
+        increment(second);
+        finish();
+    }
+    append(EACH);
+    wait_for(flag);
+    append(2);
+    printf("so many entries: %d\n", appended);
+    exit(program_wrong);
+}
+
 static void CUDA_CB count(void *by)
 {
     calls += *(int *)by;
@@ -276,6 +334,9 @@ static const struct {
              {"waits-for-launch", waits_for_launch},
              {"waits-for-host", waits_for_host},
              {"waits-when-complete", waits_when_complete},
+             {"waits-for-capture", waits_for_capture},
+             {"waits-for-end", waits_for_end},
+             {"never-ends", never_ends},
              {"waits-in-function", waits_in_function},
              {"host-functions", host_functions},
              {"streams", streams},

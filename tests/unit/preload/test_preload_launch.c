@@ -53,10 +53,11 @@ void kp_process_skip(const char *reason, unsigned launches)
     process.skipped += launches;
 }
 
-void kp_process_close_window(const char *why)
+bool kp_process_close_window(const char *why)
 {
     assert_non_null(why);
     process.closed++;
+    return true;
 }
 
 enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args)
