@@ -338,12 +338,15 @@ static const struct rule {
     bool alone;                     /* no window may be open: even one that only counts launches is closed, */
     bool in_order;                  /* but for one that has read all it needs of functions and limits, */
     bool behind;                    /* or for one that does not wait for what launches may wait for */
+    bool unseen;                    /* what it begins, or lets go of, may go on beside a counted launch */
     void (*inside)(uint64_t first); /* with the first argument */
     enum kp_stale stale;
     void (*succeeded)(void); /* the consequences for all that follows */
 } rules[] = {
     [KP_CLASS_GATE] = {.instead = NULL},
+    [KP_CLASS_WORK] = {.unseen = true},
     [KP_CLASS_JOIN] = {.instead = enter_join},
+    [KP_CLASS_COPY] = {.instead = enter_join, .unseen = true},
     [KP_CLASS_ALLOC] = {.instead = enter_allocate},
     [KP_CLASS_ALLOC_ASYNC] = {.instead = enter_allocate},
     [KP_CLASS_FREE] = {.instead = enter_free},
@@ -364,7 +367,7 @@ static const struct rule {
     [KP_CLASS_DEVICE_END] = {.ends = KP_ENDS_DEVICE, .stale = KP_STALE_HANDLES},
     [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
     [KP_CLASS_CREATE] = {.instead = enter_create},
-    [KP_CLASS_STREAM_END] = {.instead = enter_stream_end, .inside = end_stream},
+    [KP_CLASS_STREAM_END] = {.instead = enter_stream_end, .unseen = true, .inside = end_stream},
     [KP_CLASS_SET] = {.alone = true, .in_order = true, .stale = KP_STALE_SETTINGS},
     [KP_CLASS_SET_FUNCTION] = {.instead = enter_set_function,
                                .alone = true,
@@ -434,13 +437,6 @@ static void end_owning(const struct kp_owning *row, bool asks)
     kp_guard--;
 }
 
-/* Whether the call copies or sets memory, which may go on beside a launch that is counted. */
-static bool is_on_memory(const struct slot *s)
-{
-    static const char begins[] = "cuMem";
-    return s->class == KP_CLASS_JOIN && !strncmp(s->symbol, begins, sizeof(begins) - 1);
-}
-
 static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
 {
     const struct rule *r = &rules[s->class];
@@ -461,7 +457,7 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
         entered = enter_gate(s, real, args, asked);
     if (entered != NOTHING && entered != SHARED)
         return entered;
-    if (r->behind || s->class == KP_CLASS_STREAM_END || is_on_memory(s))
+    if (r->behind || r->unseen)
         kp_window_note_unseen();
     if (r->inside)
         r->inside(args[0]);

@@ -207,5 +207,5 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
     if (d >= 0)
         return hand_out(d, real);
     /* A function of a later driver may change anything, so it is gated. */
-    return row ? trampoline_of(row, row->base, real) : kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, real);
+    return row ? trampoline_of(row, row->base, real) : kp_trampoline_for(KP_CLASS_WORK, "", NULL, NULL, real);
 }

@@ -25,7 +25,9 @@ enum class {
     LAUNCH,
     DOOR,
     GATE,
+    WORK,
     JOIN,
+    COPY,
     ALLOC,
     ALLOC_ASYNC,
     FREE,
@@ -515,6 +517,28 @@ static void test_what_arguments_are(void **state)
             fail_msg("%s does more than to change how functions are launched", rows[i].symbol);
 }
 
+static bool joins_windows(enum class class)
+{
+    return class == JOIN || class == COPY || class == CALL_HOST;
+}
+
+/* What has the device work in a stream, or waits for that, is told from what does not: it may go on beside a counted
+ * launch. */
+static void test_work(void **state)
+{
+    static const char *const begins[] = {"cuMemcpy", "cuMemset", "cuMemPrefetch", "cuMemDiscard", NULL};
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++) {
+        bool works = false;
+        for (size_t k = 0; begins[k]; k++)
+            works |= !strncmp(rows[i].symbol, begins[k], strlen(begins[k]));
+        if (works && rows[i].class != WORK && rows[i].class != COPY)
+            fail_msg("%s copies or sets memory", rows[i].symbol);
+        if (!works && rows[i].class == COPY)
+            fail_msg("%s does neither", rows[i].symbol);
+    }
+}
+
 /* Who joins a window has a row in both tables. */
 static void test_joins(void **state)
 {
@@ -522,7 +546,7 @@ static void test_joins(void **state)
     for (size_t i = 0; i < ROWS; i++) {
         char later[128];
         snprintf(later, sizeof(later), "%s_v2", rows[i].symbol);
-        bool joins_window = rows[i].class == JOIN || rows[i].class == CALL_HOST;
+        bool joins_window = joins_windows(rows[i].class);
         if (joins_window && !kp_join_known(rows[i].symbol))
             fail_msg("%s has no row in join.def", rows[i].symbol);
         if (joins_window && row_of(later))
@@ -533,7 +557,7 @@ static void test_joins(void **state)
     for (size_t j = 0; j < JOINS; j++) {
         size_t found = 0;
         for (size_t i = 0; i < ROWS; i++)
-            found += (rows[i].class == JOIN || rows[i].class == CALL_HOST) && !strcmp(rows[i].base, joins[j].base);
+            found += (joins_windows(rows[i].class)) && !strcmp(rows[i].base, joins[j].base);
         if (!found)
             fail_msg("%s joins no window in cuda_api.def", joins[j].base);
     }
@@ -562,10 +586,11 @@ static void test_classes_of_a_base(void **state)
                 fail_msg("%s and %s differ", rows[k].symbol, rows[i].symbol);
         if (first == i || rows[first].class == rows[i].class)
             continue;
-        bool typed = rows[i].class == JOIN || rows[i].class == ALLOC || rows[i].class == DOOR ||
+        bool typed = rows[i].class == COPY || rows[i].class == ALLOC || rows[i].class == DOOR ||
                      rows[i].class == FREE || rows[i].class == MODULE || rows[i].class == GLOBAL ||
                      rows[i].class == ASK_FREE;
-        if (rows[first].class != GATE || !typed || strcmp(rows[first].symbol, rows[first].base))
+        bool closes = rows[first].class == GATE || rows[first].class == WORK;
+        if (!closes || !typed || strcmp(rows[first].symbol, rows[first].base))
             fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);
     }
 }
@@ -768,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_typed_doors),
         cmocka_unit_test(test_what_is_gated),
         cmocka_unit_test(test_what_arguments_are),
+        cmocka_unit_test(test_work),
         cmocka_unit_test(test_joins),
         cmocka_unit_test(test_classes_of_a_base),
         cmocka_unit_test(test_what_is_pure),

@@ -38,6 +38,7 @@ static struct {
     int guard_when_ended;
     bool stuck, takes; /* the window does not close; it takes what could join */
     bool stays;        /* it is not to close now */
+    int unseen;
     void *joined_real;
     uint64_t joined_args[6];
     unsigned shared, managed, virtual_memory, images, synchronised;
@@ -85,6 +86,7 @@ bool kp_window_takes_all(void)
 
 void kp_window_note_unseen(void)
 {
+    process.unseen++;
 }
 
 bool kp_window_keeps(void)
@@ -711,6 +713,8 @@ CALLED_AS(call_host_function, KP_CLASS_CALL_HOST, "cuLaunchHostFunc")
 CALLED_AS(call_load, KP_CLASS_LOAD, "cuKernelGetFunction")
 CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
+CALLED_AS(call_copy, KP_CLASS_COPY, "cuMemcpyDtoDAsync")
+CALLED_AS(call_work, KP_CLASS_WORK, "cuMemcpy3DAsync")
 CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
 CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
 CALLED_AS(call_image, KP_CLASS_IMAGE, "cuCtxCreate")
@@ -1171,6 +1175,31 @@ static void test_hold(void **state)
     assert_true(atomic_load(&counts));
     assert_false(kp_gate_enter_exclusive(60000, 0));
     kp_gate_leave_shared();
+}
+
+/* What may go on beside a counted launch is told from what does not. */
+static void test_work(void **state)
+{
+    (void)state;
+    atomic_store(&counts, true);
+    call_gate(CUDA_SUCCESS, 1, 2);
+    call_join(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.unseen, 0);
+    call_copy(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.unseen, 1);
+    call_work(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.unseen, 2);
+    call_stream_end(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.unseen, 3);
+    assert_int_equal(process.closed, 0);
+    atomic_store(&counts, false);
+    atomic_store(&watches, true); /* they join a window, or close it */
+    process.takes = true;
+    call_copy(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.joins, 1);
+    assert_int_equal(process.closed, 0);
+    call_work(CUDA_SUCCESS, 1, 2);
+    assert_int_equal(process.closed, 1);
 }
 
 static void test_join(void **state)
@@ -1733,6 +1762,7 @@ int main(void)
         cmocka_unit_test_setup(test_limit_that_launches_need, reset),
         cmocka_unit_test_setup(test_load, reset),
         cmocka_unit_test_setup(test_hold, reset),
+        cmocka_unit_test_setup(test_work, reset),
         cmocka_unit_test_setup(test_host_function, reset),
         cmocka_unit_test_setup(test_modules, reset),
         cmocka_unit_test_setup(test_frees, reset),
