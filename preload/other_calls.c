@@ -440,7 +440,7 @@ static bool is_idle(CUcontext ctx)
 void kp_process_leave_alone(void)
 {
     enum { PATIENCE_MS = 2 };
-    if (!kp_context_is_in_the_way() || !kp_gate_enter_exclusive(0, PATIENCE_MS))
+    if (!process->options.cupti_leaves || !kp_context_is_in_the_way() || !kp_gate_enter_exclusive(0, PATIENCE_MS))
         return;
     kp_guard++;
     bool idle = !kp_window_is_open() && !kp_timed_waits() && kp_gate_captures() <= 0 && !kp_graph_any();

@@ -99,15 +99,21 @@ static void come_back(CUcontext ctx)
         without_counters(c, kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler again", rc));
 }
 
-void kp_context_uses_cupti(void)
+/* Uses CUPTI from now on: in `ctx` if it has to come back. */
+static void use_cupti(CUcontext ctx)
 {
     enum { FIRST_NS = 500000000, TIMES = 4 };
     static uint64_t wait_ns = FIRST_NS / TIMES;
     if (!atomic_load(&leaves_at))
         wait_ns *= TIMES; /* to use it again takes up to half a second */
-    if (is_out && contexts)
-        come_back(contexts->ctx);
+    if (is_out && ctx)
+        come_back(ctx);
     atomic_store(&leaves_at, kp_clock_ns() + wait_ns);
+}
+
+void kp_context_uses_cupti(void)
+{
+    use_cupti(contexts ? contexts->ctx : NULL);
 }
 
 bool kp_context_is_in_the_way(void)
@@ -960,7 +966,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     c->generation = atomic_load(&generation);
     c->gone_seen = atomic_load(&gone.n);
     if (is_out)
-        come_back(ctx);
+        use_cupti(ctx);
     begin_taking(setup->driver, c);
     atomic_fetch_add(&planning, 1);
     bool prepared = prepare_context(setup, c, bad_input);

@@ -35,6 +35,8 @@ expect "rotation: heads" "$(grep -c '^    Rotation: .* launches of this kernel a
 expect "rotation: profiled" "$(account profiled)" 8
 KPROF_LAUNCH_COUNT=3 rests counted 1 3
 
+KPROF_CUPTI_LEAVES=off KPROF_LAUNCH_COUNT=3 rests stays 0 3
+
 # Somebody else uses its callbacks, or it is an older one that lacks them: nothing changes.
 FAKE_SUBSCRIBED=1 KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 rests subscribed 0 2
 expect "subscribed: it is told" "$(says 'CUPTI stays in the way of launches')" 1

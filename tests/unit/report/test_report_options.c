@@ -73,6 +73,7 @@ static void defaults(void **state)
     assert_int_equal(o.window, 704);
     assert_int_equal(o.window_memory, 1 << 30);
     assert_true(o.window_reads);
+    assert_true(o.cupti_leaves);
     assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
     assert_int_equal(o.app_replay_match, KP_MATCH_GRID);
     assert_int_equal(o.app_replay_mode, KP_APP_BALANCED);
@@ -122,11 +123,11 @@ static void every_field_has_its_variable(void **state)
     struct kp_options o =
         READ("KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
              "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
-             "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_GRAPH_PROFILING=graph",
-             "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick", "KPROF_ROTATE_LAUNCHES=4",
-             "KPROF_ROTATE_KEY=nvtx", "KPROF_ROTATE_TIME=250ms", "KPROF_SAVE_TIME=3s", "KPROF_SAVE=changes",
-             "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed", "KPROF_REPLAY_RUN=3",
-             "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
+             "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_CUPTI_LEAVES=off",
+             "KPROF_GRAPH_PROFILING=graph", "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick",
+             "KPROF_ROTATE_LAUNCHES=4", "KPROF_ROTATE_KEY=nvtx", "KPROF_ROTATE_TIME=250ms", "KPROF_SAVE_TIME=3s",
+             "KPROF_SAVE=changes", "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed",
+             "KPROF_REPLAY_RUN=3", "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
              "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
              "KPROF_STRICT=on", "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t",
              "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s",
@@ -175,6 +176,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.window, 1);
     assert_int_equal(o.window_memory, 64 << 20);
     assert_false(o.window_reads);
+    assert_false(o.cupti_leaves);
     assert_int_equal(o.replay_mode, KP_REPLAY_APPLICATION);
     assert_int_equal(o.app_replay_match, KP_MATCH_ALL);
     assert_int_equal(o.app_replay_mode, KP_APP_RELAXED);
