@@ -146,12 +146,12 @@ pages() {
         END { print n }' "$tmp/fields")" $((12 * 1024))
 
     metric=TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed
-    both "page pm" env KPROF_PM_SAMPLING_INTERVAL=1500 KPROF_SET=full KPROF_PAGE=pm KPROF_CACHE_CONTROL=none $one "$programs/p_direct"
+    both "page pm" env KPROF_PM_SAMPLING_INTERVAL=1500 KPROF_SECTION=PmSampling KPROF_PAGE=pm KPROF_CACHE_CONTROL=none $one "$programs/p_direct"
     # the log tells all samples: the kernel's, and three idle ones before and after it
     taken=$(sed -n 's/^sampled .* samples=\([0-9]*\) .*/\1/p' "$tmp/kprof.log" | tail -n 1)
     expect "page pm: samples" "$(sed -n 's/^    \([0-9]*\) samples, one every 1.50 us;.*/\1/p' "$tmp/report")" $((taken - 6))
     expect "page pm: rows" "$(grep -cE '^    (SM Active|DRAM Read Throughput|L2 Throughput)  ' "$tmp/report")" 3
-    both "page pm, CSV" env KPROF_PM_SAMPLING_INTERVAL=1500 KPROF_SET=full KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
+    both "page pm, CSV" env KPROF_PM_SAMPLING_INTERVAL=1500 KPROF_SECTION=PmSampling KPROF_PAGE=pm KPROF_CSV=on $one "$programs/p_direct"
     fields | grep "^0|$metric|" >"$tmp/fields"
     expect "page pm, CSV: samples" "$(wc -l <"$tmp/fields")" $((taken - 6))
     expect "page pm, CSV: the first time" "$(head -n 1 "$tmp/fields" | cut -d'|' -f3-5)" '%|0|1500'
@@ -188,7 +188,7 @@ stored() {
     done
     expect "stored: tables of lines" "$(grep -c '^    Hottest Lines' "$tmp/later.cut")" $LAUNCHES
     cmp -s "$tmp/report.cut" "$tmp/later.cut" || { fail "stored: another page"; diff "$tmp/report.cut" "$tmp/later.cut" | head -n 20; }
-    both "stored, pm" env KPROF_SET=full KPROF_EXPORT="$tmp/pm.kprof" KPROF_PAGE=pm "$programs/p_direct"
+    both "stored, pm" env KPROF_SECTION=PmSampling KPROF_EXPORT="$tmp/pm.kprof" KPROF_PAGE=pm "$programs/p_direct"
     "$build/kprof" report --page pm "$tmp/pm.kprof" >"$tmp/later" 2>&1 || fail "kprof report --page pm"
     expect "stored, pm: rows" "$(grep -c '^    SM Active  ' "$tmp/later")" $LAUNCHES
     expect "stored, pm" "$(grep '^    SM Active  ' "$tmp/later")" "$(grep '^    SM Active  ' "$tmp/report")"
@@ -197,7 +197,7 @@ stored() {
     mkdir "$tmp/src"
     for line in $(seq 1 400); do echo "line_$line();"; done >"$tmp/src/fake_kernels.cu"
     for import in $(points yes no); do
-        both "import-source=$import" env -C "$tmp/src" KPROF_IMPORT_SOURCE=$import KPROF_SET=full \
+        both "import-source=$import" env -C "$tmp/src" KPROF_IMPORT_SOURCE=$import KPROF_SECTION=SourceCounters \
             KPROF_EXPORT="$tmp/$import.kprof" "$programs/p_direct"
     done
     rm -r "$tmp/src"
@@ -235,6 +235,8 @@ told() { # FAULT WHAT
 }
 
 faults() {
+    unset KPROF_SET
+    export KPROF_SECTION=SpeedOfLight,SourceCounters,PmSampling
     for f in $(points cuptiPCSamplingGetData cuptiPCSamplingEnable cuptiPCSamplingStart); do
         missing $f
         told $f "warp states are not sampled"
@@ -272,6 +274,7 @@ faults() {
 
 # A context that ends takes CUPTI's list of what is counted by instruction with it, before the process would trip over it.
 contexts() {
+    programs_own
     for end in reset release destroy; do
         both "contexts: $end" "$programs/p_exit" $end
     done
@@ -349,6 +352,7 @@ modifiers() {
 
 # A program that is killed leaves the code and the counts of the windows that were closed.
 killed() {
+    programs_own
     for end in sigkill abort; do
         rm -f "$tmp/session"
         KPROF_WINDOW=1 both "$end" env KPROF_EXPORT="$tmp/session" "$programs/p_exit" $end
