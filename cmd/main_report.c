@@ -50,18 +50,10 @@ static int check_chosen(struct kp_store *store, const struct kp_display *d, char
     return rc;
 }
 
-static bool has_page(const struct kp_display *d, enum kp_page_id page)
-{
-    bool found = !d->n_pages && page == KP_PAGE_DETAILS;
-    for (size_t i = 0; i < d->n_pages; i++)
-        found |= d->pages[i] == page;
-    return found;
-}
-
 /* Finds chosen columns of the page trace that the session lacks. JSON has all of the session, whatever the page. */
 static int check_columns(struct kp_store *store, const struct kp_display *d, char **warnings, char **err)
 {
-    bool shown = d->format != KP_FORMAT_JSON && has_page(d, KP_PAGE_TRACE);
+    bool shown = d->format != KP_FORMAT_JSON && kp_display_shows(d, KP_PAGE_TRACE);
     return shown ? kp_listed_check_columns(store, d->trace_columns, warnings, err) : 0;
 }
 
@@ -161,10 +153,10 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     return status;
 }
 
-/* Whether the details page adds launches to the summary. */
-static bool has_details(const struct kp_display *d)
+/* Whether a page adds launches to the summary. */
+static bool sums_up(const struct kp_display *d)
 {
-    return has_page(d, KP_PAGE_DETAILS) && d->rules && !d->grouping;
+    return d->rules && (kp_display_shows(d, KP_PAGE_SUMMARY) || (kp_display_shows(d, KP_PAGE_DETAILS) && !d->grouping));
 }
 
 /* Prints several files, such as a program's ranks leave. Reports an unreadable file and goes on. Returns the status
@@ -179,7 +171,7 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
         int one = print_file(*paths, o, d, summary, printed);
         status = status ? status : one;
     }
-    if (has_details(d) && printed->n > 1)
+    if (sums_up(d) && printed->n > 1)
         printf("==KPROF== All %zu processes together:\n", printed->n);
     int rc = summary ? kp_run_summary_print(summary, &(struct kp_out){.sink = &out, .display = d}) : 0;
     if (!status)

@@ -23,6 +23,7 @@ struct bound {
 struct kernel {
     char *name;
     size_t range;             /* length of the NVTX range in the name, see kp_launch_range_length */
+    bool is_text;             /* a graph or a range */
     uint64_t launches, timed; /* timed: those whose duration is known */
     double ns;
     struct bound bounds[BOUNDS_MAX];
@@ -105,8 +106,10 @@ static struct kernel *find_or_add(struct kp_summary *s, const struct kp_launch_i
     if (at < s->n && !strcmp(s->kernels[at].kernel->name, name))
         return s->kernels[at].kernel;
     struct kernel *k = insert(s, at, name);
-    if (k)
+    if (k) {
         k->range = kp_launch_range_length(l);
+        k->is_text = l->kind != KP_WORKLOAD_KERNEL;
+    }
     return k;
 }
 
@@ -205,7 +208,13 @@ int kp_summary_total(const struct kp_summary *s, struct kp_summary_total *out)
     for (size_t i = 0; i < s->n; i++) {
         const struct kernel *k = s->kernels[i].kernel;
         struct kp_summary_kernel *to = &out->kernels[i];
-        *to = (struct kp_summary_kernel){k->name, k->range, k->launches, k->timed, k->ns, main_bound(k), NULL, NULL, 0};
+        *to = (struct kp_summary_kernel){.name = k->name,
+                                         .range = k->range,
+                                         .is_text = k->is_text,
+                                         .launches = k->launches,
+                                         .timed = k->timed,
+                                         .ns = k->ns,
+                                         .bound = main_bound(k)};
         to->rule = best_rule(k, &to->saved_ns);
         to->section = to->rule ? s->sections[to->rule - rules] : NULL;
     }

@@ -48,10 +48,17 @@ static bool page_ends_with_a_table(const struct kp_page *p, enum kp_page_id id)
     return id == KP_PAGE_DETAILS && p->display->rules && !p->display->grouping && !p->summary;
 }
 
+/* Returns the page that adds its launches to a summary of several sessions: each is added once. */
+static enum kp_page_id adds_to_summary(const struct kp_display *d)
+{
+    return kp_display_shows(d, KP_PAGE_DETAILS) && !d->grouping ? KP_PAGE_DETAILS : KP_PAGE_SUMMARY;
+}
+
 static int write_document(const struct kp_page *p, struct kp_writer *w)
 {
     struct kp_display one = *p->display;
     struct kp_page page = *p;
+    enum kp_page_id adds = adds_to_summary(p->display);
     int rc = 0;
     kp_page_enter(p, w);
     kp_write_process(w);
@@ -59,6 +66,7 @@ static int write_document(const struct kp_page *p, struct kp_writer *w)
     one.n_pages = 1;
     for (size_t i = 0; !rc && !w->out.rc && (!i || i < p->display->n_pages); i++) {
         one.pages[0] = p->display->n_pages ? p->display->pages[i] : KP_PAGE_DETAILS;
+        page.summary = one.pages[0] == adds ? p->summary : NULL;
         if (i && page_ends_with_a_table(p, p->display->pages[i - 1]))
             kp_write_gap(w);
         rc = write_page(&page, 1, w, one.pages[0]);

@@ -50,8 +50,8 @@ int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, 
                          size_t n, char **err);
 
 struct kp_summary;
-/* Prints one of several sessions as text, as kp_page_print_store does. Adds launches of the details page to
- * `summary`, which the caller prints in the end. NULL: the page has its own summary. */
+/* Prints one of several sessions as text, as kp_page_print_store does. Adds launches of the pages details or
+ * summary to `summary`, which the caller prints in the end. NULL: the page has its own summary. */
 int kp_page_part(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store,
                  struct kp_summary *summary, char **err);
 

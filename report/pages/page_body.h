@@ -16,7 +16,7 @@ struct kp_page {
     const struct kp_display *display;
     const struct kp_session *session;
     const struct kp_launches *launches;
-    struct kp_summary *summary; /* where the details page adds its launches; NULL: the page has its own */
+    struct kp_summary *summary; /* where the page adds its launches; NULL: details have their own */
     char **err;
     bool shared; /* several sessions share the table: each row names its process */
 };

@@ -39,6 +39,7 @@ struct entry {
     char *name, *slowest;
     char *which;  /* of the launches of the kernel and shape; "" = all */
     size_t range; /* of the name, see kp_launch_range_length */
+    bool is_text; /* a graph or a range, whose name is no signature */
     uint32_t grid[3], block[3];
     struct kp_ranks of;
 };
@@ -82,6 +83,7 @@ static int add_entry(struct kp_result *r, void *arg)
         return -ENOMEM;
     }
     one.range = kp_launch_range_length(&r->launch);
+    one.is_text = r->launch.kind != KP_WORKLOAD_KERNEL;
     memcpy(one.grid, r->launch.grid, sizeof one.grid);
     memcpy(one.block, r->launch.block, sizeof one.block);
     e->at[e->n++] = one;
@@ -269,7 +271,7 @@ static int shorten(struct written *s, size_t room)
     if (!whole)
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++)
-        whole[i] = (struct kp_long_name){s->entries->at[i].name, s->entries->at[i].range, false};
+        whole[i] = (struct kp_long_name){s->entries->at[i].name, s->entries->at[i].range, s->entries->at[i].is_text};
     int rc = kp_short_names(whole, s->n, s->n, room, KP_SHORT_SIGNATURE, &s->names);
     free(whole);
     return rc;

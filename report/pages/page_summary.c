@@ -50,6 +50,7 @@ struct group {
     uint64_t launches;
     double total, saved;      /* saved: by the best rule */
     size_t range;             /* of the name, see kp_launch_range_length */
+    bool is_text;             /* a graph or a range, whose name is no signature */
     const char *bound, *rule; /* "" when there is none. Not owned */
 };
 
@@ -149,7 +150,10 @@ static int take_launch(struct kp_result *r, void *arg)
     struct times *t = arg;
     const struct kp_metric *m = kp_result_find(r, "gpu__time_duration.sum");
     struct timed one = {.launches = kp_launch_weight(&r->launch)};
+    struct kp_summary *of_all = t->judged ? t->page->summary : NULL;
     if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged))
+        return -ENOMEM;
+    if (of_all && kp_details_judge(t->page->display, t->page->session, r, of_all))
         return -ENOMEM;
     if (!kp_metric_number(m, &one.ns) || !isfinite(one.ns)) {
         t->without += one.launches;
@@ -158,8 +162,10 @@ static int take_launch(struct kp_result *r, void *arg)
     one.deviation = m->deviation;
     t->total += one.ns * (double)one.launches;
     struct group *kernel = find_or_insert(&t->kernels, kp_launch_name(&r->launch));
-    if (kernel)
+    if (kernel) {
         kernel->range = kp_launch_range_length(&r->launch);
+        kernel->is_text = r->launch.kind != KP_WORKLOAD_KERNEL;
+    }
     int rc = kernel ? add_time(kernel, &one) : -ENOMEM;
     return rc ? rc : add_to_ranges(&t->ranges, &r->launch.nvtx, &one);
 }
@@ -336,7 +342,8 @@ static int shorten(struct written *s, size_t room)
     if (!whole)
         return -ENOMEM;
     for (size_t i = 0; i < s->groups->n; i++)
-        whole[i] = (struct kp_long_name){s->groups->at[i].name, s->groups->at[i].range, s->name_field != NAME};
+        whole[i] = (struct kp_long_name){s->groups->at[i].name, s->groups->at[i].range,
+                                         s->groups->at[i].is_text || s->name_field != NAME};
     int rc = kp_short_names(whole, s->groups->n, s->n, room, KP_SHORT_SIGNATURE, &s->names);
     free(whole);
     return rc;

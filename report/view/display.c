@@ -48,6 +48,14 @@ struct kp_display kp_display_of(const struct kp_options *o)
     return d;
 }
 
+bool kp_display_shows(const struct kp_display *d, enum kp_page_id page)
+{
+    bool found = !d->n_pages && page == KP_PAGE_DETAILS;
+    for (size_t i = 0; i < d->n_pages; i++)
+        found |= d->pages[i] == page;
+    return found;
+}
+
 void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd)
 {
     d->width = kp_terminal_width(fd);

@@ -48,6 +48,8 @@ struct kp_display {
 /* Makes a display of the print-* and page options, which must have been checked. Only trace_columns and
  * source_folders of `o` must outlive the display. */
 struct kp_display kp_display_of(const struct kp_options *o);
+/* Whether the display has a page. */
+bool kp_display_shows(const struct kp_display *d, enum kp_page_id page);
 /* Sets the width and the colours of text that goes to the descriptor `fd`; -1 is none. */
 void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd);
 

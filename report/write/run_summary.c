@@ -164,7 +164,7 @@ static int name_kernels(const struct kp_summary_total *s, size_t n, size_t room,
     if (!whole)
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++)
-        whole[i] = (struct kp_long_name){s->kernels[i].name, s->kernels[i].range, false};
+        whole[i] = (struct kp_long_name){s->kernels[i].name, s->kernels[i].range, s->kernels[i].is_text};
     int rc = kp_short_names(whole, s->n, n, room, KP_SHORT_SIGNATURE, names);
     free(whole);
     return rc;
@@ -204,18 +204,26 @@ static int print_first(FILE *f, const struct kp_out *o, const struct kp_summary_
     if (rc)
         return rc;
     const char *name = names[first];
-    int len = k->rule ? asprintf(&text,
-                                 "%s%s%s: rule %s (%s) would save up to %.1f%% of the run's GPU time (%.1f%% of "
-                                 "this kernel's)",
-                                 name, by, k->bound, k->rule->id, k->section->display, 100 * k->saved_ns / s->ns,
-                                 100 * k->saved_ns / k->ns)
-                      : asprintf(&text, "%s%s%s: no rule names a gain for a whole kernel", name, by, k->bound);
+    int len = k->rule
+                  ? asprintf(&text, "%s%s%s: rule %s (%s) would save up to %.1f%% of the GPU time shown (%.1f%% of %s)",
+                             name, by, k->bound, k->rule->id, k->section->display, 100 * k->saved_ns / s->ns,
+                             100 * k->saved_ns / k->ns, k->is_text ? "its own" : "this kernel's")
+                  : asprintf(&text, "%s%s%s: no rule names a gain for a whole kernel", name, by, k->bound);
     kp_short_names_free(names, s->n);
     if (len < 0)
         return -ENOMEM;
     print_wrapped(f, o, "==KPROF== ", k->rule ? "Fix first: " : "Look first at: ", text);
     free(text);
     return 0;
+}
+
+/* Returns what the rows of the table are. */
+static const char *kind_of(const struct kp_summary_total *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->kernels[i].is_text)
+            return "workload"; /* a graph or a range is none */
+    return "kernel";
 }
 
 static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown, enum kp_sort sort)
@@ -232,12 +240,12 @@ static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown
     char total[CELL_MAX];
     uint64_t untimed = s->launches - s->timed;
     kp_format_quantity(s->ns, "ns", false, total);
-    fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s, ", s->launches, s->launches == 1 ? "launch" : "launches", s->n,
-            s->n == 1 ? "kernel" : "kernels");
+    fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s%s, ", s->launches, s->launches == 1 ? "launch" : "launches", s->n,
+            kind_of(s), s->n == 1 ? "" : "s");
     if (!s->timed)
         fputs("without a duration", f);
     else
-        fprintf(f, "%s of GPU time; gains are of the run", total);
+        fprintf(f, "%s of GPU time; gains are of that", total);
     if (s->timed && untimed)
         fprintf(f, "; %" PRIu64 " %s no duration", untimed, untimed == 1 ? "launch has" : "launches have");
     fputs(shown < s->n ? "; " : "", f);

@@ -177,7 +177,7 @@ gzip -dc "$source/tests/data/h100-resnet.kprof.gz" >"$tmp/step.kprof"
 [ "$(wc -l <"$tmp/step")" -le 60 ] || fail "the summary of a step has $(wc -l <"$tmp/step") lines"
 [ "$(widest step)" -le 120 ] || fail "the summary of a step has lines of $(widest step) columns"
 has step '^==KPROF== Fix first: ' 1
-has step '^==KPROF== 377 launches of 59 kernels, 8.07 ms of GPU time; gains are of the run; the 15 longest:$' 1
+has step '^==KPROF== 377 launches of 59 kernels, 8.07 ms of GPU time; gains are of that; the 15 longest:$' 1
 "$build/kprof" report --page summary --top 0 "$tmp/step.kprof" 2>/dev/null | sed -n '/^  Time % Total/,/^$/p' |
     sed -n 's/^ *[0-9][0-9.]* .* us  *[0-9]* .\{40\}//p' | sort >"$tmp/names"
 expect "a step: names" "$(wc -l <"$tmp/names")" 59

@@ -985,6 +985,16 @@ static void a_report_of_several_has_one_summary(void **state)
     free(t.text);
     assert_int_equal(run("report --apply-rules no a.kprof b.kprof", &out, &err), 0);
     assert_null(strstr(out, "together"));
+    /* Each launch is one, whichever pages there are. */
+    static const char *const pages[] = {"report --page summary a.kprof b.kprof",
+                                        "report --page details,summary a.kprof b.kprof",
+                                        "report --page summary --print-summary per-kernel a.kprof b.kprof"};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        assert_int_equal(run(pages[i], &out, &err), 0);
+        const char *end = strstr(out, together);
+        if (!end || !strstr(end, counted))
+            fail_msg("%s ends with no summary of both: %s", pages[i], end ? end : "none");
+    }
 }
 
 static void one_bad_file_does_not_lose_the_others(void **state)

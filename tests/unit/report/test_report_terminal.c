@@ -244,11 +244,11 @@ static void top_is_the_number_of_kernels(void **state)
         char *top;
         size_t kernels;
         const char *head;
-    } cases[] = {{"KPROF_TOP=1", 1, "gains are of the run; the longest:\n"},
-                 {"KPROF_TOP=3", 3, "gains are of the run; the 3 longest:\n"},
-                 {"KPROF_TOP=0", STEPS, "gains are of the run\n"},
-                 {"KPROF_TOP=1000", STEPS, "gains are of the run\n"},
-                 {"KPROF_TOP=auto", 15, "gains are of the run; the 15 longest:\n"}};
+    } cases[] = {{"KPROF_TOP=1", 1, "gains are of that; the longest:\n"},
+                 {"KPROF_TOP=3", 3, "gains are of that; the 3 longest:\n"},
+                 {"KPROF_TOP=0", STEPS, "gains are of that\n"},
+                 {"KPROF_TOP=1000", STEPS, "gains are of that\n"},
+                 {"KPROF_TOP=auto", 15, "gains are of that; the 15 longest:\n"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct kp_display d = DISPLAY("KPROF_PAGE=summary", "KPROF_CSV=on", cases[i].top);

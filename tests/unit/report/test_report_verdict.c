@@ -326,10 +326,10 @@ static void the_summary_as_text(void **state)
 }
 
 /* A launch of `name` that took `ns`, with one message. */
-static void add_made_up(struct kp_summary *s, const char *name, double ns, const char *rule, double speedup,
-                        bool global)
+static void add_made_up_of(struct kp_summary *s, enum kp_workload_kind kind, const char *name, double ns,
+                           const char *rule, double speedup, bool global)
 {
-    struct kp_result r = {.launch = {.cc_major = 9, .demangled = kp_strdup(name)}};
+    struct kp_result r = {.launch = {.kind = kind, .cc_major = 9, .demangled = kp_strdup(name)}};
     size_t n;
     const struct kp_section *section = kp_test_rule_sections(kp_rule_find(rule)->section, &n)[0];
     struct kp_message m = {
@@ -339,6 +339,12 @@ static void add_made_up(struct kp_summary *s, const char *name, double ns, const
         assert_int_equal(kp_result_set_real(&r, "gpu__time_duration.sum", "ns", ns), 0);
     assert_int_equal(kp_summary_add(s, NULL, &r, &messages), 0);
     kp_result_free(&r);
+}
+
+static void add_made_up(struct kp_summary *s, const char *name, double ns, const char *rule, double speedup,
+                        bool global)
+{
+    add_made_up_of(s, KP_WORKLOAD_KERNEL, name, ns, rule, speedup, global);
 }
 
 static void assert_first_line(const struct kp_summary *s, const char *start, const char *contains)
@@ -376,10 +382,30 @@ static void gains_are_weighted_by_time(void **state)
     const double broken[] = {NAN, INFINITY, -1000};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
         add_made_up(s, "broken", broken[i], "CPIStall", 50, true);
-    assert_first_line(
-        s, "==KPROF== Fix first: timed",
-        "5 launches of 3 kernels, 100 ns of GPU time; gains are of the run; 4 launches have no duration\n");
+    assert_first_line(s, "==KPROF== Fix first: timed",
+                      "5 launches of 3 kernels, 100 ns of GPU time; gains are of that; 4 launches have no duration\n");
     assert_first_line(s, "==KPROF== Fix first: timed", "     n/a        n/a        3 not known");
+    kp_summary_free(s);
+}
+
+/* The text for a graph or a range is no signature, of which the name of a function would be left: it loses its end. */
+static void texts_are_no_signatures(void **state)
+{
+    (void)state;
+    static const char name[] = "CUDA graph of 2 kernels, 0 copies, 1 memset, 3 memory allocations, 3 memory frees, and "
+                               "of host functions that are called in its middle",
+                      shown[] = "\n   100.0     100 ns        1 not known   90.0 CPIStall CUDA graph of 2 kernels, ";
+    struct kp_summary *s = kp_summary_new();
+    add_made_up_of(s, KP_WORKLOAD_GRAPH, name, 100, "CPIStall", 90, true);
+    assert_first_line(s, "==KPROF== Fix first: CUDA graph of 2 kernels", shown);
+    assert_first_line(s, "==KPROF== Fix first: CUDA graph of 2 kernels", "(90.0% of its own)");
+    assert_first_line(s, "==KPROF== Fix first: CUDA graph of 2 kernels", "1 launch of 1 workload, ");
+    kp_summary_free(s);
+    s = kp_summary_new(); /* of a kernel, the function alone is left */
+    add_made_up(s, name, 100, "CPIStall", 90, true);
+    char *text = summary_text(s);
+    assert_null(strstr(text, shown));
+    free(text);
     kp_summary_free(s);
 }
 
@@ -581,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_unit_just_below_the_threshold_is_the_bound_where_it_gains_most),
         cmocka_unit_test(the_summary_as_text),
         cmocka_unit_test(gains_are_weighted_by_time),
+        cmocka_unit_test(texts_are_no_signatures),
         cmocka_unit_test(without_durations),
         cmocka_unit_test(a_kernel_with_two_bounds),
         cmocka_unit_test(many_kernels_make_a_short_table),
