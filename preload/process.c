@@ -293,7 +293,7 @@ static void wake(void)
     process->setup.vary = read_vary();
     if (process->setup.vary && process->setup.vary->kinds[KP_VARY_REGISTERS].n)
         kp_ptx_watch();
-    process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE && !process->setup.one_pass;
+    process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE;
     process->setup.one_pass |= process->setup.rotates;
     process->setup.ranges = kp_options_by_ranges(&process->options);
     process->setup.one_pass &= !process->setup.ranges || process->setup.run;

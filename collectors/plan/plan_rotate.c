@@ -494,6 +494,14 @@ static int pack_all(struct packing *p)
     return rc;
 }
 
+/* Makes a list of the canaries, where nothing else is asked for: one of the list may be. */
+static int pack_canaries(struct packing *p)
+{
+    bool good;
+    p->kept = take_canaries(p, p->names);
+    return p->kept ? prove(p, &good) : 0;
+}
+
 static int want_canaries(struct kp_planner *x)
 {
     bool had;
@@ -519,6 +527,8 @@ static int pack(struct kp_planner *x)
     p.before = calloc(n + 1, sizeof(*p.before));
     p.names = calloc(n + CANARIES + 1, sizeof(*p.names));
     int rc = p.queues && p.before && p.names ? pack_all(&p) : -ENOMEM;
+    if (!rc && !x->plan->n_groups)
+        rc = pack_canaries(&p);
     for (size_t i = 0; i < p.n_queues; i++)
         free(p.queues[i].names);
     free(p.queues);
