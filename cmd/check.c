@@ -282,12 +282,26 @@ static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
     return status;
 }
 
+/* A range is made of all the launches within it. */
+static int check_ranges(const struct kp_options *o)
+{
+    const char *flag = *o->kernel_name ? "--kernel-name" : "--kernel-id",
+               *value = *o->kernel_name ? o->kernel_name : o->kernel_id;
+    if (!*value || !kp_options_by_ranges(o))
+        return 0;
+    return refuse(o, KP_FAILURE_OPTION, flag, value,
+                  "the replay modes range and app-range take whole ranges, so choose those with --nvtx-include, "
+                  "--launch-skip or --launch-count");
+}
+
 int kp_check_run(struct kp_options *o, kp_failure_set *failures)
 {
     *failures = 0;
     if (anchor(&o->export_file, "KPROF_EXPORT") || anchor(&o->log_file, "KPROF_LOG_FILE"))
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
-    int status = *o->export_file ? check_export(o) : 0;
+    int status = check_ranges(o);
+    if (!status && *o->export_file)
+        status = check_export(o);
     if (!status && *o->html_file)
         status = check_html(o);
     if (!status && !is_stream(o->log_file))

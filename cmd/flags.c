@@ -243,7 +243,7 @@ static int unknown_flag(const struct kp_flags_of *f, const struct option *longs,
 {
     bool is_long = !strncmp(word, "--", 2);
     char *advice = advice_on(longs, n, word), letter[] = {'-', (char)optopt, '\0'};
-    const char *shown = advice && !is_long ? letter : word; /* letters may be combined */
+    const char *shown = is_long ? word : letter; /* letters may be combined */
     int status = kp_console_error(KP_EXIT_USAGE,
                                   advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
                                   f->command, shown, advice ? advice : f->takes);

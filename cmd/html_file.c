@@ -24,6 +24,17 @@ static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
     return rc == -EIO && errno ? -errno : rc;
 }
 
+/* Whether the file's folder does not exist. */
+static bool lacks_folder(const char *path)
+{
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    char *folder = slash && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
+    bool lacks = folder && stat(folder, &st) && errno == ENOENT;
+    free(folder);
+    return lacks;
+}
+
 /* Returns why the file must not be written; NULL where it may. */
 static const char *why_kept(const char *path, bool force)
 {
@@ -32,6 +43,8 @@ static const char *why_kept(const char *path, bool force)
         return "it is a folder; name a file in it";
     if (kp_target_is_database(path))
         return "it is a session, which would be lost; name another file";
+    if (lacks_folder(path))
+        return "No such file or directory; make its folder, or choose another path";
     return !force && kp_target_replaces(path) ? "the file exists; use --force-overwrite, or name another file" : NULL;
 }
 
@@ -51,8 +64,7 @@ int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path,
     if (!rc)
         rc = kp_target_end(&target, print_to(print, arg, target.to));
     const char *shown = kp_target_is_stdout(path) ? "stdout" : path;
-    const char *advice = rc == -ENOENT ? "; make its folder, or choose another path" : "";
-    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s%s", shown, strerror(-rc), advice) : EXIT_SUCCESS;
+    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", shown, strerror(-rc)) : EXIT_SUCCESS;
 }
 
 struct html_print {

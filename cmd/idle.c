@@ -30,6 +30,11 @@ static const struct need {
     {OF(filter_mode), OF(launch_skip), ANY},
     {OF(filter_mode), OF(launch_count), ANY},
     {OF(nvtx_push_pop_scope), OF(nvtx), ANY},
+    {OF(fallback), OF(replay_mode), KP_REPLAY_KERNEL},
+    {OF(save), OF(replay_mode), KP_REPLAY_KERNEL},
+    {OF(save), OF(replay_mode), KP_REPLAY_RANGE},
+    {OF(save_time), OF(replay_mode), KP_REPLAY_KERNEL},
+    {OF(save_time), OF(replay_mode), KP_REPLAY_RANGE},
     {OF(rotate_key), OF(replay_mode), KP_REPLAY_ROTATE},
     {OF(rotate_time), OF(replay_mode), KP_REPLAY_ROTATE},
     {OF(app_replay_match), OF(replay_mode), KP_REPLAY_APPLICATION},
@@ -111,7 +116,10 @@ void kp_idle_tell(const struct kp_options *o)
             met |= is_met(o, &needs[i + n]);
         char *named = !met && given[row - all] && is_asked_for(o, row) ? name_needs(&needs[i], n) : NULL;
         char *line = NULL;
-        if (named && asprintf(&line, "--%s has no effect without %s", row->flag, named) >= 0)
+        const struct kp_option *other = kp_option_row(needs[i].other);
+        const char *off = other->kind == KP_OPT_SWITCH && given[other - all] ? strchr(other->values, ',') : NULL;
+        if (named && asprintf(&line, "--%s has no effect %s %s%s%s", row->flag, off ? "with" : "without", named,
+                              off ? " " : "", off ? off + 1 : "") >= 0)
             kp_console_warn(line);
         free(line);
         free(named);

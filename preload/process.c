@@ -122,8 +122,9 @@ static bool is_run_allowed(const struct kp_options *o)
 {
     if (kp_options_by_ranges(o) && (*o->kernel_name || *o->kernel_id)) {
         kp_phase_unprofiled(KP_FAILURE_OPTION,
-                            "kernel-name and kernel-id choose launches, of which a range is made: leave them out with "
-                            "replay-mode range and app-range",
+                            "the replay modes range and app-range take whole ranges, so leave out KPROF_KERNEL_NAME "
+                            "and KPROF_KERNEL_ID, and choose ranges with KPROF_NVTX_INCLUDE, KPROF_LAUNCH_SKIP or "
+                            "KPROF_LAUNCH_COUNT",
                             NULL);
         return false;
     }

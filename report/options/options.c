@@ -638,11 +638,23 @@ enum kp_log_target kp_options_log_target(const char *log_file)
                                          : KP_LOG_TO_FILE;
 }
 
-/* Whether report and session would overwrite each other. `stdout` and `stderr` are no files as log-file. */
-static bool share_a_file(const char *log_file, const char *export_file)
+/* Refuses output files that would overwrite each other. `stdout` and `stderr` are no files as log-file. */
+static int check_files(const struct kp_options *o, char **err)
 {
-    return *export_file && kp_options_log_target(log_file) == KP_LOG_TO_FILE &&
-           !strcmp(without_dots(log_file), without_dots(export_file));
+    const bool to_file = kp_options_log_target(o->log_file) == KP_LOG_TO_FILE;
+    const struct {
+        const char *what, *path, *end;
+    } files[] = {{"log-file", to_file ? o->log_file : "", ".txt"},
+                 {"export", o->export_file, ".kprof"},
+                 {"html", o->html_file, ".html"}};
+    enum { FILES = sizeof files / sizeof *files };
+    for (size_t i = 0; i < FILES; i++)
+        for (size_t k = i + 1; k < FILES; k++)
+            if (*files[i].path && *files[k].path && !strcmp(without_dots(files[i].path), without_dots(files[k].path)))
+                return kp_error(err, "%s and %s are the same file '%s'; name another for %s, such as '%s%s'",
+                                files[i].what, files[k].what, files[k].path, i ? files[k].what : "the report",
+                                files[k].path, files[i ? k : i].end);
+    return 0;
 }
 
 static int several_pages(const struct kp_choices *pages, char **err)
@@ -691,11 +703,9 @@ static int check_together(const struct kp_options *o, char **err)
         return kp_error(err, "csv and json exclude each other; a stored session can be printed as both, one by one");
     if (o->csv && o->page.n > 1)
         return several_pages(&o->page, err);
-    if (share_a_file(o->log_file, o->export_file))
-        return kp_error(err,
-                        "log-file and export are the same file '%s'; name another for the report, such as '%s.txt'",
-                        o->export_file, o->export_file);
-    int rc = check_dashes(o, err);
+    int rc = check_files(o, err);
+    if (!rc)
+        rc = check_dashes(o, err);
     return rc ? rc : check_vary_with(o, err);
 }
 

@@ -37,7 +37,7 @@ expect "files left beside it" "$(ls "$folder" | grep -c 'html\.')" 0
 
 # What cannot be written is told, and leaves the old file.
 "$kprof" report --html /nonesuch/x.html "$folder/demo.kprof" 2>"$tmp/said"
-expect "status where there is no folder" $? 1
+expect "status where there is no folder" $? 2
 grep -q '^==ERROR== cannot write /nonesuch/x.html: No such file or directory; make its folder, or choose another path$' "$tmp/said" || fail "no folder: $(cat "$tmp/said")"
 "$kprof" report --html "$folder/both.html" "$folder/demo.kprof" "$folder/nonesuch.kprof" 2>"$tmp/said"
 expect "status where one of two sessions is missing" $? 2

@@ -150,7 +150,7 @@ expect "stored: by name" "$("$build/kprof" report -k cudaProfilerStart "$tmp/r.k
 
 # Names of kernels choose nothing of a range.
 KPROF_KERNEL_NAME=increment profiled "$p" plain
-grep -q 'kernel-name' "$tmp/report" "$tmp/kprof.err" || fail "kernel-name: no line"
+grep -q 'KPROF_KERNEL_NAME' "$tmp/report" "$tmp/kprof.err" || fail "kernel-name: no line"
 
 LD_LIBRARY_PATH=$build/fake "$p" nvtx | grep -q '^NVTX: 1' || finish # no headers of NVTX
 step='step: range of 3 launches in 2 streams'

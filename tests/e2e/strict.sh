@@ -93,6 +93,8 @@ cmp -s good before || fail "an export that exists was changed"
 early cupti "--cupti-dir: none: No such file" --cupti-dir none
 early cupti "--cupti-dir: good: Not a directory" --cupti-dir good
 early cupti "--cupti-dir: folder: the folder has no libcupti; the program was not started" --cupti-dir folder
+early option "--kernel-name: foo: the replay modes range and app-range take whole ranges" --replay-mode range -k foo
+early option "--kernel-id: :::1: the replay modes range and app-range" --replay-mode app-range --kernel-id :::1
 # What only each process knows is not refused.
 for name in 'r.%r' 'i.%i'; do
     : >r.0

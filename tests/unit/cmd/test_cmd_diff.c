@@ -913,6 +913,8 @@ static void wrong_use_is_told(void **state)
         "diff a.kprof",
         "diff --html new.html a.kprof",
         "diff --html a.kprof b.kprof a.kprof",
+        "diff --html nowhere/x.html a.kprof b.kprof",
+        "report -zq a.kprof",
         "diff $(yes a.kprof | head -27)",
         "diff a.kprof b.kprof x.kprof",
         "diff a.kprof x.kprof",

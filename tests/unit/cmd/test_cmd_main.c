@@ -572,7 +572,7 @@ static void every_flag_reaches_the_environment(void **state)
     snprintf(nothing, sizeof nothing,
              "==WARNING== --csv-defuse has no effect without --csv\n"
              "==WARNING== --print-source has no effect without --page source\n"
-             "==WARNING== --rule has no effect without --apply-rules\n"
+             "==WARNING== --rule has no effect with --apply-rules no\n"
              "==WARNING== --rotate-key has no effect without --replay-mode rotate\n"
              "==WARNING== --rotate-time has no effect without --replay-mode rotate\n"
              "==KPROF== Nothing was written to %s/out. %s",
@@ -756,6 +756,12 @@ static void flags_without_effect_are_told_of(void **state)
                   "==WARNING== --rotate-key has no effect without --replay-mode rotate\n"
                   "==WARNING== --rotate-time has no effect without --replay-mode rotate\n");
     assert_exited(RUN("--quiet", "--rotate-key", "nvtx", "--replay-mode=rotate", "true"), 0, "", "");
+    assert_exited(RUN("--quiet", "--replay-mode=rotate", "--fallback", "quick", "--save=all", "true"), 0, "",
+                  "==WARNING== --fallback has no effect without --replay-mode kernel\n"
+                  "==WARNING== --save has no effect without --replay-mode kernel or --replay-mode range\n");
+    assert_exited(RUN("--quiet", "--replay-mode=range", "--save=all", "true"), 0, "", "");
+    assert_exited(RUN("--quiet", "--rule", "CPIStall", "--apply-rules=no", "true"), 0, "",
+                  "==WARNING== --rule has no effect with --apply-rules no\n");
     assert_exited(RUN("--quiet", "--csv-defuse=off", "--filter-mode", "global", "true"), 0, "", "");
     assert_exited(
         RUN("--quiet", "--page", "raw", "--print-summary=per-gpu", "-c", "2", "--filter-mode=per-gpu", "true"), 0, "",

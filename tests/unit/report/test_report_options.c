@@ -403,6 +403,10 @@ static void values_that_do_not_go_together(void **state)
                  "'run.%p.kprof.txt'");
     assert_clash("KPROF_EXPORT=run", "KPROF_LOG_FILE=.//run",
                  "log-file and export are the same file 'run'; name another for the report, such as 'run.txt'");
+    assert_clash("KPROF_HTML=run", "KPROF_LOG_FILE=./run",
+                 "log-file and html are the same file 'run'; name another for the report, such as 'run.txt'");
+    assert_clash("KPROF_EXPORT=run", "KPROF_HTML=run",
+                 "export and html are the same file 'run'; name another for html, such as 'run.html'");
     assert_clash("KPROF_EXPORT=-", "KPROF_LOG_FILE=-",
                  "export takes the name of a file, as a session is a database; write 'run.kprof', or './-'");
     assert_clash(
