@@ -235,8 +235,19 @@ int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_conf
     return rc;
 }
 
+/* Keeps a session that has not ended: CUPTI may still write to its memory. */
+static void keep(struct kp_chosen *s)
+{
+    static struct kp_chosen *_Atomic kept;
+    s->kept = atomic_exchange(&kept, s);
+}
+
 void kp_chosen_abandon(struct kp_chosen *s)
 {
+    if (s && !kp_chosen_rests(s)) {
+        keep(s);
+        return;
+    }
     if (!s)
         return;
     if (s->data)
@@ -367,10 +378,9 @@ int kp_chosen_rest(struct kp_chosen *s)
 
 int kp_chosen_close(struct kp_chosen *s)
 {
-    static struct kp_chosen *_Atomic kept;
     int rc = s ? kp_chosen_rest(s) : 0;
-    if (rc) /* CUPTI may still write to its memory */
-        s->kept = atomic_exchange(&kept, s);
+    if (rc)
+        keep(s);
     else
         kp_chosen_abandon(s);
     return rc;

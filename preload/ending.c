@@ -106,11 +106,12 @@ void kp_process_exit_called(void)
 
 typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
 
-/* Whether the work of a context ends soon. It may never, as it waits for what the program would have done. */
+/* Whether the work of a context ends soon. It may never, as it waits for what the program would have done; and within a
+ * capture it cannot be asked. */
 static bool does_end(CUcontext ctx)
 {
-    long ms = kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
-    return kp_gate_captures() > 0 || kp_wait_context(&process->driver, ctx, ms, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
+    return kp_gate_captures() <= 0 &&
+           kp_wait_context(&process->driver, ctx, KP_EXIT_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
 }
 
 /* Leaves the matching contexts. Waits at the gate as kp_gate_enter_exclusive does. */
@@ -238,6 +239,7 @@ static void finish(void)
     bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process->ending);
     kp_guard++;
     if (may_call) {
+        kp_window_hurry();
         kp_window_close(the_end);
         kp_timed_end();
         kp_timeline_flush(true);

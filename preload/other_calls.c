@@ -36,6 +36,7 @@ bool kp_process_close_window(const char *why)
         kp_gate_leave_exclusive();
     } else {
         kp_window_spoil();
+        closes = false; /* a call in flight may wait for what this thread does next */
     }
     pthread_setcancelstate(before, &before);
     return closes;

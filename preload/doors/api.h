@@ -12,7 +12,7 @@ enum kp_api_class {
     KP_CLASS_GATE,
     KP_CLASS_WORK,
     KP_CLASS_JOIN,
-    KP_CLASS_COPY,
+    KP_CLASS_JOIN_WORK,
     KP_CLASS_ALLOC,
     KP_CLASS_ALLOC_ASYNC,
     KP_CLASS_FREE,

@@ -315,17 +315,31 @@ static enum entered enter_set_kernel(const struct slot *s, void *real, const uin
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 1);
 }
 
-static void end_stream(uint64_t stream)
+/* Whether the driver says of a stream that it is, or is not, being captured. */
+static bool tells_capture(uint64_t stream, bool captured)
 {
     const struct kp_driver *d = kp_process_driver();
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (kp_gate_captures() <= 0 || !d)
-        return;
+    if (!d)
+        return false;
     kp_guard++;
     CUresult rc = d->cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status);
     kp_guard--;
-    if (rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
+    return rc == CUDA_SUCCESS && (status != CU_STREAM_CAPTURE_STATUS_NONE) == captured;
+}
+
+static void end_stream(uint64_t stream)
+{
+    if (kp_gate_captures() > 0 && tells_capture(stream, true))
         kp_gate_capture_ends();
+}
+
+/* The stream whose capture this thread ends. */
+static __thread uint64_t capturing __attribute__((tls_model("initial-exec")));
+
+static void note_capturing(uint64_t stream)
+{
+    capturing = stream;
 }
 
 /* The actions for a class of calls while the gate is armed, in this order. */
@@ -346,17 +360,17 @@ static const struct rule {
     [KP_CLASS_GATE] = {.instead = NULL},
     [KP_CLASS_WORK] = {.unseen = true},
     [KP_CLASS_JOIN] = {.instead = enter_join},
-    [KP_CLASS_COPY] = {.instead = enter_join, .unseen = true},
+    [KP_CLASS_JOIN_WORK] = {.instead = enter_join, .unseen = true},
     [KP_CLASS_ALLOC] = {.instead = enter_allocate},
-    [KP_CLASS_ALLOC_ASYNC] = {.instead = enter_allocate},
+    [KP_CLASS_ALLOC_ASYNC] = {.instead = enter_allocate, .unseen = true}, /* may wait for another stream's free */
     [KP_CLASS_FREE] = {.instead = enter_free},
     [KP_CLASS_FREE_ASYNC] = {.instead = enter_free},
     [KP_CLASS_LOAD] = {.instead = enter_load, .once = true},
     [KP_CLASS_MODULE] = {.instead = enter_module, .before = kp_process_loads_images},
     [KP_CLASS_GLOBAL] = {.instead = enter_module, .before = kp_process_loads_images, .succeeded = kp_variables_asked},
     [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
-    [KP_CLASS_SHARE] = {.succeeded = kp_window_shared_memory},
-    [KP_CLASS_MANAGED] = {.succeeded = kp_window_managed_memory},
+    [KP_CLASS_SHARE] = {.unseen = true, .succeeded = kp_window_shared_memory},
+    [KP_CLASS_MANAGED] = {.unseen = true, .succeeded = kp_window_managed_memory},
     [KP_CLASS_VIRTUAL] = {.instead = enter_virtual},
     [KP_CLASS_MAP] = {.instead = enter_allocate},
     [KP_CLASS_ACCESS] = {.instead = enter_allocate},
@@ -378,6 +392,7 @@ static const struct rule {
     [KP_CLASS_HOLD] = {.alone = true, .behind = true},
     [KP_CLASS_CALL_HOST] = {.instead = enter_join, .alone = true, .behind = true},
     [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
+    [KP_CLASS_CAPTURE_END] = {.inside = note_capturing},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
     [KP_CLASS_INIT] = {.instead = enter_again},
     [KP_CLASS_PURE] = {.instead = NULL},
@@ -511,7 +526,8 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         end_owning(owns, class == KP_CLASS_ASK_FREE);
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
-    if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || capture_error))
+    /* A capture goes on where another thread, or another stream, would have to end it. */
+    if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || (capture_error && tells_capture(capturing, false))))
         kp_gate_capture_ends();
     if ((entered == JOINED || entered == READING || entered == READING_LATER) && result != CUDA_SUCCESS)
         kp_process_join_failed();

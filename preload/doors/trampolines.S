@@ -36,7 +36,7 @@ symbol:                                                                         
 #define KP_ROW_GATE(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_WORK(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_JOIN(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_COPY(symbol)          KP_TRAMPOLINE(symbol)
+#define KP_ROW_JOIN_WORK(symbol)     KP_TRAMPOLINE(symbol)
 #define KP_ROW_ALLOC(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_FREE(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_ASK_FREE(symbol)      KP_TRAMPOLINE(symbol)

@@ -113,7 +113,10 @@ static void use_cupti(CUcontext ctx)
 
 void kp_context_uses_cupti(void)
 {
-    use_cupti(contexts ? contexts->ctx : NULL);
+    const struct kp_context *c = contexts;
+    while (c && c->dead)
+        c = c->next;
+    use_cupti(c ? c->ctx : NULL);
 }
 
 bool kp_context_is_in_the_way(void)

@@ -13,7 +13,8 @@ static struct wait {
     const struct kp_driver *d;
     CUcontext ctx;
     pthread_t thread;
-    atomic_int done; /* waits happen in the kernel */
+    atomic_bool taken; /* by the thread, which then asks the driver; or by a waiter that has no patience left */
+    atomic_int done;   /* waits happen in the kernel */
     CUresult rc;
     struct wait *next;
 } * waits;
@@ -25,7 +26,8 @@ static void *wait_for_context(void *arg)
     kp_guard = 1;
     w->rc = w->d->cuCtxPushCurrent(w->ctx);
     if (w->rc == CUDA_SUCCESS) {
-        w->rc = w->d->cuCtxSynchronize();
+        /* A thread that begins late must not ask: a capture may have begun by then, which that would break. */
+        w->rc = atomic_exchange(&w->taken, true) ? CUDA_ERROR_NOT_READY : w->d->cuCtxSynchronize();
         w->d->cuCtxPopCurrent(&popped);
     }
     atomic_store(&w->done, 1);
@@ -90,7 +92,10 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     struct wait *w = begin(d, ctx);
     if (!w)
         return d->cuCtxSynchronize();
-    return becomes_done(w, ms) ? end(w) : CUDA_ERROR_NOT_READY;
+    if (becomes_done(w, ms))
+        return end(w);
+    atomic_store(&w->taken, true);
+    return CUDA_ERROR_NOT_READY;
 }
 
 void kp_patience_reap(void)

@@ -5,7 +5,6 @@
 #include "preload/gate/gate.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
-#include "preload/window/flags.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
 #include "preload/window/rotate.h"
@@ -80,11 +79,9 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
 static CUresult wait_for_end(const struct kp_window *w)
 {
     const struct kp_driver *d = w->setup->driver;
-    if (!w->chooses)
-        return d->cuCtxSynchronize();
-    if (kp_gate_captures() > 0)
+    if (kp_gate_captures() > 0) /* which a wait would break */
         return CUDA_ERROR_NOT_READY;
-    return kp_wait_briefly(d, w->context->ctx, kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS, KP_SHORT_MS);
+    return w->chooses ? kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS) : d->cuCtxSynchronize();
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
@@ -93,9 +90,12 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     if (rc != CUDA_SUCCESS) {
         recorded = false; /* its end might wait */
         kp_runs_carried(&carried, false);
-        if (w->chooses && rc == CUDA_ERROR_NOT_READY)
-            kp_job_unended(w, "work beside the counted launches did not end, so that their counters could not be "
-                              "stopped; nothing more is counted in its context");
+        if (rc == CUDA_ERROR_NOT_READY)
+            kp_job_unended(w, kp_gate_captures() > 0
+                                  ? "a stream was being captured when counters were to be stopped; nothing more is "
+                                    "counted in its context"
+                                  : "work beside the counted launches did not end, so that their counters could not "
+                                    "be stopped; nothing more is counted in its context");
         else
             kp_job_failed(w, out);
         return;

@@ -1,6 +1,7 @@
 /* LINK: -lcuda -lpthread */
 /* What goes on beside the launches that a rotation counts. Arguments: the case, and how many rounds. Launches of append
  * are to be counted, and depend on all before them; the others are not. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -71,11 +72,16 @@ static void wait_for(CUdeviceptr where)
     MUST(cuLaunchKernel(function("wait_flag"), 1, 1, 1, 1, 1, 1, 0, second, params, NULL));
 }
 
-static void set(int value)
+static void set_in(CUstream stream, int value)
 {
     void *params[] = {&flag, &value};
 
-    MUST(cuLaunchKernel(function("set_flag"), 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+    MUST(cuLaunchKernel(function("set_flag"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+static void set(int value)
+{
+    set_in(session.stream, value);
 }
 
 static void finish(void)
@@ -192,9 +198,74 @@ static void waits_for_end(void)
     }
 }
 
-/* The program ends before a kernel does that passed. */
-static void never_ends(void)
+/* A stream waits for an event behind a kernel of another context, which waits for a launch that is made later. */
+static void waits_for_event(void)
 {
+    struct session other = session;
+    CUevent event;
+
+    MUST(cuCtxCreate(&other.ctx, NULL, 0, session.device));
+    MUST(cuModuleLoadData(&other.module, "FAKEMOD wait_flag"));
+    MUST(cuStreamCreate(&other.stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < rounds; i++) {
+        MUST(cuCtxSetCurrent(session.ctx));
+        append(EACH);
+        MUST(cuCtxSetCurrent(other.ctx));
+        MUST(cuLaunchKernel(get_function(&linked, &other, "wait_flag"), 1, 1, 1, 1, 1, 1, 0, other.stream,
+                            (void *[]){&flag, &values}, NULL));
+        MUST(cuEventRecord(event, other.stream));
+        MUST(cuCtxSetCurrent(session.ctx));
+        MUST(cuStreamWaitEvent(session.stream, event, 0));
+        append(2);
+        set_in(second, 3);
+        finish();
+        set(0);
+        finish();
+    }
+}
+
+static void *copy_behind(void *ctx)
+{
+    int value;
+
+    MUST(cuCtxSetCurrent(ctx));
+    atomic_store(&goes, true);
+    MUST(cuMemcpyDtoH(&value, values, sizeof(int))); /* behind the kernel that waits */
+    return NULL;
+}
+
+/* A stream is captured while another thread's call waits for a launch behind the capture. */
+static void waits_in_call(void)
+{
+    CUstream captured;
+    CUgraph graph;
+    pthread_t thread;
+
+    MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamDestroy(second));
+    MUST(cuStreamCreate(&second, CU_STREAM_DEFAULT));
+    append(EACH);
+    wait_for(flag);
+    append(2);
+    pthread_create(&thread, NULL, copy_behind, session.ctx);
+    while (!atomic_load(&goes))
+        usleep(1000);
+    usleep(50000);
+    MUST(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+    increment(captured);
+    MUST(cuStreamEndCapture(captured, &graph));
+    MUST(cuGraphDestroy(graph));
+    set(3);
+    pthread_join(thread, NULL);
+    MUST(cuStreamDestroy(captured));
+}
+
+/* The program ends before a kernel does that passed. */
+static void end_before(bool captures, void (*end)(int status))
+{
+    CUstream captured;
+
     for (int i = 0; i < rounds; i++) {
         append(1);
         increment(second);
@@ -203,8 +274,28 @@ static void never_ends(void)
     append(EACH);
     wait_for(flag);
     append(2);
+    if (captures) {
+        MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+        MUST(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    }
     printf("so many entries: %d\n", appended);
-    exit(program_wrong);
+    fflush(stdout);
+    end(program_wrong);
+}
+
+static void never_ends(void)
+{
+    end_before(false, exit);
+}
+
+static void never_ends_captures(void)
+{
+    end_before(true, exit);
+}
+
+static void never_ends_at_once(void)
+{
+    end_before(false, _exit);
 }
 
 static void CUDA_CB count(void *by)
@@ -336,7 +427,11 @@ static const struct {
              {"waits-when-complete", waits_when_complete},
              {"waits-for-capture", waits_for_capture},
              {"waits-for-end", waits_for_end},
+             {"waits-for-event", waits_for_event},
+             {"waits-in-call", waits_in_call},
              {"never-ends", never_ends},
+             {"never-ends-captures", never_ends_captures},
+             {"never-ends-at-once", never_ends_at_once},
              {"waits-in-function", waits_in_function},
              {"host-functions", host_functions},
              {"streams", streams},

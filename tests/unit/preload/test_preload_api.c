@@ -27,7 +27,7 @@ enum class {
     GATE,
     WORK,
     JOIN,
-    COPY,
+    JOIN_WORK,
     ALLOC,
     ALLOC_ASYNC,
     FREE,
@@ -519,22 +519,23 @@ static void test_what_arguments_are(void **state)
 
 static bool joins_windows(enum class class)
 {
-    return class == JOIN || class == COPY || class == CALL_HOST;
+    return class == JOIN || class == JOIN_WORK || class == CALL_HOST;
 }
 
 /* What has the device work in a stream, or waits for that, is told from what does not: it may go on beside a counted
  * launch. */
 static void test_work(void **state)
 {
-    static const char *const begins[] = {"cuMemcpy", "cuMemset", "cuMemPrefetch", "cuMemDiscard", NULL};
+    static const char *const begins[] = {"cuMemcpy",     "cuMemset",          "cuMemPrefetch",
+                                         "cuMemDiscard", "cuStreamWaitEvent", NULL};
     (void)state;
     for (size_t i = 0; i < ROWS; i++) {
         bool works = false;
         for (size_t k = 0; begins[k]; k++)
             works |= !strncmp(rows[i].symbol, begins[k], strlen(begins[k]));
-        if (works && rows[i].class != WORK && rows[i].class != COPY)
-            fail_msg("%s copies or sets memory", rows[i].symbol);
-        if (!works && rows[i].class == COPY)
+        if (works && rows[i].class != WORK && rows[i].class != JOIN_WORK)
+            fail_msg("%s has the device work, or wait", rows[i].symbol);
+        if (!works && rows[i].class == JOIN_WORK)
             fail_msg("%s does neither", rows[i].symbol);
     }
 }
@@ -586,7 +587,7 @@ static void test_classes_of_a_base(void **state)
                 fail_msg("%s and %s differ", rows[k].symbol, rows[i].symbol);
         if (first == i || rows[first].class == rows[i].class)
             continue;
-        bool typed = rows[i].class == COPY || rows[i].class == ALLOC || rows[i].class == DOOR ||
+        bool typed = rows[i].class == JOIN_WORK || rows[i].class == ALLOC || rows[i].class == DOOR ||
                      rows[i].class == FREE || rows[i].class == MODULE || rows[i].class == GLOBAL ||
                      rows[i].class == ASK_FREE;
         bool closes = rows[first].class == GATE || rows[first].class == WORK;

@@ -713,7 +713,7 @@ CALLED_AS(call_host_function, KP_CLASS_CALL_HOST, "cuLaunchHostFunc")
 CALLED_AS(call_load, KP_CLASS_LOAD, "cuKernelGetFunction")
 CALLED_AS(call_alloc, KP_CLASS_ALLOC, "cuMemAlloc")
 CALLED_AS(call_join, KP_CLASS_JOIN, "cuMemsetD8Async")
-CALLED_AS(call_copy, KP_CLASS_COPY, "cuMemcpyDtoDAsync")
+CALLED_AS(call_copy, KP_CLASS_JOIN_WORK, "cuMemcpyDtoDAsync")
 CALLED_AS(call_work, KP_CLASS_WORK, "cuMemcpy3DAsync")
 CALLED_AS(call_share, KP_CLASS_SHARE, "cuIpcGetMemHandle")
 CALLED_AS(call_managed, KP_CLASS_MANAGED, "cuMemAllocManaged")
@@ -849,8 +849,15 @@ static void test_captures(void **state)
     assert_int_equal(kp_gate_captures(), 2);
     call_capture_end(CUDA_SUCCESS, 0, 0);
     assert_int_equal(kp_gate_captures(), 1);
-    call_capture_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 0, 0); /* it has ended, in vain */
+    const struct kp_driver with_captures = {.cuStreamIsCapturing = is_capturing};
+    the_driver = &with_captures;
+    capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    call_capture_end(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 0x57, 0); /* another one ends it */
+    assert_int_equal(kp_gate_captures(), 1);
+    capture_status = CU_STREAM_CAPTURE_STATUS_NONE;
+    call_capture_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 0x57, 0); /* it has ended, in vain */
     assert_int_equal(kp_gate_captures(), 0);
+    the_driver = NULL;
     call_capture_end(CUDA_SUCCESS, 0, 0);
     assert_int_equal(kp_gate_captures(), 0);
     call_capture_begin(CUDA_SUCCESS, 0, 0);
