@@ -99,7 +99,7 @@ done
 # A kernel that does not end does not keep the program. Where a window is open, what it has counted is lost, with a word.
 for how in "" -captures -at-once; do
     KPROF_ROTATE_LAUNCHES=1 appends both "none-open$how" "$p" never-ends$how 6
-    expect "none-open$how: seen" "$(account seen)" 17
+    expect "none-open$how: seen" "$(account seen)" 18
     expect "none-open$how: said" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'counters were to be stopped\|work beside the')" 0
     started=$(date +%s)
     appends both "never-ends$how" "$p" never-ends$how 0
