@@ -135,6 +135,11 @@ static bool was_skipped_for(const struct kp_session *s, const char *reason)
     return false;
 }
 
+bool kp_account_of_timeline(const struct kp_session *s)
+{
+    return !s->launches_profiled && was_skipped_for(s, KP_SKIP_TIMELINE);
+}
+
 static const struct advice *find_advice(const struct kp_session *s)
 {
     static const struct advice unknown = {"", "the line above says what every launch was skipped for", NULL};
@@ -165,7 +170,7 @@ static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
             head);
         return;
     }
-    if (was_skipped_for(s, KP_SKIP_TIMELINE))
+    if (kp_account_of_timeline(s))
         return; /* as the user wanted it */
     const struct advice *advice = find_advice(s);
     kp_out_print(o, "%s %s.\n", head, advice->text);

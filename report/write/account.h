@@ -2,6 +2,8 @@
 #ifndef KP_REPORT_WRITE_ACCOUNT_H
 #define KP_REPORT_WRITE_ACCOUNT_H
 
+#include <stdbool.h>
+
 #include "report/write/out.h"
 
 /* Prints the line `[pid] program@host` that opens the report. */
@@ -15,6 +17,8 @@ struct kp_choice {
  * profiled, why. With `choice` (else NULL) the account names the whole session, and a last line counts the launches
  * shown. */
 int kp_render_account(const struct kp_sink *out, const struct kp_session *s, const struct kp_choice *choice);
+/* Whether nothing was profiled, as the timeline alone was asked for. */
+bool kp_account_of_timeline(const struct kp_session *s);
 /* Reports that no launch is shown, and why. Names the kernel `near` (or NULL), the nearest to the name asked for, and
  * the kernels of `seen`. `kernel_name`: where it alone chooses, else ""; `filters`: all that choose. `matched`:
  * launches that all but their number lets pass; `graphs`: those that have no name of a kernel. */

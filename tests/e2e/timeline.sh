@@ -21,6 +21,11 @@ recorded() { # CASE
     look "$1, timeline alone" same "$tmp/plain.log" "$tmp/s.kprof"
     look "$1: copies" copies "$tmp/windows.kprof" "$tmp/s.kprof"
     expect "$1, timeline alone: profiled" "$(account profiled)" 0
+    for page in timeline:0 summary:1 details:1; do # who looks elsewhere is shown the way
+        "$build/kprof" report --page ${page%:*} "$tmp/s.kprof" >"$tmp/stored" 2>&1
+        expect "$1, timeline alone: hint of ${page%:*}" \
+            "$(grep -c 'Nothing was counted, as the timeline alone was asked for: --page timeline shows it' "$tmp/stored")" ${page#*:}
+    done
 }
 # A sanitiser sees in a few cases what it would see in all.
 for case in 'many 20' 'mixed' 'threads'; do
