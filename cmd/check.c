@@ -272,8 +272,8 @@ static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
         if (nothing)
             status =
                 kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
-                                 "nothing is left to collect; the program was not started (if it has a newer CUPTI, "
-                                 "name its folder with --cupti-dir)");
+                                 "no valid metric is left, so the program was not started; if it brings a newer CUPTI, "
+                                 "name its folder with --cupti-dir");
         else
             setenv("KPROF_METRICS_TOLD", told, 1);
     }

@@ -50,7 +50,8 @@ static const struct {
 };
 
 static const char refused[] = "CUPTI refuses it";
-static const char fits_none[] = "it needs more than one pass, and a rotation counts one in a launch";
+static const char fits_none[] =
+    "it needs several passes, and a rotation has one for each launch: take --replay-mode kernel";
 
 /* Writes an expression of from_sums for a metric. */
 static void write_expression(const char *form, const char *name, size_t base, char out[EXPRESSION_ROOM])
