@@ -114,12 +114,12 @@ static bool does_end(CUcontext ctx)
            kp_wait_context(&process->driver, ctx, KP_EXIT_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
 }
 
-/* Leaves the matching contexts. Waits at the gate as kp_gate_enter_exclusive does. */
-static void leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
+/* Leaves the matching contexts. Waits at the gate as kp_gate_enter_exclusive does. Returns whether it got in. */
+static bool leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
 {
     int before;
     if (!kp_process_active() || kp_guard)
-        return;
+        return true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     bool alone;
     do /* planning needs libraries that exit handlers tear down after this */
@@ -141,6 +141,7 @@ static void leave_contexts(context_match match, uint64_t arg, const char *why, l
         kp_gate_leave_exclusive();
     }
     pthread_setcancelstate(before, &before);
+    return alone;
 }
 
 void kp_ending_at_exit(void)
@@ -170,7 +171,8 @@ void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *sym
 {
     static const context_match matches[] = {
         [KP_ENDS_CONTEXT] = is_context, [KP_ENDS_DEVICE] = is_on_device, [KP_ENDS_ALL] = NULL};
-    leave_contexts(matches[which], first, symbol, KP_FOREVER, KP_GATE_LAST_MS);
+    if (!leave_contexts(matches[which], first, symbol, KP_FOREVER, KP_GATE_LAST_MS))
+        kp_context_ends_unseen(matches[which], first); /* a call in flight may wait for this thread */
 }
 
 static void note_unwanted(void *arg, const char *name, uint64_t launches)

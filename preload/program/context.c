@@ -161,6 +161,7 @@ static bool rest_all(const struct kp_driver *d, bool (*rests)(CUcontext ctx))
 
 void kp_context_leave_alone(const struct kp_driver *d, bool (*rests)(CUcontext ctx))
 {
+    kp_context_settle_ends();
     bool may = loaded.cupti && loaded.started && !atomic_load(&foreign_activity) && !kp_timeline_is_on();
     for (const struct kp_context *c = contexts; may && c; c = c->next)
         may = may_leave(c);
@@ -639,6 +640,7 @@ static bool list_owned(void *arg, struct kp_part **parts, size_t *n, const char 
 
 void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CUcontext ctx))
 {
+    kp_context_settle_ends();
     for (struct kp_context *c = contexts; c; c = c->next) {
         CUcontext before;
         bool may_rest = rests && c->taken.counting;
@@ -908,10 +910,45 @@ static bool read_context(const struct kp_context_setup *setup, struct kp_context
     return true;
 }
 
+/* Ends of contexts that nobody has looked at yet. */
+enum { MOST_ENDS = 16 };
+
+static struct {
+    bool (*match[MOST_ENDS])(const struct kp_context *c, uint64_t arg);
+    uint64_t args[MOST_ENDS];
+    size_t n;
+    atomic_bool any;
+} unseen;
+
+void kp_context_ends_unseen(bool (*match)(const struct kp_context *c, uint64_t arg), uint64_t arg)
+{
+    kp_lock_take(gone_lock, KP_FOREVER);
+    size_t at = unseen.n < MOST_ENDS ? unseen.n++ : 0;
+    unseen.match[at] = unseen.n < MOST_ENDS ? match : NULL; /* too many to tell apart: all */
+    unseen.args[at] = arg;
+    atomic_store(&unseen.any, true);
+    kp_lock_give(gone_lock);
+}
+
+void kp_context_settle_ends(void)
+{
+    if (!atomic_load(&unseen.any))
+        return;
+    kp_lock_take(gone_lock, KP_FOREVER);
+    for (struct kp_context *c = contexts; c; c = c->next)
+        for (size_t i = 0; i < unseen.n; i++)
+            if (!unseen.match[i] || unseen.match[i](c, unseen.args[i]))
+                c->ended = c->dead = true;
+    unseen.n = 0;
+    atomic_store(&unseen.any, false);
+    kp_lock_give(gone_lock);
+}
+
 static struct kp_context *find_context(CUcontext ctx)
 {
     struct kp_context *c = contexts;
-    while (c && c->ctx != ctx)
+    kp_context_settle_ends();
+    while (c && (c->ended || c->ctx != ctx))
         c = c->next;
     return c;
 }
@@ -919,7 +956,7 @@ static struct kp_context *find_context(CUcontext ctx)
 struct kp_context *kp_context_of(uint32_t id)
 {
     struct kp_context *c = contexts;
-    while (c && c->id != id)
+    while (c && (c->ended || c->id != id))
         c = c->next;
     return c;
 }
@@ -1176,6 +1213,7 @@ void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const 
                       uint64_t arg, bool (*ends)(CUcontext ctx))
 {
     const struct kp_driver *d = setup->driver;
+    kp_context_settle_ends();
     for (struct kp_context **link = &contexts; *link;) {
         struct kp_context *c = *link;
         CUcontext popped;

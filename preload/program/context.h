@@ -66,7 +66,8 @@ struct kp_context {
     struct kp_taken taken; /* of the device's memory, by kprof */
     char *no_counters;     /* why there are no counters, or NULL */
     bool unsaved;          /* its memory could not be saved when a window was to be opened */
-    bool dead;             /* a kernel faulted: every later call fails, as it would without kprof */
+    bool dead;             /* a kernel faulted: every later call fails, as it would without kprof. Or it has ended */
+    bool ended;            /* while the gate could not be entered: its handle may be another's by now */
     bool stalled;          /* other work did not end in time at the last wait */
     bool calls_wait;       /* a host function did not end in time: later ones close windows (host_calls.h) */
     unsigned cuts;         /* repetitions that ended early, as a value came out differently (reads.h) */
@@ -145,6 +146,11 @@ void kp_context_forget_configs(struct kp_context *c);
 /* Returns the id of a stream as NVIDIA's tools print it. */
 uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct kp_context *c, CUstream stream,
                               bool ptsz);
+
+/* Notes that the contexts for which `match` holds (all when NULL) end while the gate cannot be entered. Any thread. */
+void kp_context_ends_unseen(bool (*match)(const struct kp_context *c, uint64_t arg), uint64_t arg);
+/* Gives up those contexts. Inside the gate, before contexts are used. */
+void kp_context_settle_ends(void);
 
 /* Closes the profilers of the contexts for which `match` holds (all when NULL) and drops their entries. Each context
  * still exists, and `ends` tells whether its work does soon: CUPTI would wait for it, so it is left as it is where not.

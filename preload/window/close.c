@@ -101,10 +101,28 @@ const struct kp_context *kp_window_context(void)
     return w->open ? w->context : NULL;
 }
 
+/* Gives the window up without a call of the driver. */
+static void give_up(const char *why)
+{
+    struct kp_window_outcome out = {.note = NULL};
+    if (!w->open)
+        return;
+    out.note = kp_strdup(why);
+    w->end = w->n;
+    w->context->dead = true; /* nothing of the context may be touched any more */
+    w->hands_off = true;
+    kp_harvest_hand_on(w, &out);
+    free(out.note);
+    kp_record_reset(w);
+}
+
 void kp_window_close(const char *why)
 {
     struct kp_window_outcome out = {.note = NULL};
+    kp_context_settle_ends();
     kp_timed_settle();
+    if (w->open && w->context->ended)
+        give_up("its context ended while the window was open, beside another thread's call that did not end");
     if (!w->open)
         return;
     kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", w->strategy->name, why,
@@ -131,16 +149,7 @@ void kp_window_close(const char *why)
 
 void kp_window_give_up(void)
 {
-    struct kp_window_outcome out = {.note = NULL};
-    if (!w->open)
-        return;
-    out.note = kp_strdup("the program ended while the window was open, where the driver could not be called");
-    w->end = w->n;
-    w->context->dead = true; /* nothing of the context may be touched any more */
-    w->hands_off = true;
-    kp_harvest_hand_on(w, &out);
-    free(out.note);
-    kp_record_reset(w);
+    give_up("the program ended while the window was open, where the driver could not be called");
 }
 
 void kp_window_abandon(void)

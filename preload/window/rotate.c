@@ -134,6 +134,9 @@ static bool becomes_idle(const struct kp_window *w, bool is_current)
     const struct kp_driver *d = w->setup->driver;
     struct kp_context *c = w->context;
     long ms = c->stalled ? NEXT_MS : FIRST_MS;
+    kp_context_settle_ends();
+    if (c->ended)
+        return true; /* nothing is waited for any more */
     know_window(w->serial);
     bool idle = (is_current && ends_soon(d)) || kp_wait_briefly(d, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;

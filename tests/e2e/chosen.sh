@@ -109,8 +109,10 @@ for how in "" -captures -at-once; do
     [ $(($(date +%s) - started)) -lt 15 ] || fail "never-ends$how takes $(($(date +%s) - started)) s"
 done
 # A call in flight keeps the gate for ten seconds, and no longer.
-appends both waits-in-call "$p" waits-in-call 1
-expect "waits-in-call: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+for what in waits-in-call ends-in-call; do
+    appends both "$what" "$p" "$what" 1
+    expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+done
 # Launches that pass from the door on, as their kernel is complete, may wait as well.
 KPROF_KERNEL_NAME='regex:append|wait_flag' chosen waits-when-complete "$p" waits-when-complete 8
 passed_by waits-when-complete 4

@@ -261,6 +261,37 @@ static void waits_in_call(void)
     MUST(cuStreamDestroy(captured));
 }
 
+/* A context that was counted in ends while another thread's call waits for a launch that is made later. */
+static void ends_in_call(void)
+{
+    const struct session first = session;
+    CUcontext other;
+    pthread_t thread;
+
+    append(EACH);
+    finish();
+    MUST(cuCtxCreate(&other, NULL, 0, session.device));
+    MUST(cuModuleLoadData(&session.module, "FAKEMOD append"));
+    MUST(cuStreamCreate(&session.stream, CU_STREAM_NON_BLOCKING));
+    append(EACH);
+    MUST(cuCtxSynchronize());
+    session = first;
+    MUST(cuCtxSetCurrent(session.ctx));
+    MUST(cuStreamDestroy(second));
+    MUST(cuStreamCreate(&second, CU_STREAM_DEFAULT));
+    wait_for(flag);
+    pthread_create(&thread, NULL, copy_behind, session.ctx);
+    while (!atomic_load(&goes))
+        usleep(1000);
+    usleep(50000);
+    MUST(cuCtxDestroy(other));
+    MUST(cuCtxSetCurrent(session.ctx));
+    set(3);
+    pthread_join(thread, NULL);
+    append(EACH);
+    finish();
+}
+
 /* The program ends before a kernel does that passed. */
 static void end_before(bool captures, void (*end)(int status))
 {
@@ -433,6 +464,7 @@ static const struct {
              {"waits-for-end", waits_for_end},
              {"waits-for-event", waits_for_event},
              {"waits-in-call", waits_in_call},
+             {"ends-in-call", ends_in_call},
              {"never-ends", never_ends},
              {"never-ends-captures", never_ends_captures},
              {"never-ends-at-once", never_ends_at_once},
