@@ -111,11 +111,11 @@ struct printed {
     size_t unmatched; /* of these, sessions with launches of which none was chosen */
 };
 
-/* Reports a choice that matches no launch of the session: behind text output, or on stderr beside data. */
-static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d,
+/* Reports a choice that matches no launch of the session, behind text output, or beside data (`to` is stderr). */
+static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d, FILE *to,
                           struct printed *printed, char **err)
 {
-    struct kp_sink sink = kp_stream_sink(d->format == KP_FORMAT_TEXT ? stdout : stderr);
+    struct kp_sink sink = kp_stream_sink(to);
     bool unmatched = false;
     int rc = kp_page_tell_unmatched(&sink, d, o->kernel_name, store, &unmatched, err);
     printed->unmatched += unmatched;
@@ -142,7 +142,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
         of_file.file = d->file ? d->file : path;
         int rc = kp_page_part(&out, &of_file, file.store, summary, &err);
         if (!rc)
-            rc = tell_unmatched(file.store, o, d, printed, &err);
+            rc = tell_unmatched(file.store, o, d, d->format == KP_FORMAT_TEXT ? stdout : stderr, printed, &err);
         status = kp_console_end(rc, err);
         warn_missing(file.store);
         printed->n += !status;
@@ -199,7 +199,7 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
     if (opened) {
         int rc = kp_page_print_stores(&out, d, stores, opened, &err);
         for (size_t i = 0; !rc && i < opened; i++)
-            rc = tell_unmatched(stores[i], o, d, printed, &err);
+            rc = tell_unmatched(stores[i], o, d, stderr, printed, &err);
         int one = kp_console_end(rc, err);
         status = status ? status : one;
     }
@@ -226,7 +226,7 @@ static int collect_file(const char *path, const struct kp_options *o, const stru
         return status;
     int rc = kp_page_write_store(w, d, file.store, &err);
     if (!rc)
-        rc = tell_unmatched(file.store, o, d, printed, &err);
+        rc = tell_unmatched(file.store, o, d, stderr, printed, &err);
     if (rc)
         status = kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
     warn_missing(file.store);

@@ -137,6 +137,13 @@ expect "what --html with --csv says" "$(cat "$tmp/said")" "==WARNING== --page ha
 cmp -s "$folder/none.html" "$folder/demo.html" || fail "--csv changes the HTML"
 rm -f "$folder/none.html"
 
+# What no launch passes is told beside the file, as stdout may be what it goes to.
+"$kprof" report --html "$folder/none.html" -k nosuch "$folder/demo.kprof" >"$tmp/out" 2>"$tmp/said"
+expect "status where no launch passes" $? 2
+expect "stdout where no launch passes" "$(cat "$tmp/out")" ""
+grep -q "^==KPROF== No launch is shown: no kernel of this session matches 'nosuch'" "$tmp/said" || fail "no launch passes: $(cat "$tmp/said")"
+rm -f "$folder/none.html"
+
 # Two sessions, and two beside each other; the text of the comparison stays.
 make_session slower "$folder/demo.kprof" "$folder/slower.kprof"
 "$kprof" report --html "$folder/two.html" "$folder/demo.kprof" "$folder/slower.kprof" || fail "--html of two sessions"
