@@ -35,7 +35,8 @@ bool kp_chosen_available(const struct kp_cupti *c);
 int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_config *lists, size_t n, size_t launches,
                    struct kp_chosen **out);
 /* Ends the session after ending a pass that runs, and frees its memory. Safe on NULL. A code means that it
- * still has the counters. Use kp_chosen_abandon instead once the context is gone. */
+ * still has the counters. Use kp_chosen_abandon instead once the context is gone, or does not become idle, for which
+ * the end would wait: it keeps the memory of a session that CUPTI may still write to. */
 int kp_chosen_close(struct kp_chosen *s);
 void kp_chosen_abandon(struct kp_chosen *s);
 

@@ -691,16 +691,28 @@ static void test_bytes(void **state)
     kp_test_calls(NULL, "size*13"); /* of each list, until one fails */
 }
 
-/* The context is gone: memory alone is given back. */
+/* Nothing is asked of a context that is gone, or that does not become idle. The memory of a session that rests is given
+ * back alone. */
 static void test_abandon(void **state)
 {
+    KP_PARAMS(CUpti_Profiler_EndSession_Params, session);
     (void)state;
     open_session();
+    assert_int_equal(kp_chosen_rest(t.s), 0);
+    kp_test_forget_calls();
     kp_chosen_abandon(t.s);
     t.s = NULL;
     kp_chosen_abandon(NULL);
     kp_test_calls(NULL, "");
     assert_int_equal(views(), 0);
+    open_session();
+    kp_test_forget_calls();
+    kp_chosen_abandon(t.s);
+    t.s = NULL;
+    kp_test_calls(NULL, "");
+    check_view_is_kept();
+    assert_int_equal(fake->cuptiProfilerEndSession(&session), 0);
+    check_no_session();
 }
 
 /* A CUPTI that is given up has nothing to end, and begins nothing. */
