@@ -153,7 +153,7 @@ static void fill_cells(struct cells *c, const struct entry *e, double total, boo
     fill_which(c->text[WHICH], e->which, plain ? SIZE_MAX : wide);
     for (int i = 0; i < NAME; i++)
         c->at[i] = c->text[i];
-    c->at[SLOWEST] = e->slowest;
+    c->at[SLOWEST] = e->of.high > e->of.low ? e->slowest : ""; /* no rank is, where all are alike */
     if (plain)
         c->at[WHICH] = e->which;
     c->at[NAME] = e->name;

@@ -330,6 +330,11 @@ expect "slow rank: entries" "$(grep -c '^    Rotation: 120 \|^    Rotation: 240 
 expect "slow rank: by name" "$(together --page ranks --sort name "$tmp"/run.[013].kprof | awk 'NR == 5 { print $NF }')" append
 expect "slow rank: the first one" "$(together --page ranks --top 1 "$tmp"/run.[013].kprof | grep -c 'and 1 more: --top 0 lists all')" 1
 expect "apart: no ranks" "$("$build/kprof" report --page ranks "$tmp/run.0.kprof" | grep -c '2 launches have no durations by rank')" 1
+# Of ranks that took the same none is the slowest: a session beside a copy of it.
+for rank in 5 6; do RANK=$rank WORLD_SIZE=7 KPROF_EXPORT=$tmp/same.%r.kprof both "same rank" "$p" 40; done
+together --page ranks --csv "$tmp"/same.[56].kprof >"$tmp/same.csv"
+expect "same rank" "$(python3 -c 'import csv, sys
+print(sorted({(row["Slowest"], row["Imbalance (%)"]) for row in csv.DictReader(open(sys.argv[1]))}))' "$tmp/same.csv")" "[('', '0.00')]"
 expect "slow rank: temporary files" "$(find "$tmp" -name ranks.kprof | wc -l)" 0
 # The summary page and folded stacks weigh by all launches: increment has twice as many as append.
 together --page summary --csv "$tmp"/run.[013].kprof >"$tmp/summary.csv"
