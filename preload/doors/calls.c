@@ -328,18 +328,72 @@ static bool tells_capture(uint64_t stream, bool captured)
     return rc == CUDA_SUCCESS && (status != CU_STREAM_CAPTURE_STATUS_NONE) == captured;
 }
 
-static void end_stream(uint64_t stream)
+/* The streams that are captured, with their contexts, which take captures along when they end. Captures that find no
+ * place are counted alone. */
+enum { MOST_CAPTURES = 64 };
+static struct captured {
+    uint64_t stream;
+    CUcontext ctx;
+} captured[MOST_CAPTURES];
+static size_t n_captured;
+static struct kp_lock *const captured_lock = &kp_locks[KP_LOCK_TRAMPOLINES];
+
+/* The first argument of a call that begins or ends captures. */
+static __thread uint64_t capturing __attribute__((tls_model("initial-exec")));
+
+static void note_capturing(uint64_t first)
 {
-    if (kp_gate_captures() > 0 && tells_capture(stream, true))
+    capturing = first;
+}
+
+static void begin_capture(void)
+{
+    const struct kp_driver *d = kp_process_driver();
+    const CUstream stream = (CUstream)(uintptr_t)capturing;
+    CUcontext ctx = NULL;
+    kp_gate_capture_begins();
+    if (!d)
+        return;
+    kp_guard++;
+    bool special = stream == CU_STREAM_PER_THREAD;
+    bool known = (special ? d->cuCtxGetCurrent(&ctx) : d->cuStreamGetCtx(stream, &ctx)) == CUDA_SUCCESS && ctx;
+    kp_guard--;
+    kp_lock_take(captured_lock, KP_FOREVER);
+    if (known && n_captured < MOST_CAPTURES)
+        captured[n_captured++] = (struct captured){capturing, ctx};
+    kp_lock_give(captured_lock);
+}
+
+/* Forgets the captures of a context, or else of a stream. Returns how many there were. */
+static size_t forget_captures(CUcontext ctx, uint64_t stream)
+{
+    size_t n = 0;
+    kp_lock_take(captured_lock, KP_FOREVER);
+    for (size_t i = 0; i < n_captured; i++)
+        if (ctx ? captured[i].ctx != ctx : captured[i].stream != stream)
+            captured[n++] = captured[i];
+    size_t had = n_captured;
+    n_captured = n;
+    kp_lock_give(captured_lock);
+    return had - n;
+}
+
+static void end_capture(uint64_t stream)
+{
+    forget_captures(NULL, stream);
+    kp_gate_capture_ends();
+}
+
+static void end_captures_of(CUcontext ctx)
+{
+    for (size_t n = kp_gate_captures() > 0 ? forget_captures(ctx, 0) : 0; n; n--)
         kp_gate_capture_ends();
 }
 
-/* The stream whose capture this thread ends. */
-static __thread uint64_t capturing __attribute__((tls_model("initial-exec")));
-
-static void note_capturing(uint64_t stream)
+static void end_stream(uint64_t stream)
 {
-    capturing = stream;
+    if (kp_gate_captures() > 0 && tells_capture(stream, true))
+        end_capture(stream);
 }
 
 /* The actions for a class of calls while the gate is armed, in this order. */
@@ -377,7 +431,7 @@ static const struct rule {
     [KP_CLASS_RELEASE] = {.instead = enter_release},
     [KP_CLASS_ASK_FREE] = {.instead = enter_ask_free},
     [KP_CLASS_ASK_POOL] = {.instead = enter_ask_pool},
-    [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .stale = KP_STALE_HANDLES},
+    [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .inside = note_capturing, .stale = KP_STALE_HANDLES},
     [KP_CLASS_DEVICE_END] = {.ends = KP_ENDS_DEVICE, .stale = KP_STALE_HANDLES},
     [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
     [KP_CLASS_CREATE] = {.instead = enter_create},
@@ -391,7 +445,7 @@ static const struct rule {
     [KP_CLASS_UNLOAD] = {.alone = true, .in_order = true, .stale = KP_STALE_MODULE},
     [KP_CLASS_HOLD] = {.alone = true, .behind = true},
     [KP_CLASS_CALL_HOST] = {.instead = enter_join, .alone = true, .behind = true},
-    [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .succeeded = kp_gate_capture_begins},
+    [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .inside = note_capturing, .succeeded = begin_capture},
     [KP_CLASS_CAPTURE_END] = {.inside = note_capturing},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
     [KP_CLASS_INIT] = {.instead = enter_again},
@@ -528,7 +582,9 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         kp_window_virtual_memory();
     /* A capture goes on where another thread, or another stream, would have to end it. */
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || (capture_error && tells_capture(capturing, false))))
-        kp_gate_capture_ends();
+        end_capture(capturing);
+    if (class == KP_CLASS_CTX_END && result == CUDA_SUCCESS)
+        end_captures_of((CUcontext)(uintptr_t)capturing);
     if ((entered == JOINED || entered == READING || entered == READING_LATER) && result != CUDA_SUCCESS)
         kp_process_join_failed();
 }

@@ -108,6 +108,8 @@ for how in "" -captures -at-once; do
         { fail "never-ends$how: nothing is said"; show; }
     [ $(($(date +%s) - started)) -lt 15 ] || fail "never-ends$how takes $(($(date +%s) - started)) s"
 done
+# A context that ends takes its captures along: what comes later is counted.
+appends chosen ends-captured "$p" ends-captured 30
 # A call in flight keeps the gate for ten seconds, and no longer.
 for what in waits-in-call ends-in-call; do
     appends both "$what" "$p" "$what" 1

@@ -261,6 +261,20 @@ static void waits_in_call(void)
     MUST(cuStreamDestroy(captured));
 }
 
+/* A context ends while one of its streams is captured, which ends the capture. */
+static void ends_captured(void)
+{
+    CUcontext other;
+    CUstream captured;
+
+    MUST(cuCtxCreate(&other, NULL, 0, session.device));
+    MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+    MUST(cuCtxDestroy(other));
+    MUST(cuCtxSetCurrent(session.ctx));
+    few();
+}
+
 /* A context that was counted in ends while another thread's call waits for a launch that is made later. */
 static void ends_in_call(void)
 {
@@ -464,6 +478,7 @@ static const struct {
              {"waits-for-end", waits_for_end},
              {"waits-for-event", waits_for_event},
              {"waits-in-call", waits_in_call},
+             {"ends-captured", ends_captured},
              {"ends-in-call", ends_in_call},
              {"never-ends", never_ends},
              {"never-ends-captures", never_ends_captures},

@@ -777,10 +777,20 @@ static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status)
     return CUDA_SUCCESS;
 }
 
+/* The context of stream 0x57. */
+static const CUcontext of_stream = (CUcontext)(uintptr_t)0xc1;
+
+static CUresult get_context(CUstream stream, CUcontext *ctx)
+{
+    assert_int_not_equal(kp_guard, 0);
+    *ctx = (uintptr_t)stream == 0x57 ? of_stream : NULL;
+    return CUDA_SUCCESS;
+}
+
 /* One that captures takes its capture along. */
 static void test_stream_end(void **state)
 {
-    const struct kp_driver with_captures = {.cuStreamIsCapturing = is_capturing};
+    const struct kp_driver with_captures = {.cuStreamIsCapturing = is_capturing, .cuStreamGetCtx = get_context};
     (void)state;
     the_driver = &with_captures;
     call_capture_begin(CUDA_SUCCESS, 0x57, 0);
@@ -849,13 +859,22 @@ static void test_captures(void **state)
     assert_int_equal(kp_gate_captures(), 2);
     call_capture_end(CUDA_SUCCESS, 0, 0);
     assert_int_equal(kp_gate_captures(), 1);
-    const struct kp_driver with_captures = {.cuStreamIsCapturing = is_capturing};
+    const struct kp_driver with_captures = {.cuStreamIsCapturing = is_capturing, .cuStreamGetCtx = get_context};
     the_driver = &with_captures;
     capture_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     call_capture_end(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 0x57, 0); /* another one ends it */
     assert_int_equal(kp_gate_captures(), 1);
     capture_status = CU_STREAM_CAPTURE_STATUS_NONE;
     call_capture_end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 0x57, 0); /* it has ended, in vain */
+    assert_int_equal(kp_gate_captures(), 0);
+    call_capture_begin(CUDA_SUCCESS, 0x58, 0);
+    call_capture_begin(CUDA_SUCCESS, 0x57, 0);
+    call_context_end(CUDA_ERROR_INVALID_CONTEXT, 0xc1, 0);
+    call_context_end(CUDA_SUCCESS, 0xc2, 0);
+    assert_int_equal(kp_gate_captures(), 2);
+    call_context_end(CUDA_SUCCESS, 0xc1, 0); /* takes the captures of its streams along */
+    assert_int_equal(kp_gate_captures(), 1);
+    call_capture_end(CUDA_SUCCESS, 0x58, 0);
     assert_int_equal(kp_gate_captures(), 0);
     the_driver = NULL;
     call_capture_end(CUDA_SUCCESS, 0, 0);
