@@ -346,21 +346,31 @@ static void note_capturing(uint64_t first)
     capturing = first;
 }
 
-static void begin_capture(void)
+/* Of a stream that is to be captured: the driver is asked before the capture begins. */
+static __thread CUcontext capturing_in __attribute__((tls_model("initial-exec")));
+
+static void note_capture(uint64_t first)
 {
     const struct kp_driver *d = kp_process_driver();
-    const CUstream stream = (CUstream)(uintptr_t)capturing;
-    CUcontext ctx = NULL;
-    kp_gate_capture_begins();
+    const CUstream stream = (CUstream)(uintptr_t)first;
+    capturing = first;
+    capturing_in = NULL;
     if (!d)
         return;
     kp_guard++;
-    bool special = stream == CU_STREAM_PER_THREAD;
-    bool known = (special ? d->cuCtxGetCurrent(&ctx) : d->cuStreamGetCtx(stream, &ctx)) == CUDA_SUCCESS && ctx;
+    CUresult rc =
+        stream == CU_STREAM_PER_THREAD ? d->cuCtxGetCurrent(&capturing_in) : d->cuStreamGetCtx(stream, &capturing_in);
     kp_guard--;
+    if (rc != CUDA_SUCCESS)
+        capturing_in = NULL;
+}
+
+static void begin_capture(void)
+{
+    kp_gate_capture_begins();
     kp_lock_take(captured_lock, KP_FOREVER);
-    if (known && n_captured < MOST_CAPTURES)
-        captured[n_captured++] = (struct captured){capturing, ctx};
+    if (capturing_in && n_captured < MOST_CAPTURES)
+        captured[n_captured++] = (struct captured){capturing, capturing_in};
     kp_lock_give(captured_lock);
 }
 
@@ -445,7 +455,7 @@ static const struct rule {
     [KP_CLASS_UNLOAD] = {.alone = true, .in_order = true, .stale = KP_STALE_MODULE},
     [KP_CLASS_HOLD] = {.alone = true, .behind = true},
     [KP_CLASS_CALL_HOST] = {.instead = enter_join, .alone = true, .behind = true},
-    [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .inside = note_capturing, .succeeded = begin_capture},
+    [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .inside = note_capture, .succeeded = begin_capture},
     [KP_CLASS_CAPTURE_END] = {.inside = note_capturing},
     [KP_CLASS_SYNC] = {.instead = enter_sync},
     [KP_CLASS_INIT] = {.instead = enter_again},
