@@ -48,8 +48,9 @@ waiting() {
     limit=25 both waits-behind "$p" waits-behind
     expect "waits-behind: accounted" "$(($(account profiled) + $(account skipped)))" 12
     expect "waits-behind: without counters" "$(grep -c 'did not end within 5 s (a host function waits' "$tmp/report")" 3
-    # Two beside the function that waits, in each later round.
-    expect "waits-behind: profiled" "$(account profiled)" 8
+    # Two beside the function that waits, in each later round; a busy machine ends a wait for one or two of them sooner.
+    counted=$(account profiled)
+    { [ "$counted" -ge 6 ] && [ "$counted" -le 8 ]; } || fail "waits-behind: $counted launches were profiled"
     for c in waits-behind-many waits-for-thread; do
         limit=25 both $c "$p" $c
         expect "$c: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
