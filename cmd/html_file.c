@@ -24,17 +24,6 @@ static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
     return rc == -EIO && errno ? -errno : rc;
 }
 
-/* Whether the file's folder does not exist. */
-static bool lacks_folder(const char *path)
-{
-    struct stat st;
-    const char *slash = strrchr(path, '/');
-    char *folder = slash && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
-    bool lacks = folder && stat(folder, &st) && errno == ENOENT;
-    free(folder);
-    return lacks;
-}
-
 /* Returns why the file must not be written; NULL where it may. */
 static const char *why_kept(const char *path, bool force)
 {
@@ -43,7 +32,7 @@ static const char *why_kept(const char *path, bool force)
         return "it is a folder; name a file in it";
     if (kp_target_is_database(path))
         return "it is a session, which would be lost; name another file";
-    if (lacks_folder(path))
+    if (kp_target_lacks_folder(path))
         return "No such file or directory; make its folder, or choose another path";
     return !force && kp_target_replaces(path) ? "the file exists; use --force-overwrite, or name another file" : NULL;
 }

@@ -17,6 +17,15 @@ static char *in_folder_of(const char *path, const char *name)
     return asprintf(&whole, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name) < 0 ? NULL : whole;
 }
 
+bool kp_target_lacks_folder(const char *path)
+{
+    struct stat st;
+    char *folder = in_folder_of(path, ".");
+    bool lacks = folder && stat(folder, &st) && errno == ENOENT;
+    free(folder);
+    return lacks;
+}
+
 /* Returns the number of the descriptor that a path such as /dev/fd/1 names. -1: it names none of this process. */
 static int own_descriptor(const char *path)
 {

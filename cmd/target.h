@@ -17,6 +17,8 @@ struct kp_target {
 bool kp_target_is_stdout(const char *path);
 /* Whether a file is there that kp_target_open and kp_target_end would replace. */
 bool kp_target_replaces(const char *path);
+/* Whether the folder that the path names does not exist. */
+bool kp_target_lacks_folder(const char *path);
 /* Opens what a path names, links followed. A file is replaced at the end, by one beside it; a descriptor of this
  * process, a pipe or a device is written through. Returns 0 or a negative errno. */
 int kp_target_open(struct kp_target *t, const char *path);

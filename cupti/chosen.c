@@ -244,12 +244,12 @@ static void keep(struct kp_chosen *s)
 
 void kp_chosen_abandon(struct kp_chosen *s)
 {
-    if (s && !kp_chosen_rests(s)) {
+    if (!s)
+        return;
+    if (!kp_chosen_rests(s)) {
         keep(s);
         return;
     }
-    if (!s)
-        return;
     if (s->data)
         munmap(s->data, s->room);
     free(s->scratch);

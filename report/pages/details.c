@@ -325,7 +325,7 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
 
 /* Judges a launch for the summary without writing it; a writer (NULL = none) that lists launches gets it, too. */
 static int judge(struct kp_writer *w, const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
-                 struct kp_summary *summary)
+                 struct kp_summary *summary, struct kp_summary *also)
 {
     struct kp_shown shown;
     bool listed = w && w->kind->listed, judged = d->rules && summary;
@@ -339,14 +339,16 @@ static int judge(struct kp_writer *w, const struct kp_display *d, const struct k
     }
     if (!rc && judged)
         rc = kp_summary_add(summary, s, r, shown.gains);
+    if (!rc && judged && also)
+        rc = kp_summary_add(also, s, r, shown.gains);
     kp_shown_free(&shown);
     return rc;
 }
 
 int kp_details_judge(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
-                     struct kp_summary *summary)
+                     struct kp_summary *summary, struct kp_summary *also)
 {
-    return judge(NULL, d, s, r, summary);
+    return judge(NULL, d, s, r, summary, also);
 }
 
 /* --- many launches in brief --- */
@@ -419,7 +421,7 @@ static int write_launch(struct kp_result *r, void *arg)
     if (rc)
         return rc;
     if (d->brief && !kp_brief_has(d->brief, r->launch.id))
-        return judge(d->to, d->to->out.display, d->to->session, r, d->summary);
+        return judge(d->to, d->to->out.display, d->to->session, r, d->summary, NULL);
     d->written++;
     return kp_details_launch(d->to, r, d->summary);
 }

@@ -14,9 +14,10 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
 /* Writes the variants of a launch, which has some, as a table, with the best one. In rows, each is a row of the page
  * series. 0 or -ENOMEM; errors of the writer stay there. */
 int kp_details_variants(struct kp_writer *w, const struct kp_result *r);
-/* Adds a launch to `summary`, as kp_details_launch does, without writing it. 0 or -ENOMEM. */
+/* Adds a launch to `summary`, and to `also` (NULL: none), as kp_details_launch does, without writing it. 0 or -ENOMEM.
+ */
 int kp_details_judge(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r,
-                     struct kp_summary *summary);
+                     struct kp_summary *summary, struct kp_summary *also);
 /* Writes the launch's part of one section. A section that nobody `asked_for` shows only collected metrics. 0 or
  * -ENOMEM; errors of the writer stay there. */
 int kp_details_section(struct kp_writer *w, const struct kp_section *s, const struct kp_view *v, bool asked_for);

@@ -150,10 +150,7 @@ static int take_launch(struct kp_result *r, void *arg)
     struct times *t = arg;
     const struct kp_metric *m = kp_result_find(r, "gpu__time_duration.sum");
     struct timed one = {.launches = kp_launch_weight(&r->launch)};
-    struct kp_summary *of_all = t->judged ? t->page->summary : NULL;
-    if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged))
-        return -ENOMEM;
-    if (of_all && kp_details_judge(t->page->display, t->page->session, r, of_all))
+    if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged, t->page->summary))
         return -ENOMEM;
     if (!kp_metric_number(m, &one.ns) || !isfinite(one.ns)) {
         t->without += one.launches;

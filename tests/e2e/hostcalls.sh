@@ -45,12 +45,14 @@ with_reads() {
 # kernel is blamed: later ones are counted. From then on host functions close windows.
 waiting() {
     export KPROF_WINDOW_READS=off FAKE_HOST_THREADS=1
-    limit=25 both waits-behind "$p" waits-behind
+    # Two beside the function that waits, in each later round. A busy machine may end a wait for one sooner: then again.
+    for try in 1 2 3; do
+        limit=25 both waits-behind "$p" waits-behind
+        [ "$(account profiled)" != 8 ] || break
+    done
     expect "waits-behind: accounted" "$(($(account profiled) + $(account skipped)))" 12
     expect "waits-behind: without counters" "$(grep -c 'did not end within 5 s (a host function waits' "$tmp/report")" 3
-    # Two beside the function that waits, in each later round; a busy machine ends a wait for one or two of them sooner.
-    counted=$(account profiled)
-    { [ "$counted" -ge 6 ] && [ "$counted" -le 8 ]; } || fail "waits-behind: $counted launches were profiled"
+    expect "waits-behind: profiled" "$(account profiled)" 8
     for c in waits-behind-many waits-for-thread; do
         limit=25 both $c "$p" $c
         expect "$c: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
