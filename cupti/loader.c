@@ -264,26 +264,15 @@ out:
 /* KP_VENDOR: libcupti opens these two by bare name. Opened here by path first, they are found wherever they are. */
 static const char metrics_target[] = "libnvperf_target.so", metrics_host[] = "libnvperf_host.so";
 
-static void *open_metrics(const struct kp_cupti *c)
+void kp_cupti_warm(const struct kp_cupti *c, enum kp_cupti_part part)
 {
-    open_beside(c->dl, c->folder, metrics_target);
-    return open_beside(c->dl, c->folder, metrics_host);
-}
-
-bool kp_cupti_warm(const struct kp_cupti *c, bool (*goes_on)(void))
-{
-    if (goes_on())
-        open_beside(c->dl, c->folder, metrics_target);
-    if (!goes_on())
-        return false;
-    open_beside(c->dl, c->folder, metrics_host);
-    return true;
+    open_beside(c->dl, c->folder, part == KP_CUPTI_TARGET ? metrics_target : metrics_host);
 }
 
 void kp_cupti_complete(struct kp_cupti *c)
 {
     char *none = NULL;
-    bind_entries(c, LIB_NVPERF_HOST, open_metrics(c), &none); /* none of these is needed */
+    bind_entries(c, LIB_NVPERF_HOST, open_beside(c->dl, c->folder, metrics_host), &none); /* none of these is needed */
 }
 
 struct kp_cupti *kp_cupti_copy(const struct kp_cupti *c, bool (*goes_on)(void))
@@ -304,9 +293,11 @@ struct kp_cupti *kp_cupti_copy(const struct kp_cupti *c, bool (*goes_on)(void))
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err)
 {
     int rc = kp_cupti_open(dl, dir, near, out, err);
-    if (!rc)
-        kp_cupti_complete(*out);
-    return rc;
+    if (rc)
+        return rc;
+    kp_cupti_warm(*out, KP_CUPTI_TARGET);
+    kp_cupti_complete(*out);
+    return 0;
 }
 
 void kp_cupti_free(struct kp_cupti *c)

@@ -22,12 +22,14 @@ struct kp_cupti;
  * *err to a malloc'ed line, which names the remedy. The library stays loaded for the life of the process. */
 int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
 
-/* Do the same in parts, as opening the libraries of metrics takes 0.1 to 0.2 s: open finds the library; warm, on any
- * thread, opens those of metrics, and changes nothing of `c`; complete makes their functions known. Without it no
- * function of host.h and target.h may be called. Before each library, warm asks goes_on whether to: false, where it was
- * told not to. */
+/* The libraries of metrics: HOST lists them, schedules and evaluates, TARGET counts on a device. */
+enum kp_cupti_part { KP_CUPTI_HOST, KP_CUPTI_TARGET };
+
+/* Do the same in parts, as opening each library of metrics takes 0.1 s, the first time in a process: open finds the
+ * library; warm, on any thread, opens one of those of metrics, and changes nothing of `c`; complete opens HOST and makes
+ * its functions known. Before it no function of host.h may be called; before TARGET is open, none of target.h. */
 int kp_cupti_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
-bool kp_cupti_warm(const struct kp_cupti *c, bool (*goes_on)(void));
+void kp_cupti_warm(const struct kp_cupti *c, enum kp_cupti_part part);
 void kp_cupti_complete(struct kp_cupti *c);
 
 /* Returns a copy of an opened table, for a thread of its own: it may complete and use it while others do so with `c`.

@@ -83,6 +83,23 @@ static const struct kp_filter_source filter_source = {read_mangled, read_device,
 
 /* ---- start ---- */
 
+/* The options of the environment, and why they cannot be had. They are read for the first call of cuInit, and again
+ * where that failed, or in a child. */
+static struct {
+    bool read;
+    int rc;
+    char *why;
+} environment;
+
+static void forget_environment(void)
+{
+    if (environment.read && !environment.rc)
+        kp_options_free(&process->options);
+    free(environment.why);
+    environment.why = NULL;
+    environment.read = false;
+}
+
 static void in_forked_child(void)
 {
     kp_debug(KP_DEBUG_FORK, "a forked child: locks are free, windows and threads of the parent's are forgotten");
@@ -92,6 +109,8 @@ static void in_forked_child(void)
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP || kp_locks_broken(KP_LOCK_PROCESS)) {
         process->forked = getpid();
         kp_phase_go(KP_PHASE_FORKED);
+    } else {
+        forget_environment();
     }
     kp_window_forked();
     kp_worker_forked();
@@ -142,12 +161,21 @@ static bool is_run_allowed(const struct kp_options *o)
     return false;
 }
 
-static bool read_options(void)
+static int read_environment(void)
 {
     static char *no_environment[] = {NULL}; /* after clearenv() */
+    if (!environment.read)
+        environment.rc =
+            kp_options_from_env(&process->options, environ ? environ : no_environment, &environment.why);
+    environment.read = true;
+    return environment.rc;
+}
+
+static bool read_options(void)
+{
     char *err = NULL;
-    if (kp_options_from_env(&process->options, environ ? environ : no_environment, &err)) {
-        kp_phase_unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
+    if (read_environment()) {
+        kp_phase_unprofiled(environment.why ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", environment.why);
         return false;
     }
     if (!is_run_allowed(&process->options))
@@ -190,28 +218,35 @@ __attribute__((constructor)) static void note_application(void)
     }
 }
 
-static bool leave_alone(const char *name, const char *why)
+static void leave_alone(const char *name, const char *why)
 {
     kp_log_progress("Process %d (%s) is left alone: %s", (int)process->pid, name, why);
     kp_outcome_left();
     kp_phase_go(KP_PHASE_UNPROFILED);
-    return false;
 }
 
-/* Whether the options select this process. */
-static bool is_target(void)
+/* Returns why the options do not select this process, which has that name; NULL = they do. */
+static const char *why_no_target(const char *name)
 {
     const struct kp_options *o = &process->options;
-    bool target = true;
+    if (o->target_processes == KP_TARGETS_APPLICATION && o->application != (uint64_t)process->pid)
+        return "target-processes has the application only";
+    if (!kp_filter_process(o->target_processes_filter, name) &&
+        !kp_filter_process(o->target_processes_filter, program_invocation_short_name))
+        return "not selected by target-processes-filter";
+    return NULL;
+}
+
+/* Whether the options select this process; `tells` where they do not. */
+static bool is_target(bool tells)
+{
     char *exe = kp_session_executable();
     const char *slash = exe ? strrchr(exe, '/') : NULL, *name = slash ? slash + 1 : program_invocation_short_name;
-    if (o->target_processes == KP_TARGETS_APPLICATION && o->application != (uint64_t)process->pid)
-        target = leave_alone(name, "target-processes has the application only");
-    else if (!kp_filter_process(o->target_processes_filter, name) &&
-             !kp_filter_process(o->target_processes_filter, program_invocation_short_name))
-        target = leave_alone(name, "not selected by target-processes-filter");
+    const char *why = why_no_target(name);
+    if (why && tells)
+        leave_alone(name, why);
     free(exe);
-    return target;
+    return !why;
 }
 
 /* Whether a wanted row or metric describes the launch and is no counter. */
@@ -227,7 +262,15 @@ static bool shows_configs(void)
 /* Whether MemorySanitizer runs: it takes data written by uninstrumented code for uninitialised. */
 static bool is_watched(void)
 {
-    if (!kp_symbols_dl()->sym(RTLD_DEFAULT, "__msan_init"))
+    static int watched = -1;
+    if (watched < 0)
+        watched = kp_symbols_dl()->sym(RTLD_DEFAULT, "__msan_init") != NULL;
+    return watched;
+}
+
+static bool tell_watched(void)
+{
+    if (!is_watched())
         return false;
     kp_phase_unprofiled(KP_FAILURE_CUPTI,
                         "MemorySanitizer, with which the program is built, would report kprof's own memory and end it",
@@ -258,6 +301,31 @@ static bool falls_back(void)
 static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_takes_all, kp_window_watches,
                                                   kp_window_keeps, kp_process_close_window};
 
+static void open_log(void)
+{
+    static bool open;
+    if (!open)
+        kp_log_open();
+    open = true;
+}
+
+/* Pins the driver: a program may close it before it ends, but our table must stay valid. */
+static void pin_driver(void)
+{
+    static bool pinned;
+    if (!pinned)
+        kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    pinned = true;
+}
+
+/* Whether the first launch of this process is wanted, as far as the options tell. */
+static bool wants_first(void)
+{
+    const struct kp_options *o = &process->options;
+    return !read_environment() && !is_watched() && !o->only_timeline && o->profile_from_start && is_target(false) &&
+           (kp_options_by_ranges(o) || kp_filter_takes_first(o));
+}
+
 static void wake(void)
 {
     const char *missing = kp_driver_fill(&process->driver, kp_symbols_driver);
@@ -266,10 +334,9 @@ static void wake(void)
      * another one runs ours. */
     kp_exit_handlers(kp_ending_at_exit, kp_process_exits);
     kp_outcome_open();
-    /* Pins the driver: a program may close it before it ends, but our table must stay valid. */
-    kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    kp_log_open();
-    if (is_watched() || !read_options() || !is_target())
+    pin_driver();
+    open_log();
+    if (tell_watched() || !read_options() || !is_target(true))
         return;
     if (missing) {
         char *why = NULL;
@@ -305,6 +372,33 @@ static void wake(void)
     kp_exit_first(); /* registered after cuInit, so it runs before the driver's own handlers */
     kp_gate_set_window(&gate_window);
     kp_phase_go(KP_PHASE_AWAKE);
+}
+
+/* Tells nothing: where there is no device, nothing follows. While the process has one thread, its table of descriptors
+ * grows in no time; beside others the kernel takes 10 ms for it. */
+void kp_process_cuda_starts(void)
+{
+    kp_lock_take(process->lock, KP_FOREVER);
+    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP && !environment.read) {
+        kp_guard++;
+        process->pid = getpid();
+        open_log();
+        pin_driver(); /* the loader is busy afterwards */
+        if (wants_first())
+            kp_context_open_early(process->options.cupti_dir);
+        kp_guard--;
+    }
+    kp_lock_give(process->lock);
+}
+
+void kp_process_cuda_failed(void)
+{
+    kp_lock_take(process->lock, KP_FOREVER);
+    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP) {
+        kp_ahead_wait(false);
+        forget_environment();
+    }
+    kp_lock_give(process->lock);
 }
 
 void kp_process_cuda_started(void)

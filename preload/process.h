@@ -21,8 +21,10 @@ bool kp_process_active(void);
 /* Prepares for forks when the library is loaded: from then on a forked child finds every lock free that it can meet. */
 void kp_process_watch_forks(void);
 
-/* Starts kprof after cuInit succeeded. */
+/* Prepares for a cuInit that is being called; starts kprof after it has succeeded; or gives up what was prepared. */
+void kp_process_cuda_starts(void);
 void kp_process_cuda_started(void);
+void kp_process_cuda_failed(void);
 
 /* Returns the driver's entry points; NULL before CUDA has started. */
 const struct kp_driver *kp_process_driver(void);

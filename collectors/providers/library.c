@@ -14,9 +14,9 @@ int kp_library_open(const struct kp_dl *dl, const char *dir, const char *const *
     return kp_cupti_open(dl, dir, near, out, err);
 }
 
-bool kp_library_warm(const struct kp_cupti *c, bool (*goes_on)(void))
+void kp_library_warm(const struct kp_cupti *c, enum kp_library_part part)
 {
-    return kp_cupti_warm(c, goes_on);
+    kp_cupti_warm(c, part == KP_LIBRARY_COUNTS ? KP_CUPTI_TARGET : KP_CUPTI_HOST);
 }
 
 void kp_library_complete(struct kp_cupti *c)

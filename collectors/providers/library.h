@@ -24,7 +24,8 @@ int kp_library_load(const struct kp_dl *dl, const char *dir, const char *const *
 /* Do the same in parts: see kp_cupti_open. */
 int kp_library_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out,
                     char **err);
-bool kp_library_warm(const struct kp_cupti *c, bool (*goes_on)(void));
+enum kp_library_part { KP_LIBRARY_PLANS, KP_LIBRARY_COUNTS };
+void kp_library_warm(const struct kp_cupti *c, enum kp_library_part part);
 void kp_library_complete(struct kp_cupti *c);
 struct kp_cupti *kp_library_copy(const struct kp_cupti *c, bool (*goes_on)(void));
 /* Whether the folder has a file of the library; loads nothing. */

@@ -553,8 +553,10 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
         return e;
     if (kp_gate_is_armed())
         e.entered = enter_armed(s, e.real, args);
-    else if (s->class == KP_CLASS_INIT) /* arms the gate if it succeeds */
+    else if (s->class == KP_CLASS_INIT) { /* arms the gate if it succeeds */
+        kp_process_cuda_starts();
         e.entered = GUARD_ONLY;
+    }
     if (e.entered == ANSWERED)
         e.real = (void *)(uintptr_t)give_answer;
     if (e.entered != NOTHING && e.entered != IN_DRIVER)
@@ -621,7 +623,7 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
         kp_gate_leave_shared();
     if (closes)
         kp_process_read(slots[slot].symbol);
-    if (class == KP_CLASS_INIT && result == CUDA_SUCCESS)
-        kp_process_cuda_started();
+    if (class == KP_CLASS_INIT)
+        (result == CUDA_SUCCESS ? kp_process_cuda_started : kp_process_cuda_failed)();
     return result;
 }

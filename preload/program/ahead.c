@@ -1,5 +1,6 @@
 #include "preload/program/ahead.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,13 @@
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 
-/* What the worker is at, or about to begin; waits happen in the kernel. */
-enum { IDLE, OPENING, PLANNING };
+/* What the worker is at, or about to begin; waits happen in the kernel. EARLY: it opens what a plan needs, and the plan
+ * has not been asked for. */
+enum { IDLE, EARLY, OPENING, PLANNING };
 static atomic_int busy;
 static struct kp_lock *const opening = &kp_locks[KP_LOCK_WARMING];
 
-/* When it begins: after a pause, which programs that make a context and end do not outlive; at once, for a launch; or
+/* When it opens early: after a pause, which a cuInit that finds no device takes less than; at once, for a launch; or
  * never, as the program ends and would have to wait for what nobody needs. */
 enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
 static atomic_int when;
@@ -26,11 +28,13 @@ static atomic_int when;
 /* A launch by a library's constructor holds the loader's lock, which the worker needs to open libraries: the wait for
  * it must end when the worker stands still. A plan takes nobody's lock, and whoever launches would need as long for it.
  */
-enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 25 };
+enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 5 };
 
 static atomic_int worker; /* its thread, once it has begun */
 
 static struct {
+    const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = was not asked to */
+    long early_ms;                /* that it took */
     const struct kp_cupti *library;
     struct kp_cupti *copy; /* the worker's own: the other one is completed by the first launch */
     struct kp_ahead wish;
@@ -40,13 +44,28 @@ static struct {
 /* The library was told to stop: a launch that comes all the same must not get what it has left. */
 static atomic_bool stopped;
 
+static bool is_wanted(void)
+{
+    return atomic_load(&when) != NEVER;
+}
+
 static bool is_needed(void)
 {
-    bool needed = atomic_load(&when) != NEVER;
+    bool needed = is_wanted();
     if (!needed)
         atomic_store(&stopped, true);
     return needed;
 }
+
+static void open_part(const struct kp_cupti *c, enum kp_library_part part)
+{
+    kp_lock_take(opening, KP_FOREVER);
+    kp_library_warm(c, part);
+    kp_lock_give(opening);
+    kp_exit_first(); /* before the exit handlers of the libraries, with which another thread may plan by then */
+}
+
+/* ---- before it is known what to plan ---- */
 
 static void pause_first(void)
 {
@@ -55,30 +74,63 @@ static void pause_first(void)
         kp_wait_while(&when, AFTER_A_PAUSE, PAUSE_MS - waited);
 }
 
+static void open_early(void *unused)
+{
+    int step = EARLY;
+    (void)unused;
+    atomic_store(&worker, kp_thread_id());
+    pause_first();
+    long start = kp_now_ms();
+    if (is_wanted())
+        open_part(ahead.early, KP_LIBRARY_PLANS);
+    ahead.early_ms = kp_now_ms() - start;
+    atomic_compare_exchange_strong(&busy, &step, IDLE); /* a plan may have been asked for meanwhile */
+    kp_wake_all(&busy);
+}
+
+void kp_ahead_open(const struct kp_cupti *c)
+{
+    ahead.early = c;
+    atomic_store(&when, AFTER_A_PAUSE);
+    atomic_store(&busy, EARLY);
+    if (!kp_worker_submit(open_early, NULL))
+        atomic_store(&busy, IDLE);
+}
+
+/* ---- the plan ---- */
+
 /* Has the library open what it opens by itself at its first use, which takes the loader's lock. */
 static void use_once(const char *chip)
 {
     struct kp_host *host;
+    kp_lock_take(opening, KP_FOREVER);
+    kp_library_complete(ahead.copy);
     if (!kp_tables_open(ahead.copy, KP_TABLES_COUNTED, chip, NULL, &host))
         kp_tables_close(host);
+    kp_lock_give(opening);
+    kp_exit_first();
 }
 
-/* Returns whether the libraries are open, and for a chip to plan for (NULL = none) ready to be used. */
-static bool open_libraries(const char *chip)
+static void *open_other(void *unused)
+{
+    (void)unused;
+    open_part(ahead.library, KP_LIBRARY_COUNTS);
+    return NULL;
+}
+
+/* Opens what a plan for the chip needs (NULL = there will be none). */
+static void open_for_plan(const char *chip)
 {
     long start = kp_now_ms();
-    kp_lock_take(opening, KP_FOREVER);
-    bool opened = kp_library_warm(ahead.library, is_needed);
-    if (opened && chip) {
-        kp_library_complete(ahead.copy);
+    if (ahead.early)
+        kp_debug(KP_DEBUG_PLAN, "the library that plans was opened from cuInit on; %ld ms", ahead.early_ms);
+    if (is_needed())
+        open_part(ahead.library, KP_LIBRARY_PLANS);
+    if (chip && is_needed())
         use_once(chip);
-    }
-    kp_lock_give(opening);
-    kp_exit_first(); /* before the exit handlers of the libraries, with which another thread may plan by then */
-    if (opened)
-        kp_debug(KP_DEBUG_PLAN, "the libraries of metrics are open, ahead of the first launch; %ld ms",
+    if (is_wanted())
+        kp_debug(KP_DEBUG_PLAN, "the library that plans is open, ahead of the first launch; %ld ms",
                  kp_now_ms() - start);
-    return opened;
 }
 
 /* A plan that fails is made again at the first launch, which tells why. */
@@ -107,16 +159,23 @@ static void go(int to)
     kp_wake_all(&busy);
 }
 
+/* Opens the other library meanwhile, in a thread of its own: both take as long. */
 static void work(void *unused)
 {
     const char *chip = ahead.copy ? kp_chip_only(ahead.wish.major, ahead.wish.minor) : NULL;
+    pthread_t other;
     (void)unused;
     atomic_store(&worker, kp_thread_id());
-    pause_first();
-    if (open_libraries(chip) && chip && is_needed()) {
+    open_for_plan(chip);
+    bool opens = is_needed(), beside = opens && chip && kp_thread_start(open_other, NULL, &other);
+    if (opens && !beside)
+        open_other(NULL);
+    if (opens && chip && is_needed()) {
         go(PLANNING);
         plan(chip);
     }
+    if (beside)
+        kp_thread_join(other);
     kp_library_free(ahead.copy);
     kp_exit_first();
     go(IDLE);
@@ -127,7 +186,7 @@ void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
     ahead.library = c;
     ahead.wish = *wish;
     ahead.copy = wish->major ? kp_library_copy(c, is_needed) : NULL;
-    atomic_store(&when, AFTER_A_PAUSE);
+    atomic_store(&when, AT_ONCE);
     atomic_store(&busy, OPENING);
     if (kp_worker_submit(work, NULL))
         return;
@@ -149,21 +208,26 @@ static void wait_while(int step, long most_ms)
 static void wait_while_opening(void)
 {
     double had, has = -1;
+    int step;
     do {
         had = has;
+        wait_while(EARLY, OPEN_MS);
         wait_while(OPENING, OPEN_MS);
         has = atomic_load(&worker) ? kp_thread_cpu_time(atomic_load(&worker)) : -1;
-    } while (atomic_load(&busy) == OPENING && has > had);
+        step = atomic_load(&busy);
+    } while ((step == EARLY || step == OPENING) && has > had);
 }
 
 void kp_ahead_wait(bool needed)
 {
     atomic_store(&when, needed ? AT_ONCE : NEVER);
     kp_wake_all(&when);
-    if (needed)
+    if (needed) {
         wait_while_opening();
-    else
+    } else {
+        wait_while(EARLY, OPEN_MS);
         wait_while(OPENING, OPEN_MS);
+    }
     bool tells = needed && atomic_load(&busy) == PLANNING;
     if (tells)
         kp_progress_begin("planning what to collect", true);

@@ -19,6 +19,10 @@ struct kp_ahead {
     int major, minor; /* of the device; 0: nothing is planned */
 };
 
+/* Has the worker open the library that plans before it is known what to plan, after a short pause. Call it before
+ * kp_ahead_begin, for a first launch that is wanted. `c` lasts as long as the process. */
+void kp_ahead_open(const struct kp_cupti *c);
+
 /* Has the worker do so. Call it once, while nothing else changes `c`; until kp_ahead_wait returns, nothing may. */
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish);
 

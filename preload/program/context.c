@@ -64,6 +64,7 @@ static struct {
     bool tried;
     bool started; /* or failed to: then there is no `cupti` */
     struct kp_cupti *cupti;
+    struct kp_cupti *early; /* the same, before CUDA is initialised; NULL = was not opened then */
     char *why_not;
     struct kp_codes *codes;
     struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; read by any thread */
@@ -188,19 +189,33 @@ void kp_context_foreign_activity(void)
     kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
 }
 
-static void load_cupti(const char *dir)
+static int open_cupti(const char *dir, struct kp_cupti **out, char **why)
 {
     char runtime[1024] = "", cublas[1024] = "";
     const char *near[] = {NULL, NULL, NULL};
     size_t n = 0;
-    if (loaded.tried)
-        return;
-    loaded.tried = true;
     if (kp_elf_directory("libcudart.so", runtime, sizeof(runtime)))
         near[n++] = runtime;
     if (kp_elf_directory("libcublas.so", cublas, sizeof(cublas)))
         near[n++] = cublas;
-    if (kp_library_open(kp_symbols_dl(), dir, near, &loaded.cupti, &loaded.why_not))
+    return kp_library_open(kp_symbols_dl(), dir, near, out, why);
+}
+
+void kp_context_open_early(const char *cupti_dir)
+{
+    char *why = NULL;
+    if (loaded.early || !open_cupti(cupti_dir, &loaded.early, &why)) /* else it is tried again, which tells why */
+        kp_ahead_open(loaded.early);
+    free(why);
+}
+
+static void load_cupti(const char *dir)
+{
+    if (loaded.tried)
+        return;
+    loaded.tried = true;
+    loaded.cupti = loaded.early;
+    if (!loaded.cupti && open_cupti(dir, &loaded.cupti, &loaded.why_not))
         kp_outcome_failed(KP_FAILURE_CUPTI);
     else
         kp_exit_first();
@@ -222,6 +237,7 @@ static void start_cupti(const struct kp_context_setup *setup)
         return;
     loaded.started = true;
     kp_ahead_wait(true);
+    kp_library_warm(loaded.cupti, KP_LIBRARY_COUNTS);
     kp_library_complete(loaded.cupti);
     int rc = kp_library_start(loaded.cupti);
     if (rc) {

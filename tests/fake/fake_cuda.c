@@ -6,6 +6,8 @@
  *   FAKE_CC=9.0        compute capability of every device (see the table in cuda/device.c)
  *   FAKE_DEVICES=1     how many devices there are
  *   FAKE_MEMORY=bytes  device memory, if not the chip's
+ *   FAKE_INIT_MS=ms    cuInit takes so long
+ *   FAKE_INIT_FAILS=n  the first n calls of cuInit find no device
  *   FAKE_COPY_MS=ms    an asynchronous copy takes so long
  *   FAKE_HOST_THREADS=1 host functions run in threads of their own, and what is behind them is put off meanwhile
  *   FAKE_FREES_TWICE=1 memory that is freed twice is refused, as a driver does, and is no misuse

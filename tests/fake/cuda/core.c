@@ -132,8 +132,14 @@ static void on_exit_of_process(void)
 CUresult cuInit(unsigned int flags)
 {
     ENTER(NEED_NOTHING);
+    static atomic_int calls;
+    const char *ms = getenv("FAKE_INIT_MS"), *fails = getenv("FAKE_INIT_FAILS");
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
+    if (ms)
+        usleep((useconds_t)atoi(ms) * 1000);
+    if (fails && atomic_fetch_add(&calls, 1) < atoi(fails))
+        return CUDA_ERROR_NO_DEVICE;
     if (init_pid && init_pid != getpid())
         return CUDA_ERROR_NOT_INITIALIZED;
     if (!init_pid)

@@ -316,6 +316,14 @@ bool kp_process_active(void)
     return false;
 }
 
+void kp_process_cuda_starts(void)
+{
+}
+
+void kp_process_cuda_failed(void)
+{
+}
+
 void kp_process_cuda_started(void)
 {
     process.started++;

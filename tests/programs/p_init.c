@@ -1,0 +1,49 @@
+/* LINK: -lcuda */
+/* Calls cuInit until it succeeds, as often as its argument says at most, and launches then. "fork": a child does so,
+ * too, after the parent's first call has failed. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "linked.h"
+
+static int calls(int most)
+{
+    CUresult rc = CUDA_ERROR_NOT_INITIALIZED;
+
+    for (int i = 0; rc != CUDA_SUCCESS && i < most; i++) {
+        rc = cuInit(0);
+        printf("cuInit %d: %d\n", i, (int)rc);
+    }
+    return rc == CUDA_SUCCESS;
+}
+
+static void launch_some(void)
+{
+    struct session s;
+    int n = 8;
+    CUdeviceptr values;
+    void *params[] = {&values, &n};
+
+    open_session(&linked, &s, 0);
+    values = device_ints(&linked, (const int[8]){0}, 8);
+    for (int i = 0; i < 20; i++)
+        MUST(cuLaunchKernel(get_function(&linked, &s, "increment"), 1, 1, 1, 32, 1, 1, 0, s.stream, params, NULL));
+    report_number("increments", sum_ints(&linked, values, 8), 8 * 20);
+}
+
+int main(int argc, char **argv)
+{
+    int most = argc > 1 ? atoi(argv[1]) : 1, status = 0;
+
+    if (argc > 2) {
+        calls(1);
+        fflush(stdout);
+        pid_t child = fork();
+        if (child)
+            waitpid(child, &status, 0);
+        printf("child: %d\n", status);
+    }
+    if (calls(most))
+        launch_some();
+    return program_wrong;
+}
