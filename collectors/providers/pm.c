@@ -14,12 +14,14 @@ enum {
     AUTO_INTERVAL_NS = 1500, /* ncu's on Hopper */
     AUTO_INTERVAL_CYCLES = 20000,
     MOST_AUTO_SAMPLES = 3072, /* of a launch: longer launches get a longer interval */
-    IDLE_SAMPLES = 128,       /* between the start of the sampling and that of the launch: 40 to 60 were seen */
+    IDLE_SAMPLES = 128,       /* between the start of the sampling and that of the launch: 40 to 60 were seen, */
+    LEAST_LEAD = 16,          /* of them before the start of the sampling returns: 24 to 32 were seen; */
+    SPARE_SAMPLES = 32,       /* and some behind the launch */
     SAMPLE_BYTES = 36 << 10,  /* of device memory: 31 MB for 850 samples on GH100 */
     LEAST_BUFFER = 30998528,  /* ncu's on Hopper */
     MOST_BUFFER = 512 << 20,
-    LEAST_DECODED = 256, /* samples in the counter data, whose room grows in steps: another one takes its time */
-    DECODED_STEP = 64,
+    LEAST_DECODED = 256, /* samples in the counter data at first; its room changes in steps, as each takes its time */
+    DECODED_STEP = 32,
     MOST_DECODED = 4096,
     QUIET_SAMPLES = 32, /* without an active SM behind a launch: it has ended */
     MOST_SAMPLES = 1 << 20,
@@ -53,6 +55,8 @@ struct pm {
     int stuck; /* CUPTI's code after a sampler could not be stopped, which prevents all further ones */
     struct samples samples;
     uint64_t started_ns, ended_ns; /* by the host's clock: the start has returned; the launch has ended */
+    uint64_t start_ns, least_start_ns; /* that the start took, and the shortest one */
+    size_t lead; /* samples before the start has returned, the most so far; 0 = not known yet */
 };
 
 static struct pm *own(const struct kp_providers *x)
@@ -193,21 +197,44 @@ static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     (void)l;
     struct pm *p = own(x);
+    uint64_t from = kp_clock_ns();
     int rc = kp_pm_start(p->sampler);
     p->started_ns = kp_clock_ns();
+    p->start_ns = p->started_ns - from;
+    if (!p->least_start_ns || p->start_ns < p->least_start_ns)
+        p->least_start_ns = p->start_ns;
     return rc;
 }
 
-/* Makes room for all samples of the launch that has ended; without memory, those that fit are read.
+/* Returns the number of samples that the sampler takes in that time. */
+static uint64_t taken_in(const struct kp_counters *g, uint64_t ns)
+{
+    return samples_in(ns, g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
+}
+
+/* Makes room for the samples up to the launch's end; without memory, those that fit are read. The sampling goes on for
+ * 0.2 ms behind it, twice as long as it takes until then, and each sample that has room takes 0.15 ms to decode. It
+ * begins at the same moment of each start, before that returns: but for what one takes longer than another.
  * KP_VENDOR: samples that do not fit into the counter data at once are lost (CUPTI 13.0). */
 static void make_decoding_room(const struct kp_providers *x)
 {
-    const struct kp_counters *g = x->gathered;
     const struct pm *p = own(x);
-    uint64_t samples = IDLE_SAMPLES + samples_in(p->ended_ns - p->started_ns,
-                                                 g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
-    samples = samples < LEAST_DECODED ? LEAST_DECODED : (samples / DECODED_STEP + 1) * DECODED_STEP;
+    uint64_t ran_ns = p->ended_ns - p->started_ns + (p->start_ns - p->least_start_ns);
+    uint64_t samples = (p->lead ? p->lead : IDLE_SAMPLES) + taken_in(x->gathered, ran_ns) + SPARE_SAMPLES;
+    samples = (samples / DECODED_STEP + 1) * DECODED_STEP;
+    if (!p->lead && samples < LEAST_DECODED)
+        samples = LEAST_DECODED;
     kp_pm_make_room(own(x)->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
+}
+
+/* Learns how many samples come before the start of the sampling has returned, from a launch that they show; `to` is
+ * its end. */
+static void learn_lead(struct pm *p, const struct kp_counters *g, size_t to)
+{
+    uint64_t since = taken_in(g, p->ended_ns - p->started_ns);
+    size_t lead = to > since + LEAST_LEAD ? to - since : LEAST_LEAD;
+    if (lead > p->lead)
+        p->lead = lead;
 }
 
 /* ---- samples ---- */
@@ -245,6 +272,14 @@ static bool tells_activity(const char *metric, bool throughout)
 {
     for (size_t i = 0; i < ACTIVITIES; i++)
         if (strstr(metric, activity[i].metric) && (activity[i].throughout || !throughout))
+            return true;
+    return false;
+}
+
+static bool shows_activity(const struct kp_config *group)
+{
+    for (size_t m = 0; m < group->n_names; m++)
+        if (tells_activity(group->names[m], false))
             return true;
     return false;
 }
@@ -340,31 +375,30 @@ static void find_launch(const struct samples *s, const struct kp_config *group, 
 }
 
 /* Evaluates the samples [at, s->n), the last ones decoded. Of the first ones only those of the launch: most are from
- * before it begins, and after it has ended. The launch goes on to the last one where there are `more`. */
-static int add_values(struct pm *p, const struct kp_config *group, size_t at, bool more)
+ * before it begins, and after it has ended. *ends: the launch has, and no further sample matters. */
+static int add_values(struct pm *p, const struct kp_config *group, size_t at, bool *ends)
 {
     const struct samples *s = &p->samples;
     size_t from = at, to = s->n;
     bool known = false;
     int rc = at ? 0 : add_activity(p, group, &known);
-    if (known) {
+    if (known)
         find_launch(s, group, &from, &to);
-        if (more)
-            to = s->n;
-    }
+    *ends = known && from < to && to < s->n;
     for (size_t i = from; !rc && i < to; i++)
         rc = kp_pm_values(p->sampler, p->host, i - at, group->names, group->n_names, s->values + i * group->n_names);
     return rc;
 }
 
-/* Reads all samples since the start; *full: some may not have had room. */
+/* Reads the samples since the start, at least to the launch's end; *full: some may not have had room. */
 static int read_samples(struct pm *p, const struct kp_config *group, bool *lost, bool *full)
 {
     struct samples *s = &p->samples;
     struct kp_pm_decoded d = {.more = true};
+    bool ends = false;
     int rc = 0;
     s->n = 0;
-    while (!rc && d.more && s->n < MOST_SAMPLES) {
+    while (!rc && d.more && !ends && s->n < MOST_SAMPLES) {
         size_t before = s->n;
         rc = kp_pm_decode(p->sampler, &d);
         *lost |= !rc && d.overflow;
@@ -373,7 +407,7 @@ static int read_samples(struct pm *p, const struct kp_config *group, bool *lost,
         if (!rc)
             rc = add_times(p, d.n, group->n_names);
         if (!rc)
-            rc = add_values(p, group, before, d.more);
+            rc = add_values(p, group, before, &ends);
     }
     return rc;
 }
@@ -419,7 +453,12 @@ static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
     if (rc)
         return rc;
     find_launch(&p->samples, group, &from, &to);
-    l->pm_dropped += lost || (full && to == p->samples.n); /* lost idle samples do not matter */
+    bool cut = full && (to == p->samples.n || from == to); /* lost idle samples do not matter */
+    if (cut)
+        p->lead = 2 * p->lead + IDLE_SAMPLES;
+    else if (shows_activity(group) && from < to)
+        learn_lead(p, x->gathered, to);
+    l->pm_dropped += lost || cut;
     for (size_t m = 0; !rc && m < group->n_names; m++)
         rc = keep_series(p, group, m, from, to, x->gathered->pm_interval, l);
     return rc;

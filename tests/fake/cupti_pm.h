@@ -38,6 +38,7 @@ struct CUpti_PmSampling_Object {
 static CUpti_PmSampling_Object samplers[PM_DEVICES];
 
 int fake_cupti_pm_lose_rest;
+size_t fake_cupti_pm_more_idle[2];
 
 size_t fake_cupti_pm_samples(const char *kernel)
 {
@@ -78,9 +79,9 @@ static void take_sample(CUpti_PmSampling_Object *o, const char *kernel, size_t i
     snprintf(r->kernel, sizeof(r->kernel), "%s", kernel);
 }
 
-static void take_idle_samples(CUpti_PmSampling_Object *o)
+static void take_idle_samples(CUpti_PmSampling_Object *o, int behind)
 {
-    for (size_t i = 0; i < FAKE_PM_IDLE; i++)
+    for (size_t i = 0; i < FAKE_PM_IDLE + fake_cupti_pm_more_idle[behind]; i++)
         take_sample(o, "", i);
 }
 
@@ -94,7 +95,7 @@ static void sample_kernel(const struct fake_launch *launch)
         return;
     for (size_t i = 0; i < fake_cupti_pm_samples(launch->name); i++)
         take_sample(o, launch->name, i);
-    take_idle_samples(o);
+    take_idle_samples(o, 1);
 }
 
 CUptiResult cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Params *params)
@@ -216,7 +217,7 @@ CUptiResult cuptiPmSamplingStart(CUpti_PmSampling_Start_Params *params)
         if (r->running && fake_driver()->context_device(r->ctx) == o->device)
             fake_misuse("%s: a pass of the range profiler is running", __func__);
     o->running = true;
-    take_idle_samples(o);
+    take_idle_samples(o, 0);
     return CUPTI_SUCCESS;
 }
 

@@ -57,11 +57,12 @@ extern size_t fake_cupti_session_bytes;
  * PM sampling: a kernel takes fake_cupti_pm_samples samples, and FAKE_PM_IDLE idle ones stand before the first kernel
  * and behind each. The value of sample `index` of a kernel is fake_cupti_value's of that range; of an idle one ("") 0.
  * What does not fit into the counter data waits for the next decoding; set fake_cupti_pm_lose_rest to 1, it is lost, as
- * in CUPTI 13.0.
+ * in CUPTI 13.0. fake_cupti_pm_more_idle: idle samples besides, before the first kernel and behind each.
  */
 enum { FAKE_PM_IDLE = 3, FAKE_PM_RECORD = 64 /* bytes of the hardware buffer that a sample takes */ };
 size_t fake_cupti_pm_samples(const char *kernel);
 double fake_cupti_pm_value(const char *metric, const char *kernel, size_t index);
 extern int fake_cupti_pm_lose_rest;
+extern size_t fake_cupti_pm_more_idle[2];
 
 #endif

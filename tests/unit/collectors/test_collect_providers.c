@@ -96,7 +96,9 @@ static double (*value_of)(const char *metric, const char *kernel, size_t range);
 static double (*sample_of)(const char *metric, const char *kernel, size_t index);
 static size_t (*samples_of)(const char *kernel);
 static int *lose_rest;
-static uint32_t room_asked, room_given; /* samples, see note_room */
+static size_t *more_idle;
+static uint32_t room_asked, room_first, room_given; /* samples, see note_room */
+static unsigned late_us;                            /* see start_late */
 static bool room_fails;                 /* when more than before is asked for */
 
 /* ---- what is collected ---- */
@@ -147,7 +149,8 @@ static int open_library(void **state)
     *(void **)&sample_of = dlsym(handle, "fake_cupti_pm_value");
     *(void **)&samples_of = dlsym(handle, "fake_cupti_pm_samples");
     *(void **)&lose_rest = dlsym(handle, "fake_cupti_pm_lose_rest");
-    assert_true(value_of && sample_of && samples_of && lose_rest);
+    *(void **)&more_idle = dlsym(handle, "fake_cupti_pm_more_idle");
+    assert_true(value_of && sample_of && samples_of && lose_rest && more_idle);
     if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, counter, 0, &plan, &err))
         fail_msg("%s", err ? err : "plan");
     return 0;
@@ -231,6 +234,7 @@ static int tear_down(void **state)
     kp_codes_free(t.providers.codes);
     kp_test_context_end(t.ctx);
     *lose_rest = 0;
+    more_idle[0] = more_idle[1] = 0;
     room_given = w->us = 0;
     room_fails = false;
     return 0;
@@ -699,6 +703,7 @@ static CUptiResult CUPTIAPI note_room(CUpti_PmSampling_GetCounterDataSize_Params
     if (room_fails && p->maxSamples > room_asked)
         return CUPTI_ERROR_UNKNOWN;
     room_asked = p->maxSamples;
+    room_first = room_first ? room_first : room_asked;
     if (room_given)
         given.maxSamples = room_given;
     CUptiResult rc = fake->cuptiPmSamplingGetCounterDataSize(&given);
@@ -723,14 +728,14 @@ static void test_room(void **state)
     for (unsigned long_one = 0; long_one < 2; long_one++) {
         open_collector();
         w->us = long_one * LAUNCH_US;
-        room_asked = 0;
+        room_asked = room_first = 0;
         replay("AI");
         w->us = 0;
-        assert_true(room_asked >= LEAST); /* samples without room are lost */
+        assert_true(room_first >= LEAST); /* samples without room are lost */
         double buffer = number(&t.results[0], "profiler__pmsampler_buffer_size_bytes");
         assert_true(buffer >= LEAST_BUFFER);
         if (long_one) {
-            assert_in_range(room_asked, IDLE + LAUNCH_US * 1000 / INTERVAL_NS, 4096);
+            assert_in_range(room_asked, LAUNCH_US * 1000 / INTERVAL_NS + 48, 4096);
             assert_true(buffer >= (IDLE + LAUNCH_US * 1000 / INTERVAL_NS) * (double)SAMPLE);
         }
         kp_collector_close(t.c, true);
@@ -795,6 +800,85 @@ static void test_rest_lost(void **state)
         kp_collector_close(t.c, true);
         t.c = NULL;
     }
+}
+
+/* Takes longer, and the sampling has begun before. */
+static CUptiResult CUPTIAPI start_late(CUpti_PmSampling_Start_Params *p)
+{
+    CUptiResult rc = fake->cuptiPmSamplingStart(p);
+    usleep(late_us);
+    return rc;
+}
+
+/* Replays behind others: the log of calls does not take as many. */
+static void replay_again(const char *kernels)
+{
+    kp_test_forget_calls();
+    replay(kernels);
+}
+
+/* Returns how many launches have lost samples. */
+static size_t dropped(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_wanted; i++)
+        n += number(&t.results[i], "profiler__pmsampler_dropped_samples") > 0;
+    return n;
+}
+
+/* There is room for the samples up to a launch's end alone, which the launches before have told. */
+static void test_room_by_launches(void **state)
+{
+    enum { BEFORE = 24, BEHIND = 150, LATE_MS = 3, LATE = LATE_MS * 1000 * 2 / 3 };
+    struct kp_cupti noting = cupti;
+    (void)state;
+    noting.cuptiPmSamplingGetCounterDataSize = note_room;
+    noting.cuptiPmSamplingStart = start_late;
+    noting.cuptiPmSamplingCounterDataGetSampleInfo = fake->cuptiPmSamplingCounterDataGetSampleInfo; /* is not logged */
+    t.setup.cupti = &noting;
+    t.providers.kinds = KP_PROVIDER_PM;
+    more_idle[0] = BEFORE;
+    more_idle[1] = BEHIND;
+    *lose_rest = 1;
+    open_collector();
+    replay("AIAIAIAI");
+    check_results(~(unsigned)KP_PROVIDER_PM);
+    /* A machine with much else to do may take as long for one of them as for all, but not for each time. */
+    for (unsigned i = 0; i < 50 && room_asked > BEFORE + BEHIND; i++)
+        replay_again("AI");
+    assert_in_range(room_asked, BEFORE, BEFORE + BEHIND);
+    more_idle[0] += LATE; /* in the time that the start takes longer */
+    late_us = LATE_MS * 1000;
+    replay_again("AI");
+    late_us = 0;
+    assert_int_equal(dropped(), 0);
+    check_results(~(unsigned)KP_PROVIDER_PM);
+    kp_collector_close(t.c, true);
+    t.c = NULL;
+}
+
+/* What comes so late that no launch before told of it is lost, which is told, and not for long. */
+static void test_room_too_small(void **state)
+{
+    enum { FAR = 3000 };
+    struct kp_cupti quiet = cupti;
+    (void)state;
+    quiet.cuptiPmSamplingCounterDataGetSampleInfo = fake->cuptiPmSamplingCounterDataGetSampleInfo;
+    t.setup.cupti = &quiet;
+    t.providers.kinds = KP_PROVIDER_PM;
+    *lose_rest = 1;
+    open_collector();
+    replay("AI");
+    assert_int_equal(dropped(), 0);
+    more_idle[0] = FAR;
+    replay_again("AI");
+    assert_true(dropped() > 0);
+    for (unsigned i = 0; i < 20 && dropped(); i++)
+        replay_again("AI");
+    assert_int_equal(dropped(), 0);
+    check_results(~(unsigned)KP_PROVIDER_PM);
+    kp_collector_close(t.c, true);
+    t.c = NULL;
 }
 
 static void check_none_asked(void)
@@ -1643,6 +1727,8 @@ int main(void)
         ON_FAKE(test_auto_interval),
         ON_FAKE(test_no_room),
         ON_FAKE(test_rest_lost),
+        ON_FAKE(test_room_by_launches),
+        ON_FAKE(test_room_too_small),
         ON_FAKE(test_user_range),
         ON_FAKE(test_counting),
         ON_FAKE(test_groups_without_replay),
