@@ -55,8 +55,8 @@ struct pm {
     int stuck; /* CUPTI's code after a sampler could not be stopped, which prevents all further ones */
     struct samples samples;
     uint64_t started_ns, ended_ns; /* by the host's clock: the start has returned; the launch has ended */
-    uint64_t start_ns, least_start_ns; /* that the start took, and the shortest one */
-    size_t lead; /* samples before the start has returned, the most so far; 0 = not known yet */
+    uint64_t start_ns, usual_start_ns; /* that the start took, and those before on the average */
+    size_t lead; /* samples before the start has returned, about the most so far; 0 = not known yet */
 };
 
 static struct pm *own(const struct kp_providers *x)
@@ -201,9 +201,16 @@ static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
     int rc = kp_pm_start(p->sampler);
     p->started_ns = kp_clock_ns();
     p->start_ns = p->started_ns - from;
-    if (!p->least_start_ns || p->start_ns < p->least_start_ns)
-        p->least_start_ns = p->start_ns;
     return rc;
+}
+
+/* Returns the time by which the start took much longer than others do: the thread may have been paused in it. */
+static uint64_t paused_ns(struct pm *p)
+{
+    enum { SHARE = 8 };
+    uint64_t usual = p->usual_start_ns ? p->usual_start_ns : p->start_ns;
+    p->usual_start_ns = (usual * (SHARE - 1) + p->start_ns) / SHARE + 1;
+    return p->start_ns > 2 * usual ? p->start_ns - usual : 0;
 }
 
 /* Returns the number of samples that the sampler takes in that time. */
@@ -214,27 +221,27 @@ static uint64_t taken_in(const struct kp_counters *g, uint64_t ns)
 
 /* Makes room for the samples up to the launch's end; without memory, those that fit are read. The sampling goes on for
  * 0.2 ms behind it, twice as long as it takes until then, and each sample that has room takes 0.15 ms to decode. It
- * begins at the same moment of each start, before that returns: but for what one takes longer than another.
+ * begins 40 us before a start returns, however long that takes, but for pauses.
  * KP_VENDOR: samples that do not fit into the counter data at once are lost (CUPTI 13.0). */
 static void make_decoding_room(const struct kp_providers *x)
 {
-    const struct pm *p = own(x);
-    uint64_t ran_ns = p->ended_ns - p->started_ns + (p->start_ns - p->least_start_ns);
+    struct pm *p = own(x);
+    uint64_t ran_ns = p->ended_ns - p->started_ns + paused_ns(p);
     uint64_t samples = (p->lead ? p->lead : IDLE_SAMPLES) + taken_in(x->gathered, ran_ns) + SPARE_SAMPLES;
     samples = (samples / DECODED_STEP + 1) * DECODED_STEP;
     if (!p->lead && samples < LEAST_DECODED)
         samples = LEAST_DECODED;
-    kp_pm_make_room(own(x)->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
+    kp_pm_make_room(p->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
 }
 
 /* Learns how many samples come before the start of the sampling has returned, from a launch that they show; `to` is
- * its end. */
+ * its end. Forgets what was more in time: work beside a launch may have looked like it. */
 static void learn_lead(struct pm *p, const struct kp_counters *g, size_t to)
 {
+    enum { SHARE = 8 };
     uint64_t since = taken_in(g, p->ended_ns - p->started_ns);
     size_t lead = to > since + LEAST_LEAD ? to - since : LEAST_LEAD;
-    if (lead > p->lead)
-        p->lead = lead;
+    p->lead = lead > p->lead ? lead : p->lead - (p->lead - lead) / SHARE;
 }
 
 /* ---- samples ---- */
