@@ -26,8 +26,8 @@ int kp_cupti_load(const struct kp_dl *dl, const char *dir, const char *const *ne
 enum kp_cupti_part { KP_CUPTI_HOST, KP_CUPTI_TARGET };
 
 /* Do the same in parts, as opening each library of metrics takes 0.1 s, the first time in a process: open finds the
- * library; warm, on any thread, opens one of those of metrics, and changes nothing of `c`; complete opens HOST and makes
- * its functions known. Before it no function of host.h may be called; before TARGET is open, none of target.h. */
+ * library; warm, on any thread, opens one of those of metrics, and changes nothing of `c`; complete opens HOST and
+ * makes its functions known. Before it no function of host.h may be called; before TARGET is open, none of target.h. */
 int kp_cupti_open(const struct kp_dl *dl, const char *dir, const char *const *near, struct kp_cupti **out, char **err);
 void kp_cupti_warm(const struct kp_cupti *c, enum kp_cupti_part part);
 void kp_cupti_complete(struct kp_cupti *c);

@@ -165,8 +165,7 @@ static int read_environment(void)
 {
     static char *no_environment[] = {NULL}; /* after clearenv() */
     if (!environment.read)
-        environment.rc =
-            kp_options_from_env(&process->options, environ ? environ : no_environment, &environment.why);
+        environment.rc = kp_options_from_env(&process->options, environ ? environ : no_environment, &environment.why);
     environment.read = true;
     return environment.rc;
 }

@@ -110,6 +110,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
         .availability = availability,
         .major = major,
         .minor = minor,
+        .anew = how & KP_PLAN_ANEW,
         .option = option_names[(how & KP_PLAN_COLUMNS) != 0][(how & (KP_PLAN_QUERY | KP_PLAN_ANY_CHIP)) != 0],
         .listed = open_memstream(&p->listed, &size),
         .breakdowns = open_memstream(&p->breakdowns, &size),

@@ -23,6 +23,7 @@ struct kp_planner {
     bool listing;              /* the current metric is listed by the user */
     size_t n_known, n_unknown; /* items of the list so far */
     FILE *unknown;             /* becomes kp_plan.unknown */
+    bool anew;                 /* pack without what was found before, and tell it */
     bool slow;                 /* ask for a schedule instead of whether it fits: the quick answers were wrong */
     char **err;
 };
@@ -62,6 +63,28 @@ int kp_plan_schedule(struct kp_planner *x);
 int kp_plan_schedule_one_pass(struct kp_planner *x);
 /* Schedules them into lists of one pass each, and composes what fits none. `beside`: see KP_PLAN_BESIDE. */
 int kp_plan_schedule_rotation(struct kp_planner *x, bool beside);
+
+/* Writes those of kp_plan_canaries that the plan has, and returns how many. */
+size_t kp_plan_canaries_of(const struct kp_plan *p, const char **names);
+
+/* Plans a metric as one that the library refuses. 0 or -ENOMEM. */
+int kp_plan_leave_refused(struct kp_planner *x, const char *name);
+
+/* A row of packings.def: what a set's counters make on a chip, in plan order. */
+struct kp_packing {
+    const char *chip;  /* NULL at the end of the table */
+    uint64_t names;    /* their hash */
+    unsigned along;    /* lists, the first ones, that have the canaries */
+    const char *lists; /* a letter for each counter */
+};
+extern const struct kp_packing *kp_plan_packings; /* the table; for tests another one */
+
+/* Packs the counters as a row of the table says, where there is one and the library confirms each of its lists:
+ * *packed. Else the plan is as before. 0, -ENOMEM or -ECANCELED. */
+int kp_plan_pack_as_found(struct kp_planner *x, bool *packed);
+
+/* Has `pack` pack them, and sets kp_plan.packing to the row for that. */
+int kp_plan_pack_and_tell(struct kp_planner *x, int (*pack)(struct kp_planner *x));
 
 /* Makes the plan's lists the passes of one image, as far as the library combines them: changing from one to the next
  * then takes 10 to 50 ms, and 0.2 to 1 s where the profiler must be enabled anew. A list that it refuses begins another

@@ -27,6 +27,17 @@ bool kp_plan_is_canary(const char *name)
     return false;
 }
 
+size_t kp_plan_canaries_of(const struct kp_plan *p, const char **names)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < CANARIES; i++) {
+        const struct kp_planned *m = kp_plan_find(p, kp_plan_canaries[i]);
+        if (m)
+            names[n++] = m->name;
+    }
+    return n;
+}
+
 /* ---- what fits no single pass ---- */
 
 /* Metrics with a roll-up of their sum, which fits one pass: B is the base name, U the unit of the hardware. Source: the
@@ -194,7 +205,7 @@ static int compose(struct kp_planner *x, const char *name)
     return rc || m->composed ? rc : say_why(x, m);
 }
 
-static int refuse(struct kp_planner *x, const char *name)
+int kp_plan_leave_refused(struct kp_planner *x, const char *name)
 {
     struct kp_planned *m = kp_plan_find(x->plan, name);
     m->group = KP_CANNOT_COLLECT;
@@ -366,24 +377,12 @@ static int by_length(const void *a, const void *b)
     return (nx < ny) - (nx > ny);
 }
 
-/* Puts the canaries into the list. */
-static size_t take_canaries(const struct packing *p, const char **names)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < CANARIES; i++) {
-        const struct kp_planned *m = kp_plan_find(p->x->plan, kp_plan_canaries[i]);
-        if (m)
-            names[n++] = m->name;
-    }
-    return n;
-}
-
 /* Whether the library combines the queue with the canaries. Its unit decides that: known units are believed until a
  * schedule disproves it, then one name of each is asked. */
 static int goes_along(const struct packing *p, struct queue *q, bool *along)
 {
     const char *names[CANARIES + 1], *first = q->names[q->front];
-    size_t n = take_canaries(p, names), passes;
+    size_t n = kp_plan_canaries_of(p->x->plan, names), passes;
     int rc = 0;
     names[n++] = first;
     if (!p->ask_units) {
@@ -401,7 +400,7 @@ static int goes_along(const struct packing *p, struct queue *q, bool *along)
 static int fill(struct packing *p, bool with_canaries, bool *any)
 {
     int rc = 0;
-    size_t before = p->kept = with_canaries ? take_canaries(p, p->names) : 0;
+    size_t before = p->kept = with_canaries ? kp_plan_canaries_of(p->x->plan, p->names) : 0;
     qsort(p->queues, p->n_queues, sizeof(*p->queues), by_length);
     for (size_t i = 0; !rc && i < p->n_queues; i++) {
         struct queue *q = &p->queues[i];
@@ -425,7 +424,7 @@ static int drop_refused(struct packing *p)
         struct queue *q = &p->queues[i];
         size_t kept = q->front;
         for (size_t k = q->front; k < q->back; k++) {
-            int passes = passes_alone(p->x, q->names[k]), rc = passes ? 0 : refuse(p->x, q->names[k]);
+            int passes = passes_alone(p->x, q->names[k]), rc = passes ? 0 : kp_plan_leave_refused(p->x, q->names[k]);
             if (passes < 0 || rc)
                 return passes < 0 ? passes : rc;
             p->left -= !passes;
@@ -491,7 +490,7 @@ static int pack_all(struct packing *p)
     }
     for (size_t i = 0; i < p->n_queues; i++)
         for (size_t k = p->queues[i].front; !rc && k < p->queues[i].back; k++)
-            rc = refuse(p->x, p->queues[i].names[k]);
+            rc = kp_plan_leave_refused(p->x, p->queues[i].names[k]);
     return rc;
 }
 
@@ -499,7 +498,7 @@ static int pack_all(struct packing *p)
 static int pack_canaries(struct packing *p)
 {
     bool good;
-    p->kept = take_canaries(p, p->names);
+    p->kept = kp_plan_canaries_of(p->x->plan, p->names);
     return p->kept ? prove(p, &good) : 0;
 }
 
@@ -520,7 +519,7 @@ static bool has_counters(const struct kp_plan *p)
     return false;
 }
 
-static int pack(struct kp_planner *x)
+static int pack_now(struct kp_planner *x)
 {
     struct packing p = {.x = x};
     size_t n = x->plan->n_metrics;
@@ -536,6 +535,16 @@ static int pack(struct kp_planner *x)
     free(p.before);
     free(p.names);
     return rc;
+}
+
+static int pack(struct kp_planner *x)
+{
+    bool packed = false;
+    if (x->anew)
+        return kp_plan_pack_and_tell(x, pack_now);
+    int rc = x->slow ? 0 : kp_plan_pack_as_found(x, &packed);
+    x->plan->packed_as_found = !rc && packed;
+    return rc || packed ? rc : pack_now(x);
 }
 
 static int pack_rotation(struct kp_planner *x)

@@ -54,7 +54,7 @@ struct pm {
     struct kp_pm *sampler;
     int stuck; /* CUPTI's code after a sampler could not be stopped, which prevents all further ones */
     struct samples samples;
-    uint64_t started_ns, ended_ns; /* by the host's clock: the start has returned; the launch has ended */
+    uint64_t started_ns, ended_ns;     /* by the host's clock: the start has returned; the launch has ended */
     uint64_t start_ns, usual_start_ns; /* that the start took, and those before on the average */
     size_t lead; /* samples before the start has returned, about the most so far; 0 = not known yet */
 };

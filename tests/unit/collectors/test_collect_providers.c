@@ -99,7 +99,7 @@ static int *lose_rest;
 static size_t *more_idle;
 static uint32_t room_asked, room_first, room_given; /* samples, see note_room */
 static unsigned late_us;                            /* see start_late */
-static bool room_fails;                 /* when more than before is asked for */
+static bool room_fails;                             /* when more than before is asked for */
 
 /* ---- what is collected ---- */
 
