@@ -27,17 +27,18 @@ static int schedule(const struct scheduler *s, const char *const *names, size_t 
     return rc > 0 ? 0 : rc;
 }
 
-/* Adds `name` to group `g`, if it fits. */
-static int try_group(const struct scheduler *s, struct kp_config *g, const char *name, bool *fits)
+/* Adds names[0..n) to group `g`, if all of them fit. */
+static int add_all(const struct scheduler *s, struct kp_config *g, const char *const *names, size_t n, bool *fit)
 {
     struct kp_config grown;
-    memcpy(s->trial, g->names, g->n_names * sizeof(*s->trial));
-    s->trial[g->n_names] = name;
-    int rc = schedule(s, s->trial, g->n_names + 1, &grown);
+    if (g->n_names)
+        memcpy(s->trial, g->names, g->n_names * sizeof(*s->trial));
+    memcpy(s->trial + g->n_names, names, n * sizeof(*s->trial));
+    int rc = schedule(s, s->trial, g->n_names + n, &grown);
     if (rc)
         return rc;
-    *fits = grown.passes == 1;
-    if (*fits) {
+    *fit = grown.passes == 1;
+    if (*fit) {
         kp_config_free(g);
         *g = grown;
     } else {
@@ -46,45 +47,53 @@ static int try_group(const struct scheduler *s, struct kp_config *g, const char 
     return 0;
 }
 
-static void leave_out(const struct scheduler *s, const char *name, enum kp_pm_left why)
+/* Adds those that fit, each before the ones after it; names[0..*left) are those that do not. All are tried at once and
+ * halved where they do not fit, as a schedule takes milliseconds. */
+static int add_some(const struct scheduler *s, struct kp_config *g, const char **names, size_t n, size_t *left)
 {
-    s->out->left_out[s->out->n_left_out++] = (struct kp_pm_left_out){name, why};
-}
-
-/* First fit: the first group with room for the name, or a new one. */
-static int place(const struct scheduler *s, const char *name)
-{
-    struct kp_config alone;
-    bool fits = false;
-    int rc = schedule(s, &name, 1, &alone);
-    if (rc)
+    bool fit = false;
+    size_t half = n / 2, first, second = 0;
+    int rc = add_all(s, g, names, n, &fit);
+    *left = fit ? 0 : n;
+    if (rc || fit || n == 1)
         return rc;
-    size_t passes = alone.passes;
-    for (size_t i = 0; !rc && !fits && passes == 1 && i < s->out->n; i++)
-        rc = try_group(s, &s->out->at[i], name, &fits);
-    if (!rc && !fits && passes == 1 && s->out->n < s->most) {
-        s->out->at[s->out->n++] = alone;
-        return 0;
-    }
-    if (!rc && !fits)
-        leave_out(s, name, !passes ? KP_PM_UNKNOWN : passes > 1 ? KP_PM_SEVERAL_PASSES : KP_PM_NO_ROOM);
-    kp_config_free(&alone);
+    rc = add_some(s, g, names, half, &first);
+    if (!rc)
+        rc = add_some(s, g, names + half, n - half, &second);
+    memmove(names + first, names + half, second * sizeof(*names));
+    *left = first + second;
     return rc;
 }
 
-static int split(const struct scheduler *s, const char *const *names, size_t n)
+static int leave_out(const struct scheduler *s, const char *name)
 {
-    struct kp_config whole;
-    int rc = schedule(s, names, n, &whole);
+    struct kp_config alone;
+    int rc = schedule(s, &name, 1, &alone);
     if (rc)
         return rc;
-    if (whole.passes == 1) {
-        s->out->at[s->out->n++] = whole;
-        return 0;
+    enum kp_pm_left why = !alone.passes ? KP_PM_UNKNOWN : alone.passes > 1 ? KP_PM_SEVERAL_PASSES : KP_PM_NO_ROOM;
+    s->out->left_out[s->out->n_left_out++] = (struct kp_pm_left_out){name, why};
+    kp_config_free(&alone);
+    return 0;
+}
+
+/* First fit: each name comes to the first group with room for it, or a new one. */
+static int split(const struct scheduler *s, const char **names, size_t n)
+{
+    int rc = 0;
+    while (!rc && n && s->out->n < s->most) {
+        struct kp_config group = {.n_names = 0};
+        size_t left;
+        rc = add_some(s, &group, names, n, &left);
+        if (rc || left == n) {
+            kp_config_free(&group);
+            break;
+        }
+        s->out->at[s->out->n++] = group;
+        n = left;
     }
-    kp_config_free(&whole);
     for (size_t i = 0; !rc && i < n; i++)
-        rc = place(s, names[i]);
+        rc = leave_out(s, names[i]);
     return rc;
 }
 
@@ -92,15 +101,19 @@ int kp_pm_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *av
                    size_t n, size_t most, struct kp_pm_groups *out)
 {
     struct scheduler s = {c, chip, availability, most ? most : n, malloc((n ? n : 1) * sizeof(*s.trial)), out};
+    const char **left = calloc(n + 1, sizeof(*left)); /* those that have no group yet */
     struct kp_host *h;
     memset(out, 0, sizeof(*out));
     out->at = calloc(n ? n : 1, sizeof(*out->at));
     out->left_out = calloc(n ? n : 1, sizeof(*out->left_out));
-    int rc = s.trial && out->at && out->left_out ? 0 : -ENOMEM;
+    int rc = s.trial && left && out->at && out->left_out ? 0 : -ENOMEM;
+    if (!rc && n)
+        memcpy(left, names, n * sizeof(*left));
     if (!rc && !(rc = kp_pm_host(c, chip, availability, &h))) { /* otherwise each name would be reported as unknown */
         kp_host_close(h);
-        rc = n ? split(&s, names, n) : 0;
+        rc = n ? split(&s, left, n) : 0;
     }
+    free(left);
     free(s.trial);
     if (rc)
         kp_pm_groups_free(out);
