@@ -394,7 +394,7 @@ void kp_process_cuda_failed(void)
 {
     kp_lock_take(process->lock, KP_FOREVER);
     if (atomic_load(&process->phase) == KP_PHASE_ASLEEP) {
-        kp_ahead_wait(false);
+        kp_ahead_give_up();
         forget_environment();
     }
     kp_lock_give(process->lock);

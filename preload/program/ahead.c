@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,11 @@
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 
-/* What the worker is at, or about to begin; waits happen in the kernel. EARLY: it opens what a plan needs, and the plan
- * has not been asked for. */
+/* What its threads are at, or about to begin; waits happen in the kernel. EARLY: it opens what a plan needs, and the
+ * plan has not been asked for. */
 enum { IDLE, EARLY, OPENING, PLANNING };
 static atomic_int busy;
+static atomic_int opens_other; /* 1: it opens the library that counts; waits happen in the kernel */
 static struct kp_lock *const opening = &kp_locks[KP_LOCK_WARMING];
 
 /* When it opens early: after a pause, which a cuInit that finds no device takes less than; at once, for a launch; or
@@ -25,18 +27,25 @@ static struct kp_lock *const opening = &kp_locks[KP_LOCK_WARMING];
 enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
 static atomic_int when;
 
-/* A launch by a library's constructor holds the loader's lock, which the worker needs to open libraries: the wait for
- * it must end when the worker stands still. A plan takes nobody's lock, and whoever launches would need as long for it.
+/* A launch by a library's constructor holds the loader's lock, which a thread needs to open libraries: the wait for it
+ * must end when that stands still. A plan takes nobody's lock, and whoever launches would need as long for it.
  */
 enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 5 };
 
-static atomic_int worker; /* its thread, once it has begun */
+/* Two threads, one for each step. They are none of the worker's, for whose end others wait that may have the loader's
+ * lock. */
+enum { EARLY_THREAD, MAIN_THREAD, THREADS };
+static struct {
+    pthread_t id;
+    atomic_bool started; /* and not joined */
+} threads[THREADS];
+static atomic_int worker; /* the last of them that has begun */
 
 static struct {
     const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = was not asked to */
     long early_ms;                /* that it took */
     const struct kp_cupti *library;
-    struct kp_cupti *copy; /* the worker's own: the other one is completed by the first launch */
+    struct kp_cupti *copy; /* its threads' own: the other one is completed by the first launch */
     struct kp_ahead wish;
     struct kp_plan *_Atomic plan;
 } ahead;
@@ -74,10 +83,9 @@ static void pause_first(void)
         kp_wait_while(&when, AFTER_A_PAUSE, PAUSE_MS - waited);
 }
 
-static void open_early(void *unused)
+static void *open_early(void *unused)
 {
     int step = EARLY;
-    (void)unused;
     atomic_store(&worker, kp_thread_id());
     pause_first();
     long start = kp_now_ms();
@@ -86,6 +94,14 @@ static void open_early(void *unused)
     ahead.early_ms = kp_now_ms() - start;
     atomic_compare_exchange_strong(&busy, &step, IDLE); /* a plan may have been asked for meanwhile */
     kp_wake_all(&busy);
+    return unused;
+}
+
+static bool start(size_t thread, void *(*fn)(void *unused))
+{
+    bool started = kp_thread_start(fn, NULL, &threads[thread].id);
+    atomic_store(&threads[thread].started, started);
+    return started;
 }
 
 void kp_ahead_open(const struct kp_cupti *c)
@@ -93,8 +109,8 @@ void kp_ahead_open(const struct kp_cupti *c)
     ahead.early = c;
     atomic_store(&when, AFTER_A_PAUSE);
     atomic_store(&busy, EARLY);
-    if (!kp_worker_submit(open_early, NULL))
-        atomic_store(&busy, IDLE);
+    if (atomic_load(&threads[EARLY_THREAD].started) || !start(EARLY_THREAD, open_early))
+        atomic_store(&busy, IDLE); /* one of a cuInit that failed may go on */
 }
 
 /* ---- the plan ---- */
@@ -109,13 +125,6 @@ static void use_once(const char *chip)
         kp_tables_close(host);
     kp_lock_give(opening);
     kp_exit_first();
-}
-
-static void *open_other(void *unused)
-{
-    (void)unused;
-    open_part(ahead.library, KP_LIBRARY_COUNTS);
-    return NULL;
 }
 
 /* Opens what a plan for the chip needs (NULL = there will be none). */
@@ -159,26 +168,46 @@ static void go(int to)
     kp_wake_all(&busy);
 }
 
-/* Opens the other library meanwhile, in a thread of its own: both take as long. */
-static void work(void *unused)
+static void *plan_and_end(void *chip)
+{
+    plan(chip);
+    kp_exit_first();
+    go(IDLE);
+    return NULL;
+}
+
+/* Opens the library that counts. Whoever launches does not wait for it, but opens it, too: it may have the loader's
+ * lock already. */
+static void open_other(void)
+{
+    atomic_store(&opens_other, 1);
+    open_part(ahead.library, KP_LIBRARY_COUNTS);
+    atomic_store(&opens_other, 0);
+    kp_wake_all(&opens_other);
+}
+
+/* Plans in a thread of its own while the other library opens: both take as long. */
+static void *work(void *unused)
 {
     const char *chip = ahead.copy ? kp_chip_only(ahead.wish.major, ahead.wish.minor) : NULL;
-    pthread_t other;
-    (void)unused;
+    pthread_t planner;
     atomic_store(&worker, kp_thread_id());
     open_for_plan(chip);
-    bool opens = is_needed(), beside = opens && chip && kp_thread_start(open_other, NULL, &other);
-    if (opens && !beside)
-        open_other(NULL);
-    if (opens && chip && is_needed()) {
+    bool opens = is_needed(), beside = false;
+    if (opens && chip) {
         go(PLANNING);
-        plan(chip);
+        beside = kp_thread_start(plan_and_end, (void *)(uintptr_t)chip, &planner);
+        if (!beside)
+            plan_and_end((void *)(uintptr_t)chip);
     }
+    if (opens)
+        open_other();
     if (beside)
-        kp_thread_join(other);
+        kp_thread_join(planner);
     kp_library_free(ahead.copy);
     kp_exit_first();
     go(IDLE);
+    return unused;
 }
 
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
@@ -188,13 +217,13 @@ void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
     ahead.copy = wish->major ? kp_library_copy(c, is_needed) : NULL;
     atomic_store(&when, AT_ONCE);
     atomic_store(&busy, OPENING);
-    if (kp_worker_submit(work, NULL))
+    if (start(MAIN_THREAD, work))
         return;
     kp_library_free(ahead.copy);
     atomic_store(&busy, IDLE);
 }
 
-/* Waits while the worker is at that step. */
+/* Waits while that step goes on. */
 static void wait_while(int step, long most_ms)
 {
     long start = kp_now_ms(), waited = 0;
@@ -202,7 +231,7 @@ static void wait_while(int step, long most_ms)
         kp_wait_while(&busy, step, most_ms - waited);
 }
 
-/* Waits while the worker opens libraries, as long as it gets on with it, as on a machine with much else to do.
+/* Waits while libraries are being opened, as long as that gets on, as on a machine with much else to do.
  * KP_VENDOR (CUPTI 13.0): cuptiProfilerHostInitialize fails with CUPTI_ERROR_UNKNOWN while another thread is in its
  * first call of it. */
 static void wait_while_opening(void)
@@ -216,6 +245,20 @@ static void wait_while_opening(void)
         has = atomic_load(&worker) ? kp_thread_cpu_time(atomic_load(&worker)) : -1;
         step = atomic_load(&busy);
     } while ((step == EARLY || step == OPENING) && has > had);
+}
+
+void kp_ahead_give_up(void)
+{
+    atomic_store(&when, NEVER);
+    kp_wake_all(&when);
+}
+
+/* Waits for the very ends of threads that have done all, for what libraries do then. */
+static void join_all(void)
+{
+    for (size_t i = 0; i < THREADS; i++)
+        if (atomic_exchange(&threads[i].started, false))
+            kp_thread_join(threads[i].id);
 }
 
 void kp_ahead_wait(bool needed)
@@ -234,8 +277,13 @@ void kp_ahead_wait(bool needed)
     wait_while(PLANNING, PLAN_MS);
     if (tells)
         kp_progress_end();
+    long start = kp_now_ms(), waited = 0;
+    while (!needed && atomic_load(&opens_other) && (waited = kp_now_ms() - start) < OPEN_MS)
+        kp_wait_while(&opens_other, 1, OPEN_MS - waited);
     if (atomic_load(&busy) != IDLE) /* whoever launches goes on without it */
         atomic_store(&when, NEVER);
+    else if (!needed && !atomic_load(&opens_other))
+        join_all();
 }
 
 struct kp_plan *kp_ahead_take(const char *chip, int major, int minor, unsigned how)
@@ -250,4 +298,7 @@ struct kp_plan *kp_ahead_take(const char *chip, int major, int minor, unsigned h
 void kp_ahead_forked(void)
 {
     atomic_store(&busy, IDLE);
+    atomic_store(&opens_other, 0);
+    for (size_t i = 0; i < THREADS; i++)
+        atomic_store(&threads[i].started, false);
 }

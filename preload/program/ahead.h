@@ -1,6 +1,6 @@
 /*
- * What takes long at a first launch, ahead of it: the worker opens CUPTI's libraries of metrics, in 0.1 to 0.2 s. It
- * plans for the device that programs mostly use, the first one, which takes 0.1 s. Meanwhile the program makes
+ * What takes long at a first launch, ahead of it: threads open CUPTI's libraries of metrics, in 0.1 to 0.2 s, and
+ * plan for the device that programs mostly use, the first one, which takes 0.1 s. Meanwhile the program makes
  * its first context, or launches what is not wanted. Nothing of it calls the driver.
  */
 #ifndef KP_PRELOAD_PROGRAM_AHEAD_H
@@ -19,15 +19,18 @@ struct kp_ahead {
     int major, minor; /* of the device; 0: nothing is planned */
 };
 
-/* Has the worker open the library that plans before it is known what to plan, after a short pause. Call it before
+/* Has a thread open the library that plans before it is known what to plan, after a short pause. Call it before
  * kp_ahead_begin, for a first launch that is wanted. `c` lasts as long as the process. */
 void kp_ahead_open(const struct kp_cupti *c);
 
-/* Has the worker do so. Call it once, while nothing else changes `c`; until kp_ahead_wait returns, nothing may. */
+/* Has threads do so. Call it once, while nothing else changes `c`; until kp_ahead_wait returns, nothing may. */
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish);
 
-/* Waits until the worker has: for the libraries while it gets on, and for the plan as long as it takes. Not `needed`:
- * until the library has answered, and the worker asks it no more. Before exit handlers run: among them are those of the
+/* Has it give up, without a wait: CUDA has not started. */
+void kp_ahead_give_up(void);
+
+/* Waits until that is done: for the libraries while it gets on, and for the plan as long as it takes. Not `needed`:
+ * until the library has answered, and is asked no more. Before exit handlers run: among them are those of the
  * libraries being opened. Any thread. */
 void kp_ahead_wait(bool needed);
 
@@ -35,7 +38,7 @@ void kp_ahead_wait(bool needed);
  * gets it again. NULL where there is none. Any thread. */
 struct kp_plan *kp_ahead_take(const char *chip, int major, int minor, unsigned how);
 
-/* In a forked child: the worker does not exist there. */
+/* In a forked child: the threads do not exist there. */
 void kp_ahead_forked(void);
 
 #endif

@@ -100,6 +100,18 @@ early() {
     rm -f "$tmp"/of.*
 }
 
+# A launch by a library's constructor holds the loader's lock, which opening needs: it waits for that some seconds at most.
+# CUPTI refuses to plan while another thread of ours stands in the midst of that.
+constructors() {
+    for times in "300 -1" "300 0" "0 20" "0 60" "0 130" "150 10"; do
+        from=$(date +%s)
+        KPROF_SET=quick both "constructor, $times" "$programs/p_init" 1 plugin $times "$programs/init_plugin"
+        [ $(($(date +%s) - from)) -lt 20 ] || fail "constructor, $times: $(($(date +%s) - from)) s"
+        [ "$(account profiled)" = 9 ] || grep -q 'cannot plan the collection' "$tmp/report" "$tmp/kprof.err" ||
+            fail "constructor, $times: profiled: $(account profiled), and no reason"
+    done
+}
+
 locks() {
     KPROF_DEBUG=lock both "locks" "$programs/p_threads"
     waits=$(shown lock 'waits for [A-Z_]*, which thread [0-9]+ holds$')
@@ -151,6 +163,7 @@ beside obstacles
 beside others
 beside ahead
 beside early
+beside constructors
 beside locks
 beside silent
 beside toy

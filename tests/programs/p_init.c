@@ -1,6 +1,9 @@
 /* LINK: -lcuda */
 /* Calls cuInit until it succeeds, as often as its argument says at most, and launches then. "fork": a child does so,
- * too, after the parent's first call has failed. */
+ * too, after the parent's first call has failed. "plugin" MS MS LIBRARY: a library's constructor launches, so many ms
+ * behind cuInit and behind the first context. */
+#include <dlfcn.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,10 +34,27 @@ static void launch_some(void)
     report_number("increments", sum_ints(&linked, values, 8), 8 * 20);
 }
 
+static void load_plugin(char **argv)
+{
+    CUcontext ctx;
+
+    usleep((useconds_t)atoi(argv[0]) * 1000);
+    if (atoi(argv[1]) >= 0)
+        MUST(cuDevicePrimaryCtxRetain(&ctx, 0));
+    if (atoi(argv[1]) > 0)
+        usleep((useconds_t)atoi(argv[1]) * 1000);
+    printf("plugin: %d\n", dlopen(argv[2], RTLD_NOW) != NULL);
+}
+
 int main(int argc, char **argv)
 {
     int most = argc > 1 ? atoi(argv[1]) : 1, status = 0;
 
+    if (argc > 5 && !strcmp(argv[2], "plugin")) {
+        if (calls(1))
+            load_plugin(argv + 3);
+        return program_wrong;
+    }
     if (argc > 2) {
         calls(1);
         fflush(stdout);
