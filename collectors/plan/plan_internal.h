@@ -64,10 +64,12 @@ int kp_plan_schedule_one_pass(struct kp_planner *x);
 /* Schedules them into lists of one pass each, and composes what fits none. `beside`: see KP_PLAN_BESIDE. */
 int kp_plan_schedule_rotation(struct kp_planner *x, bool beside);
 
+enum { KP_CANARIES = 2 };
 /* Writes those of kp_plan_canaries that the plan has, and returns how many. */
 size_t kp_plan_canaries_of(const struct kp_plan *p, const char **names);
 
-/* Plans a metric as one that the library refuses. 0 or -ENOMEM. */
+/* Plans a metric as one that the library refuses, for that reason. 0 or -ENOMEM. */
+extern const char kp_plan_refused[];
 int kp_plan_leave_refused(struct kp_planner *x, const char *name);
 
 /* A row of packings.def: what a set's counters make on a chip, in plan order. */

@@ -13,30 +13,7 @@
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
 
-/* In each list that has room: their spread shows whether the launches of a kernel are alike. */
-const char *const kp_plan_canaries[] = {"gpu__time_duration.sum", "sm__cycles_elapsed.max", NULL};
-enum { CANARIES = sizeof(kp_plan_canaries) / sizeof(*kp_plan_canaries) - 1 };
-
 enum { NAME_MAX_ROOM = 512, EXPRESSION_ROOM = 4 * NAME_MAX_ROOM };
-
-bool kp_plan_is_canary(const char *name)
-{
-    for (size_t i = 0; i < CANARIES; i++)
-        if (!strcmp(name, kp_plan_canaries[i]))
-            return true;
-    return false;
-}
-
-size_t kp_plan_canaries_of(const struct kp_plan *p, const char **names)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < CANARIES; i++) {
-        const struct kp_planned *m = kp_plan_find(p, kp_plan_canaries[i]);
-        if (m)
-            names[n++] = m->name;
-    }
-    return n;
-}
 
 /* ---- what fits no single pass ---- */
 
@@ -60,7 +37,6 @@ static const struct {
      "100 * lts__t_sectors_op_write_lookup_hit.sum / lts__t_sectors_op_write.sum"},
 };
 
-static const char refused[] = "CUPTI refuses it";
 static const char fits_none[] =
     "it needs several passes, and a rotation has one for each launch: take --replay-mode kernel";
 
@@ -179,7 +155,7 @@ static int say_why(const struct kp_planner *x, struct kp_planned *m)
 {
     int passes = passes_alone(x, m->name);
     if (passes >= 0)
-        m->why = kp_strdup(passes ? fits_none : refused);
+        m->why = kp_strdup(passes ? fits_none : kp_plan_refused);
     return passes < 0 ? passes : m->why ? 0 : -ENOMEM;
 }
 
@@ -203,14 +179,6 @@ static int compose(struct kp_planner *x, const char *name)
     else
         free(expression);
     return rc || m->composed ? rc : say_why(x, m);
-}
-
-int kp_plan_leave_refused(struct kp_planner *x, const char *name)
-{
-    struct kp_planned *m = kp_plan_find(x->plan, name);
-    m->group = KP_CANNOT_COLLECT;
-    m->why = kp_strdup(refused);
-    return m->why ? 0 : -ENOMEM;
 }
 
 /* Takes out what fits no single pass. Inputs come to the end of the plan, and are looked at in turn. */
@@ -381,7 +349,7 @@ static int by_length(const void *a, const void *b)
  * schedule disproves it, then one name of each is asked. */
 static int goes_along(const struct packing *p, struct queue *q, bool *along)
 {
-    const char *names[CANARIES + 1], *first = q->names[q->front];
+    const char *names[KP_CANARIES + 1], *first = q->names[q->front];
     size_t n = kp_plan_canaries_of(p->x->plan, names), passes;
     int rc = 0;
     names[n++] = first;
@@ -506,7 +474,7 @@ static int want_canaries(struct kp_planner *x)
 {
     bool had;
     int rc = 0;
-    for (size_t i = 0; !rc && i < CANARIES; i++)
+    for (size_t i = 0; !rc && i < KP_CANARIES; i++)
         rc = kp_plan_want(x, kp_plan_canaries[i], KP_UNIT_OF_CHIP, false, &had);
     return rc;
 }
@@ -525,7 +493,7 @@ static int pack_now(struct kp_planner *x)
     size_t n = x->plan->n_metrics;
     p.queues = calloc(n + 1, sizeof(*p.queues));
     p.before = calloc(n + 1, sizeof(*p.before));
-    p.names = calloc(n + CANARIES + 1, sizeof(*p.names));
+    p.names = calloc(n + KP_CANARIES + 1, sizeof(*p.names));
     int rc = p.queues && p.before && p.names ? pack_all(&p) : -ENOMEM;
     if (!rc && !x->plan->n_groups)
         rc = pack_canaries(&p);

@@ -236,6 +236,16 @@ static int leave_units(struct pack *o, const char *const *names, size_t n, const
     return rc;
 }
 
+const char kp_plan_refused[] = "CUPTI refuses it";
+
+int kp_plan_leave_refused(struct kp_planner *x, const char *name)
+{
+    struct kp_planned *m = kp_plan_find(x->plan, name);
+    m->group = KP_CANNOT_COLLECT;
+    m->why = kp_strdup(kp_plan_refused);
+    return m->why ? 0 : -ENOMEM;
+}
+
 int kp_plan_commit(struct kp_plan *p, struct kp_config *config)
 {
     struct kp_config *grown = realloc(p->groups, (p->n_groups + 1) * sizeof(*grown));
