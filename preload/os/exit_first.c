@@ -1,22 +1,26 @@
 #include "preload/os/exit_first.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/lock.h"
 
-static void (*handlers[2])(void);
+typedef void (*handler)(void);
+static _Atomic(handler) handlers[2]; /* a thread may register them as soon as there are any */
 
 void kp_exit_handlers(void (*first)(void), void (*second)(void))
 {
-    handlers[0] = first;
-    handlers[1] = second;
+    atomic_store(&handlers[0], first);
+    atomic_store(&handlers[1], second);
 }
 
 void kp_exit_first(void)
 {
     sigset_t before = kp_signals_hold(); /* a handler that exits must not find atexit()'s lock held by its own thread */
-    for (int i = 1; i >= 0; i--)
-        if (handlers[i])
-            atexit(handlers[i]);
+    for (int i = 1; i >= 0; i--) {
+        handler h = atomic_load(&handlers[i]);
+        if (h)
+            atexit(h);
+    }
     kp_signals_let(&before);
 }

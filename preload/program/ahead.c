@@ -43,12 +43,12 @@ static atomic_int worker; /* the last of them that has begun */
 
 static struct {
     const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = was not asked to */
-    long early_ms;                /* that it took */
+    atomic_long early_ms;         /* that it took; -1 = not yet */
     const struct kp_cupti *library;
     struct kp_cupti *copy; /* its threads' own: the other one is completed by the first launch */
     struct kp_ahead wish;
     struct kp_plan *_Atomic plan;
-} ahead;
+} ahead = {.early_ms = -1};
 
 /* The library was told to stop: a launch that comes all the same must not get what it has left. */
 static atomic_bool stopped;
@@ -66,10 +66,13 @@ static bool is_needed(void)
     return needed;
 }
 
-static void open_part(const struct kp_cupti *c, enum kp_library_part part)
+static void open_part(const struct kp_cupti *c, enum kp_library_part part, atomic_long *took_ms)
 {
     kp_lock_take(opening, KP_FOREVER);
+    long start = kp_now_ms();
     kp_library_warm(c, part);
+    if (took_ms)
+        atomic_store(took_ms, kp_now_ms() - start);
     kp_lock_give(opening);
     kp_exit_first(); /* before the exit handlers of the libraries, with which another thread may plan by then */
 }
@@ -88,10 +91,8 @@ static void *open_early(void *unused)
     int step = EARLY;
     atomic_store(&worker, kp_thread_id());
     pause_first();
-    long start = kp_now_ms();
     if (is_wanted())
-        open_part(ahead.early, KP_LIBRARY_PLANS);
-    ahead.early_ms = kp_now_ms() - start;
+        open_part(ahead.early, KP_LIBRARY_PLANS, &ahead.early_ms);
     atomic_compare_exchange_strong(&busy, &step, IDLE); /* a plan may have been asked for meanwhile */
     kp_wake_all(&busy);
     return unused;
@@ -106,11 +107,13 @@ static bool start(size_t thread, void *(*fn)(void *unused))
 
 void kp_ahead_open(const struct kp_cupti *c)
 {
-    ahead.early = c;
     atomic_store(&when, AFTER_A_PAUSE);
+    if (atomic_load(&threads[EARLY_THREAD].started)) /* for a cuInit that failed */
+        return;
+    ahead.early = c;
     atomic_store(&busy, EARLY);
-    if (atomic_load(&threads[EARLY_THREAD].started) || !start(EARLY_THREAD, open_early))
-        atomic_store(&busy, IDLE); /* one of a cuInit that failed may go on */
+    if (!start(EARLY_THREAD, open_early))
+        atomic_store(&busy, IDLE);
 }
 
 /* ---- the plan ---- */
@@ -131,10 +134,11 @@ static void use_once(const char *chip)
 static void open_for_plan(const char *chip)
 {
     long start = kp_now_ms();
-    if (ahead.early)
-        kp_debug(KP_DEBUG_PLAN, "the library that plans was opened from cuInit on; %ld ms", ahead.early_ms);
     if (is_needed())
-        open_part(ahead.library, KP_LIBRARY_PLANS);
+        open_part(ahead.library, KP_LIBRARY_PLANS, NULL);
+    if (atomic_load(&ahead.early_ms) >= 0)
+        kp_debug(KP_DEBUG_PLAN, "the library that plans was opened from cuInit on; %ld ms",
+                 atomic_load(&ahead.early_ms));
     if (chip && is_needed())
         use_once(chip);
     if (is_wanted())
@@ -181,7 +185,7 @@ static void *plan_and_end(void *chip)
 static void open_other(void)
 {
     atomic_store(&opens_other, 1);
-    open_part(ahead.library, KP_LIBRARY_COUNTS);
+    open_part(ahead.library, KP_LIBRARY_COUNTS, NULL);
     atomic_store(&opens_other, 0);
     kp_wake_all(&opens_other);
 }
