@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/debug.h"
@@ -174,7 +175,9 @@ static bool read_options(void)
 {
     char *err = NULL;
     if (read_environment()) {
-        kp_phase_unprofiled(environment.why ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", environment.why);
+        char *why = environment.why;
+        environment.why = NULL;
+        kp_phase_unprofiled(why ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", why);
         return false;
     }
     if (!is_run_allowed(&process->options))
@@ -261,10 +264,10 @@ static bool shows_configs(void)
 /* Whether MemorySanitizer runs: it takes data written by uninstrumented code for uninitialised. */
 static bool is_watched(void)
 {
-    static int watched = -1;
-    if (watched < 0)
-        watched = kp_symbols_dl()->sym(RTLD_DEFAULT, "__msan_init") != NULL;
-    return watched;
+    static atomic_int watched = -1;
+    if (atomic_load(&watched) < 0)
+        atomic_store(&watched, kp_symbols_dl()->sym(RTLD_DEFAULT, "__msan_init") != NULL);
+    return atomic_load(&watched);
 }
 
 static bool tell_watched(void)
@@ -311,18 +314,28 @@ static void open_log(void)
 /* Pins the driver: a program may close it before it ends, but our table must stay valid. */
 static void pin_driver(void)
 {
-    static bool pinned;
-    if (!pinned)
+    static atomic_bool pinned;
+    if (!atomic_exchange(&pinned, true))
         kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    pinned = true;
+}
+
+/* Whether the process may take only so much memory: the driver needs it first. */
+static bool is_short_of_room(void)
+{
+    static const __rlimit_resource_t limits[] = {RLIMIT_AS, RLIMIT_DATA};
+    struct rlimit l;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
+        if (!getrlimit(limits[i], &l) && l.rlim_cur != RLIM_INFINITY)
+            return true;
+    return false;
 }
 
 /* Whether the first launch of this process is wanted, as far as the options tell. */
 static bool wants_first(void)
 {
     const struct kp_options *o = &process->options;
-    return !read_environment() && !is_watched() && !o->only_timeline && o->profile_from_start && is_target(false) &&
-           (kp_options_by_ranges(o) || kp_filter_takes_first(o));
+    return !read_environment() && !o->only_timeline && o->profile_from_start && is_target(false) &&
+           !is_short_of_room() && (kp_options_by_ranges(o) || kp_filter_takes_first(o));
 }
 
 static void wake(void)
@@ -373,42 +386,65 @@ static void wake(void)
     kp_phase_go(KP_PHASE_AWAKE);
 }
 
-/* Tells nothing: where there is no device, nothing follows. While the process has one thread, its table of descriptors
- * grows in no time; beside others the kernel takes 10 ms for it. */
-void kp_process_cuda_starts(void)
+/* Reads the options, unless another thread does. Returns whether the first launch is wanted, and then the folder of
+ * CUPTI, which is malloc'ed. */
+static bool prepare(char **cupti_dir)
 {
-    kp_lock_take(process->lock, KP_FOREVER);
+    *cupti_dir = NULL;
+    if (!kp_lock_take(process->lock, 0))
+        return false;
     if (atomic_load(&process->phase) == KP_PHASE_ASLEEP && !environment.read) {
-        kp_guard++;
         process->pid = getpid();
         open_log();
-        pin_driver(); /* the loader is busy afterwards */
         if (wants_first())
-            kp_context_open_early(process->options.cupti_dir);
-        kp_guard--;
+            *cupti_dir = kp_strdup(process->options.cupti_dir);
     }
     kp_lock_give(process->lock);
+    return *cupti_dir;
+}
+
+/* Tells nothing: where there is no device, nothing follows. While the process has one thread, its table of descriptors
+ * grows in no time; beside others the kernel takes 10 ms for it. The loader is asked without our lock: a thread that
+ * calls cuInit from a library's constructor has the loader's. */
+void kp_process_cuda_starts(void)
+{
+    char *cupti_dir;
+    if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
+        return;
+    kp_guard++;
+    if (prepare(&cupti_dir) && !is_watched()) {
+        pin_driver(); /* the loader is busy afterwards */
+        kp_context_open_early(cupti_dir);
+    }
+    free(cupti_dir);
+    kp_guard--;
 }
 
 void kp_process_cuda_failed(void)
 {
-    kp_lock_take(process->lock, KP_FOREVER);
-    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP) {
-        kp_ahead_give_up();
+    kp_ahead_give_up();
+    if (!kp_lock_take(process->lock, 0))
+        return;
+    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP)
         forget_environment();
-    }
     kp_lock_give(process->lock);
 }
 
+/* Asks the loader before it has the lock, as above; a thread that has the loader's waits for another one that starts
+ * kprof no longer than that. */
 void kp_process_cuda_started(void)
 {
-    kp_lock_take(process->lock, KP_FOREVER);
-    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP) {
-        kp_guard++;
-        wake();
-        kp_guard--;
+    if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
+        return;
+    kp_guard++;
+    is_watched();
+    pin_driver();
+    if (kp_lock_take(process->lock, KP_GATE_LAST_MS)) {
+        if (atomic_load(&process->phase) == KP_PHASE_ASLEEP)
+            wake();
+        kp_lock_give(process->lock);
     }
-    kp_lock_give(process->lock);
+    kp_guard--;
 }
 
 void kp_process_forget(enum kp_stale what, uint64_t first)

@@ -462,7 +462,7 @@ static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
     find_launch(&p->samples, group, &from, &to);
     bool cut = full && (to == p->samples.n || from == to); /* lost idle samples do not matter */
     if (cut)
-        p->lead = 2 * p->lead + IDLE_SAMPLES;
+        p->lead = p->lead < MOST_DECODED / 2 ? 2 * p->lead + IDLE_SAMPLES : MOST_DECODED;
     else if (shows_activity(group) && from < to)
         learn_lead(p, x->gathered, to);
     l->pm_dropped += lost || cut;

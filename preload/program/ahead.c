@@ -12,6 +12,7 @@
 #include "collectors/providers/library.h"
 #include "collectors/providers/tables.h"
 #include "preload/os/exit_first.h"
+#include "preload/os/guard.h"
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 
@@ -37,9 +38,9 @@ enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 5 };
 enum { EARLY_THREAD, MAIN_THREAD, THREADS };
 static struct {
     pthread_t id;
-    atomic_bool started; /* and not joined */
+    atomic_bool started, ended; /* and not joined; has done all */
 } threads[THREADS];
-static atomic_int worker; /* the last of them that has begun */
+static atomic_int opener, planner; /* ids of those that open, the last of them, and that plan */
 
 static struct {
     const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = was not asked to */
@@ -86,16 +87,26 @@ static void pause_first(void)
         kp_wait_while(&when, AFTER_A_PAUSE, PAUSE_MS - waited);
 }
 
+/* The C library runs exit handlers on the thread that ends last, which may be this one. */
+static void *end(size_t thread)
+{
+    kp_guard = 0;
+    atomic_store(&threads[thread].ended, true);
+    return NULL;
+}
+
 static void *open_early(void *unused)
 {
     int step = EARLY;
-    atomic_store(&worker, kp_thread_id());
+    (void)unused;
+    kp_guard = 1;
+    atomic_store(&opener, kp_thread_id());
     pause_first();
     if (is_wanted())
         open_part(ahead.early, KP_LIBRARY_PLANS, &ahead.early_ms);
     atomic_compare_exchange_strong(&busy, &step, IDLE); /* a plan may have been asked for meanwhile */
     kp_wake_all(&busy);
-    return unused;
+    return end(EARLY_THREAD);
 }
 
 static bool start(size_t thread, void *(*fn)(void *unused))
@@ -107,11 +118,11 @@ static bool start(size_t thread, void *(*fn)(void *unused))
 
 void kp_ahead_open(const struct kp_cupti *c)
 {
-    atomic_store(&when, AFTER_A_PAUSE);
-    if (atomic_load(&threads[EARLY_THREAD].started)) /* for a cuInit that failed */
+    int idle = IDLE;
+    if (!is_wanted() || atomic_load(&threads[EARLY_THREAD].started) ||
+        !atomic_compare_exchange_strong(&busy, &idle, EARLY))
         return;
     ahead.early = c;
-    atomic_store(&busy, EARLY);
     if (!start(EARLY_THREAD, open_early))
         atomic_store(&busy, IDLE);
 }
@@ -174,9 +185,13 @@ static void go(int to)
 
 static void *plan_and_end(void *chip)
 {
+    int before = kp_guard;
+    kp_guard = 1;
+    atomic_store(&planner, kp_thread_id());
     plan(chip);
     kp_exit_first();
     go(IDLE);
+    kp_guard = before;
     return NULL;
 }
 
@@ -184,8 +199,8 @@ static void *plan_and_end(void *chip)
  * lock already. */
 static void open_other(void)
 {
-    atomic_store(&opens_other, 1);
-    open_part(ahead.library, KP_LIBRARY_COUNTS, NULL);
+    if (is_wanted())
+        open_part(ahead.library, KP_LIBRARY_COUNTS, NULL);
     atomic_store(&opens_other, 0);
     kp_wake_all(&opens_other);
 }
@@ -194,24 +209,27 @@ static void open_other(void)
 static void *work(void *unused)
 {
     const char *chip = ahead.copy ? kp_chip_only(ahead.wish.major, ahead.wish.minor) : NULL;
-    pthread_t planner;
-    atomic_store(&worker, kp_thread_id());
+    pthread_t other;
+    (void)unused;
+    kp_guard = 1;
+    atomic_store(&opener, kp_thread_id());
     open_for_plan(chip);
     bool opens = is_needed(), beside = false;
+    atomic_store(&opens_other, opens);
     if (opens && chip) {
         go(PLANNING);
-        beside = kp_thread_start(plan_and_end, (void *)(uintptr_t)chip, &planner);
+        beside = kp_thread_start(plan_and_end, (void *)(uintptr_t)chip, &other);
         if (!beside)
             plan_and_end((void *)(uintptr_t)chip);
     }
     if (opens)
         open_other();
     if (beside)
-        kp_thread_join(planner);
+        kp_thread_join(other);
     kp_library_free(ahead.copy);
     kp_exit_first();
     go(IDLE);
-    return unused;
+    return end(MAIN_THREAD);
 }
 
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
@@ -235,20 +253,24 @@ static void wait_while(int step, long most_ms)
         kp_wait_while(&busy, step, most_ms - waited);
 }
 
-/* Waits while libraries are being opened, as long as that gets on, as on a machine with much else to do.
- * KP_VENDOR (CUPTI 13.0): cuptiProfilerHostInitialize fails with CUPTI_ERROR_UNKNOWN while another thread is in its
- * first call of it. */
-static void wait_while_opening(void)
+/* Returns the step at hand if it is one of the two, else IDLE. */
+static int step_of(int a, int b)
+{
+    int step = atomic_load(&busy);
+    return step == a || step == b ? step : IDLE;
+}
+
+/* Waits while one of these steps goes on, as long as its thread gets on with it, as on a machine with much else to do.
+ */
+static void wait_while_it_works(int a, int b, atomic_int *thread)
 {
     double had, has = -1;
-    int step;
     do {
         had = has;
-        wait_while(EARLY, OPEN_MS);
-        wait_while(OPENING, OPEN_MS);
-        has = atomic_load(&worker) ? kp_thread_cpu_time(atomic_load(&worker)) : -1;
-        step = atomic_load(&busy);
-    } while ((step == EARLY || step == OPENING) && has > had);
+        wait_while(a, OPEN_MS);
+        wait_while(b, OPEN_MS);
+        has = atomic_load(thread) ? kp_thread_cpu_time(atomic_load(thread)) : -1;
+    } while (step_of(a, b) && has > had);
 }
 
 void kp_ahead_give_up(void)
@@ -261,7 +283,7 @@ void kp_ahead_give_up(void)
 static void join_all(void)
 {
     for (size_t i = 0; i < THREADS; i++)
-        if (atomic_exchange(&threads[i].started, false))
+        if (atomic_load(&threads[i].ended) && atomic_exchange(&threads[i].started, false))
             kp_thread_join(threads[i].id);
 }
 
@@ -269,8 +291,10 @@ void kp_ahead_wait(bool needed)
 {
     atomic_store(&when, needed ? AT_ONCE : NEVER);
     kp_wake_all(&when);
+    /* KP_VENDOR (CUPTI 13.0): cuptiProfilerHostInitialize fails with CUPTI_ERROR_UNKNOWN while another thread is in its
+     * first call of it. */
     if (needed) {
-        wait_while_opening();
+        wait_while_it_works(EARLY, OPENING, &opener);
     } else {
         wait_while(EARLY, OPEN_MS);
         wait_while(OPENING, OPEN_MS);
@@ -278,7 +302,10 @@ void kp_ahead_wait(bool needed)
     bool tells = needed && atomic_load(&busy) == PLANNING;
     if (tells)
         kp_progress_begin("planning what to collect", true);
-    wait_while(PLANNING, PLAN_MS);
+    if (needed)
+        wait_while(PLANNING, PLAN_MS);
+    else /* an exit in a handler may hold what the thread waits for */
+        wait_while_it_works(PLANNING, PLANNING, &planner);
     if (tells)
         kp_progress_end();
     long start = kp_now_ms(), waited = 0;

@@ -59,12 +59,18 @@ static struct {
 } gone;
 static struct kp_lock *const gone_lock = &kp_locks[KP_LOCK_UNLOADED];
 
+/* CUPTI as it was opened early, for a folder. Kept: a thread may still use it. */
+struct early {
+    struct kp_cupti *cupti;
+    char *dir;
+};
+
 /* CUPTI, opened once a process. */
 static struct {
     bool tried;
     bool started; /* or failed to: then there is no `cupti` */
     struct kp_cupti *cupti;
-    struct kp_cupti *early; /* the same, before CUDA is initialised; NULL = was not opened then */
+    struct early *_Atomic early; /* before CUDA is initialised; NULL = was not opened then */
     char *why_not;
     struct kp_codes *codes;
     struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; read by any thread */
@@ -203,9 +209,15 @@ static int open_cupti(const char *dir, struct kp_cupti **out, char **why)
 
 void kp_context_open_early(const char *cupti_dir)
 {
+    struct early *e = calloc(1, sizeof(*e));
     char *why = NULL;
-    if (loaded.early || !open_cupti(cupti_dir, &loaded.early, &why)) /* else it is tried again, which tells why */
-        kp_ahead_open(loaded.early);
+    if (e && (e->dir = kp_strdup(cupti_dir)) && !open_cupti(cupti_dir, &e->cupti, &why)) {
+        kp_ahead_open(e->cupti);
+        atomic_store(&loaded.early, e); /* the one before was another's, or of another folder */
+    } else if (e) {                     /* it is opened again, which tells why if it cannot */
+        free(e->dir);
+        free(e);
+    }
     free(why);
 }
 
@@ -214,7 +226,8 @@ static void load_cupti(const char *dir)
     if (loaded.tried)
         return;
     loaded.tried = true;
-    loaded.cupti = loaded.early;
+    const struct early *e = atomic_load(&loaded.early);
+    loaded.cupti = e && !strcmp(e->dir, dir) ? e->cupti : NULL;
     if (!loaded.cupti && open_cupti(dir, &loaded.cupti, &loaded.why_not))
         kp_outcome_failed(KP_FAILURE_CUPTI);
     else

@@ -117,6 +117,25 @@ constructors() {
     done
 }
 
+# Two threads start CUDA, one of them in a constructor: each would wait for a lock that the other one has.
+together() {
+    case ${KP_TEST_VARIANT:-release} in
+    release) set -- 0 700 900 1200 2000 3000 4000 5000 6000 9000 ;;
+    *) set -- 700 3000 ;;
+    esac
+    for us; do
+        from=$(date +%s)
+        PLUGIN_MS=60 KPROF_SET=quick both "together, $us us" "$programs/p_init" 1 together $us "$programs/init_plugin"
+        [ $(($(date +%s) - from)) -lt 20 ] || fail "together, $us us: $(($(date +%s) - from)) s"
+    done
+}
+
+# CUPTI's folder may be another one when CUDA starts at last.
+folders() {
+    FAKE_INIT_FAILS=1 FAKE_INIT_MS=15 profiled "$programs/p_init" 2 setenv KPROF_CUPTI_DIR /nowhere
+    grep -q 'libcupti not found in /nowhere' "$tmp/report" "$tmp/kprof.err" || { fail "folders: another one is not taken" && show; }
+}
+
 locks() {
     KPROF_DEBUG=lock both "locks" "$programs/p_threads"
     waits=$(shown lock 'waits for [A-Z_]*, which thread [0-9]+ holds$')
@@ -169,6 +188,8 @@ beside others
 beside ahead
 beside early
 beside constructors
+beside together
+beside folders
 beside locks
 beside silent
 beside toy

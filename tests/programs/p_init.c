@@ -1,8 +1,10 @@
 /* LINK: -lcuda */
 /* Calls cuInit until it succeeds, as often as its argument says at most, and launches then. "fork": a child does so,
  * too, after the parent's first call has failed. "plugin" MS MS LIBRARY: a library's constructor launches, so many ms
- * behind cuInit and behind the first context. */
+ * behind cuInit and behind the first context. "together" US LIBRARY: another thread calls cuInit, and so many us later
+ * a library's constructor does. "setenv" NAME VALUE: between the first call and the others. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +48,24 @@ static void load_plugin(char **argv)
     printf("plugin: %d\n", dlopen(argv[2], RTLD_NOW) != NULL);
 }
 
+static void *initialise(void *unused)
+{
+    return cuInit(0) == CUDA_SUCCESS ? unused : NULL;
+}
+
+static void load_together(char **argv)
+{
+    pthread_t other;
+    void *result = NULL;
+
+    if (pthread_create(&other, NULL, initialise, argv))
+        return;
+    usleep((useconds_t)atoi(argv[0]));
+    printf("plugin: %d\n", dlopen(argv[1], RTLD_NOW) != NULL);
+    pthread_join(other, &result);
+    printf("other: %d\n", result != NULL);
+}
+
 int main(int argc, char **argv)
 {
     int most = argc > 1 ? atoi(argv[1]) : 1, status = 0;
@@ -53,6 +73,17 @@ int main(int argc, char **argv)
     if (argc > 5 && !strcmp(argv[2], "plugin")) {
         if (calls(1))
             load_plugin(argv + 3);
+        return program_wrong;
+    }
+    if (argc > 4 && !strcmp(argv[2], "setenv")) {
+        calls(1);
+        setenv(argv[3], argv[4], 1);
+        if (calls(most))
+            launch_some();
+        return program_wrong;
+    }
+    if (argc > 4 && !strcmp(argv[2], "together")) {
+        load_together(argv + 3);
         return program_wrong;
     }
     if (argc > 2) {
