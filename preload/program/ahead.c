@@ -40,7 +40,7 @@ static struct {
     pthread_t id;
     atomic_bool started, ended; /* and not joined; has done all */
 } threads[THREADS];
-static atomic_int opener, planner; /* ids of those that open, the last of them, and that plan */
+static atomic_int opener, planner; /* ids of the one that has the lock and opens, and of the one that plans */
 
 static struct {
     const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = was not asked to */
@@ -70,6 +70,7 @@ static bool is_needed(void)
 static void open_part(const struct kp_cupti *c, enum kp_library_part part, atomic_long *took_ms)
 {
     kp_lock_take(opening, KP_FOREVER);
+    atomic_store(&opener, kp_thread_id());
     long start = kp_now_ms();
     kp_library_warm(c, part);
     if (took_ms)
@@ -100,7 +101,6 @@ static void *open_early(void *unused)
     int step = EARLY;
     (void)unused;
     kp_guard = 1;
-    atomic_store(&opener, kp_thread_id());
     pause_first();
     if (is_wanted())
         open_part(ahead.early, KP_LIBRARY_PLANS, &ahead.early_ms);
@@ -134,6 +134,7 @@ static void use_once(const char *chip)
 {
     struct kp_host *host;
     kp_lock_take(opening, KP_FOREVER);
+    atomic_store(&opener, kp_thread_id());
     kp_library_complete(ahead.copy);
     if (!kp_tables_open(ahead.copy, KP_TABLES_COUNTED, chip, NULL, &host))
         kp_tables_close(host);
@@ -212,7 +213,6 @@ static void *work(void *unused)
     pthread_t other;
     (void)unused;
     kp_guard = 1;
-    atomic_store(&opener, kp_thread_id());
     open_for_plan(chip);
     bool opens = is_needed(), beside = false;
     atomic_store(&opens_other, opens);
