@@ -63,6 +63,7 @@ static struct kp_lock *const gone_lock = &kp_locks[KP_LOCK_UNLOADED];
 struct early {
     struct kp_cupti *cupti;
     char *dir;
+    struct early *before; /* of a cuInit that failed */
 };
 
 /* CUPTI, opened once a process. */
@@ -209,12 +210,17 @@ static int open_cupti(const char *dir, struct kp_cupti **out, char **why)
 
 void kp_context_open_early(const char *cupti_dir)
 {
-    struct early *e = calloc(1, sizeof(*e));
+    struct early *e = atomic_load(&loaded.early);
     char *why = NULL;
+    if (e && !strcmp(e->dir, cupti_dir)) {
+        kp_ahead_open(e->cupti);
+        return;
+    }
+    e = calloc(1, sizeof(*e));
     if (e && (e->dir = kp_strdup(cupti_dir)) && !open_cupti(cupti_dir, &e->cupti, &why)) {
         kp_ahead_open(e->cupti);
-        atomic_store(&loaded.early, e); /* the one before was another's, or of another folder */
-    } else if (e) {                     /* it is opened again, which tells why if it cannot */
+        e->before = atomic_exchange(&loaded.early, e);
+    } else if (e) { /* it is opened again, which tells why if it cannot */
         free(e->dir);
         free(e);
     }
