@@ -37,8 +37,8 @@ SANITIZE       := $(SANITIZE_$(VARIANT))
 RUNTIME_asan   := libasan.so
 RUNTIME_tsan   := libtsan.so
 RUNTIME_ubsan  := libubsan.so
-# See tests/shim/nodeepbind.c. Threads of preload/program/ahead.c may stand in the loader, and are not always joined.
-TEST_ENV_tsan  := KP_SHIM_QUICK_EXIT=1 TSAN_OPTIONS=halt_on_error=1:report_thread_leaks=0
+# See tests/shim/nodeepbind.c.
+TEST_ENV_tsan  := KP_SHIM_QUICK_EXIT=1 TSAN_OPTIONS=halt_on_error=1
 
 # -O2 would remove some of the bad accesses before a sanitiser sees them; its reports need lines alone.
 CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)

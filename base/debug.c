@@ -14,7 +14,7 @@ static const char *const names[] = {
 #undef KP_DEBUG_DOMAIN
 };
 
-unsigned kp_debug_shown;
+atomic_uint kp_debug_shown;
 
 static void to_stderr(const char *line, size_t len)
 {
@@ -31,7 +31,7 @@ void kp_debug_to(void (*write)(const char *line, size_t len))
 
 void kp_debug_show(unsigned domains)
 {
-    kp_debug_shown = domains;
+    atomic_store(&kp_debug_shown, domains);
 }
 
 void kp_debug_line(enum kp_debug_domain domain, const char *format, ...)

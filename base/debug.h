@@ -6,6 +6,7 @@
 #ifndef KP_BASE_DEBUG_H
 #define KP_BASE_DEBUG_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 enum kp_debug_domain {
@@ -16,18 +17,18 @@ enum kp_debug_domain {
 };
 
 /* A bit for each domain that is shown; 0 at first. Read-only for callers. */
-extern unsigned kp_debug_shown;
+extern atomic_uint kp_debug_shown;
 
 /* Writes `==KPROF== debug DOMAIN [thread]: text` if the domain is shown; else evaluates no arguments. */
 #define kp_debug(domain, ...)                                                                                          \
     do {                                                                                                               \
-        if (__builtin_expect(kp_debug_shown & 1U << (domain), 0))                                                      \
+        if (__builtin_expect(atomic_load_explicit(&kp_debug_shown, memory_order_relaxed) & 1U << (domain), 0))         \
             kp_debug_line(domain, __VA_ARGS__);                                                                        \
     } while (0)
 
 void kp_debug_line(enum kp_debug_domain domain, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Shows these domains, a bit each, and no others. Call it before there are threads that write. */
+/* Shows these domains, a bit each, and no others. Any thread. */
 void kp_debug_show(unsigned domains);
 
 /* Sends lines, each with its end, to `write`, or with NULL back to descriptor 2. */

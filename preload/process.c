@@ -422,7 +422,10 @@ void kp_process_cuda_starts(void)
 
 void kp_process_cuda_failed(void)
 {
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_ahead_give_up();
+    pthread_setcancelstate(before, &before);
     if (!kp_lock_take(process->lock, 0))
         return;
     if (atomic_load(&process->phase) == KP_PHASE_ASLEEP)

@@ -31,15 +31,8 @@ static atomic_int when;
 /* A launch by a library's constructor holds the loader's lock, which a thread needs to open libraries: the wait for it
  * must end when that stands still. A plan takes nobody's lock, and whoever launches would need as long for it.
  */
-enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 5 };
+enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 5, GIVE_UP_MS = 20 };
 
-/* Two threads, one for each step. They are none of the worker's, for whose end others wait that may have the loader's
- * lock. */
-enum { EARLY_THREAD, MAIN_THREAD, THREADS };
-static struct {
-    pthread_t id;
-    atomic_bool started, ended; /* and not joined; has done all */
-} threads[THREADS];
 static atomic_int opener, planner; /* ids of the one that has the lock and opens, and of the one that plans */
 
 static struct {
@@ -79,20 +72,28 @@ static void open_part(const struct kp_cupti *c, enum kp_library_part part, atomi
     kp_exit_first(); /* before the exit handlers of the libraries, with which another thread may plan by then */
 }
 
-/* ---- before it is known what to plan ---- */
-
-static void pause_first(void)
+/* Waits while the word has that value. */
+static void wait_while(atomic_int *word, int value, long most_ms)
 {
     long start = kp_now_ms(), waited = 0;
-    while (atomic_load(&when) == AFTER_A_PAUSE && (waited = kp_now_ms() - start) < PAUSE_MS)
-        kp_wait_while(&when, AFTER_A_PAUSE, PAUSE_MS - waited);
+    while (atomic_load(word) == value && (waited = kp_now_ms() - start) < most_ms)
+        kp_wait_while(word, value, most_ms - waited);
 }
 
-/* The C library runs exit handlers on the thread that ends last, which may be this one. */
-static void *end(size_t thread)
+/* ---- before it is known what to plan ---- */
+
+static void join(void *thread)
 {
+    kp_thread_join((pthread_t)(uintptr_t)thread);
+}
+
+/* Ends a thread that may have stood in the loader: none of the worker's, for whose end others wait that may have the
+ * loader's lock. The worker joins it now that it has done all. The C library runs exit handlers on the thread that ends
+ * last, which may be this one. */
+static void *end(void)
+{
+    kp_worker_submit(join, (void *)(uintptr_t)pthread_self());
     kp_guard = 0;
-    atomic_store(&threads[thread].ended, true);
     return NULL;
 }
 
@@ -101,29 +102,25 @@ static void *open_early(void *unused)
     int step = EARLY;
     (void)unused;
     kp_guard = 1;
-    pause_first();
+    wait_while(&when, AFTER_A_PAUSE, PAUSE_MS);
     if (is_wanted())
         open_part(ahead.early, KP_LIBRARY_PLANS, &ahead.early_ms);
+    end();
     atomic_compare_exchange_strong(&busy, &step, IDLE); /* a plan may have been asked for meanwhile */
     kp_wake_all(&busy);
-    return end(EARLY_THREAD);
-}
-
-static bool start(size_t thread, void *(*fn)(void *unused))
-{
-    bool started = kp_thread_start(fn, NULL, &threads[thread].id);
-    atomic_store(&threads[thread].started, started);
-    return started;
+    return NULL;
 }
 
 void kp_ahead_open(const struct kp_cupti *c)
 {
+    static atomic_bool started;
     int idle = IDLE;
-    if (!is_wanted() || atomic_load(&threads[EARLY_THREAD].started) ||
-        !atomic_compare_exchange_strong(&busy, &idle, EARLY))
+    pthread_t thread;
+    if (!is_wanted() || atomic_load(&started) || !atomic_compare_exchange_strong(&busy, &idle, EARLY))
         return;
     ahead.early = c;
-    if (!start(EARLY_THREAD, open_early))
+    atomic_store(&started, kp_thread_start(open_early, NULL, &thread));
+    if (!atomic_load(&started))
         atomic_store(&busy, IDLE);
 }
 
@@ -229,7 +226,7 @@ static void *work(void *unused)
     kp_library_free(ahead.copy);
     kp_exit_first();
     go(IDLE);
-    return end(MAIN_THREAD);
+    return end();
 }
 
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
@@ -239,18 +236,11 @@ void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
     ahead.copy = wish->major ? kp_library_copy(c, is_needed) : NULL;
     atomic_store(&when, AT_ONCE);
     atomic_store(&busy, OPENING);
-    if (start(MAIN_THREAD, work))
+    pthread_t thread;
+    if (kp_thread_start(work, NULL, &thread))
         return;
     kp_library_free(ahead.copy);
     atomic_store(&busy, IDLE);
-}
-
-/* Waits while that step goes on. */
-static void wait_while(int step, long most_ms)
-{
-    long start = kp_now_ms(), waited = 0;
-    while (atomic_load(&busy) == step && (waited = kp_now_ms() - start) < most_ms)
-        kp_wait_while(&busy, step, most_ms - waited);
 }
 
 /* Returns the step at hand if it is one of the two, else IDLE. */
@@ -267,8 +257,8 @@ static void wait_while_it_works(int a, int b, atomic_int *thread)
     double had, has = -1;
     do {
         had = has;
-        wait_while(a, OPEN_MS);
-        wait_while(b, OPEN_MS);
+        wait_while(&busy, a, OPEN_MS);
+        wait_while(&busy, b, OPEN_MS);
         has = atomic_load(thread) ? kp_thread_cpu_time(atomic_load(thread)) : -1;
     } while (step_of(a, b) && has > had);
 }
@@ -277,14 +267,8 @@ void kp_ahead_give_up(void)
 {
     atomic_store(&when, NEVER);
     kp_wake_all(&when);
-}
-
-/* Waits for the very ends of threads that have done all, for what libraries do then. */
-static void join_all(void)
-{
-    for (size_t i = 0; i < THREADS; i++)
-        if (atomic_load(&threads[i].ended) && atomic_exchange(&threads[i].started, false))
-            kp_thread_join(threads[i].id);
+    wait_while(&busy, EARLY, GIVE_UP_MS);
+    kp_worker_drain(GIVE_UP_MS);
 }
 
 void kp_ahead_wait(bool needed)
@@ -296,25 +280,22 @@ void kp_ahead_wait(bool needed)
     if (needed) {
         wait_while_it_works(EARLY, OPENING, &opener);
     } else {
-        wait_while(EARLY, OPEN_MS);
-        wait_while(OPENING, OPEN_MS);
+        wait_while(&busy, EARLY, OPEN_MS);
+        wait_while(&busy, OPENING, OPEN_MS);
     }
     bool tells = needed && atomic_load(&busy) == PLANNING;
     if (tells)
         kp_progress_begin("planning what to collect", true);
     if (needed)
-        wait_while(PLANNING, PLAN_MS);
+        wait_while(&busy, PLANNING, PLAN_MS);
     else /* an exit in a handler may hold what the thread waits for */
         wait_while_it_works(PLANNING, PLANNING, &planner);
     if (tells)
         kp_progress_end();
-    long start = kp_now_ms(), waited = 0;
-    while (!needed && atomic_load(&opens_other) && (waited = kp_now_ms() - start) < OPEN_MS)
-        kp_wait_while(&opens_other, 1, OPEN_MS - waited);
+    if (!needed)
+        wait_while(&opens_other, 1, OPEN_MS);
     if (atomic_load(&busy) != IDLE) /* whoever launches goes on without it */
         atomic_store(&when, NEVER);
-    else if (!needed && !atomic_load(&opens_other))
-        join_all();
 }
 
 struct kp_plan *kp_ahead_take(const char *chip, int major, int minor, unsigned how)
@@ -330,6 +311,4 @@ void kp_ahead_forked(void)
 {
     atomic_store(&busy, IDLE);
     atomic_store(&opens_other, 0);
-    for (size_t i = 0; i < THREADS; i++)
-        atomic_store(&threads[i].started, false);
 }

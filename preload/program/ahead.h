@@ -26,7 +26,7 @@ void kp_ahead_open(const struct kp_cupti *c);
 /* Has threads do so. Call it once, while nothing else changes `c`; until kp_ahead_wait returns, nothing may. */
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish);
 
-/* Has it give up, without a wait: CUDA has not started. */
+/* Has it give up, as CUDA has not started; waits for its end only while that is near. */
 void kp_ahead_give_up(void);
 
 /* Waits until that is done: for the libraries while it gets on, and for the plan as long as it takes. Not `needed`:

@@ -178,11 +178,11 @@ const struct kp_cupti *kp_context_cupti(void);
 void kp_context_prepare(const struct kp_context_setup *setup);
 void kp_context_prepare_images(const struct kp_context_setup *setup);
 
-/* Has the worker open CUPTI's libraries of metrics already. Call it once, before CUDA is initialised, for a program
+/* Has a thread open CUPTI's library that plans already. Call it before CUDA is initialised, for a program
  * whose first launch is wanted. */
 void kp_context_open_early(const char *cupti_dir);
 
-/* Has the worker prepare what the first launch needs, see ahead.h. Call it once, inside the gate's exclusive section.
+/* Has threads prepare what the first launch needs, see ahead.h. Call it once, inside the gate's exclusive section.
  */
 void kp_context_make_ready(const struct kp_context_setup *setup);
 
