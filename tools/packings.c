@@ -3,34 +3,17 @@
  *
  * usage: packings FOLDER [CHIP...]     FOLDER: of libcupti.so
  */
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/catalog.h"
 #include "collectors/plan/chips.h"
 #include "collectors/plan/plan_internal.h"
 #include "cupti/loader.h"
 #include "report/define/sections.h"
 
 enum { COLUMNS = 116 };
-
-static void *open_library(const char *path, int flags)
-{
-    return dlopen(path, flags);
-}
-
-static bool directory_of(const void *address, char *dir, size_t size)
-{
-    Dl_info of;
-    if (!dladdr(address, &of) || !strchr(of.dli_fname, '/'))
-        return false;
-    snprintf(dir, size, "%.*s", (int)(strrchr(of.dli_fname, '/') - of.dli_fname), of.dli_fname);
-    return true;
-}
-
-static const struct kp_dl dl = {open_library, dlsym, directory_of, NULL};
 
 static struct kp_plan *plan(const struct kp_cupti *c, const struct kp_chip *chip, const char *set, unsigned how)
 {
@@ -59,17 +42,6 @@ static bool is_used(const struct kp_cupti *c, const struct kp_chip *chip, const 
     return used;
 }
 
-/* Reads a row again that the plan tells. */
-static bool read_row(const char *text, char *chip, char *lists, struct kp_packing *row)
-{
-    unsigned long long names;
-    *row = (struct kp_packing){.chip = chip, .lists = lists};
-    if (sscanf(text, "KP_PACKING(\"%31[^\"]\", %llx, %u, \"%8191[^\"]\")", chip, &names, &row->along, lists) != 4)
-        return false;
-    row->names = names;
-    return true;
-}
-
 static void print_row(const struct kp_packing *row, const char *set)
 {
     printf("KP_PACKING(\"%s\", 0x%016llx, %u /* %s */,\n", row->chip, (unsigned long long)row->names, row->along, set);
@@ -82,7 +54,7 @@ int main(int argc, char **argv)
     static const char *const sets[] = {"basic", "detailed", "full", "roofline"};
     struct kp_cupti *c;
     char *err = NULL;
-    if (argc < 2 || kp_cupti_load(&dl, argv[1], NULL, &c, &err)) {
+    if (argc < 2 || kp_cupti_load(&kp_catalog_dl, argv[1], NULL, &c, &err)) {
         fprintf(stderr, "%s\n", err ? err : "usage: packings FOLDER [CHIP...]");
         return 2;
     }
@@ -94,12 +66,9 @@ int main(int argc, char **argv)
         for (int a = 2; a < argc; a++)
             wanted |= !strcmp(argv[a], kp_chips[i].name);
         for (size_t s = 0; wanted && s < sizeof(sets) / sizeof(*sets); s++) {
-            char chip[32], lists[8192];
-            struct kp_packing row;
             struct kp_plan *p = plan(c, &kp_chips[i], sets[s], KP_PLAN_ANEW);
-            bool told = p && p->packing && read_row(p->packing, chip, lists, &row);
-            if (told && is_used(c, &kp_chips[i], sets[s], &row))
-                print_row(&row, sets[s]);
+            if (p && p->packing && is_used(c, &kp_chips[i], sets[s], p->packing))
+                print_row(p->packing, sets[s]);
             else
                 fprintf(stderr, "%s, %s: no row\n", kp_chips[i].name, sets[s]);
             kp_plan_free(p);

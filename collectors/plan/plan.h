@@ -49,10 +49,10 @@ struct kp_plan {
                              them this run is, from 0 on */
     char *listed; /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
                      "" */
-    char *breakdowns;     /* as kp_device_info.breakdowns */
-    bool packed_as_found; /* its lists are those of a row of packings.def */
-    char *packing;        /* the row of packings.def for it, of KP_PLAN_ANEW; NULL where there is none */
-    char *unknown;        /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
+    char *breakdowns;           /* as kp_device_info.breakdowns */
+    bool packed_as_found;       /* its lists are those of a row of packings.def */
+    struct kp_packing *packing; /* the row of packings.def for it, of KP_PLAN_ANEW; NULL where there is none */
+    char *unknown;              /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
 };
 
 /* The most counters of a plan (the largest set has 900), and of lines on unknown metrics (one more counts the rest). */

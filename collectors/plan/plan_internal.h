@@ -108,6 +108,8 @@ bool kp_plan_is_apart(const char *name);
 bool kp_plan_same_unit(const char *a, const char *b);
 /* Adds the list as a group of the plan, which then owns it. 0 or -ENOMEM. */
 int kp_plan_commit(struct kp_plan *p, struct kp_config *config);
+/* Adds names[0..n) as a group, if the library has them in one pass: *good. 0, or negative as kp_plan_try. */
+int kp_plan_commit_one_pass(struct kp_planner *x, const char *const *names, size_t n, bool *good);
 /* Shares the unscheduled counters among runs: `group` becomes the index of the run's list. */
 int kp_plan_schedule_runs(struct kp_planner *x);
 

@@ -3,8 +3,6 @@
  * of that. The library schedules each list before it is used.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,23 +67,12 @@ static const struct kp_packing *find(const char *chip, uint64_t hash, size_t n)
 static int prove(struct kp_planner *x, const struct kp_packing *k, int group, const char *const *names, size_t n,
                  const char **list, bool *good)
 {
-    struct kp_config config;
     size_t kept = (unsigned)group < k->along ? kp_plan_canaries_of(x->plan, list) : 0, before = kept;
     for (size_t i = 0; i < n; i++)
         if (group_of(k->lists[i]) == group)
             list[kept++] = names[i];
     *good = false;
-    if (kept == before)
-        return 0;
-    int rc = kp_plan_try(x, list, kept, &config);
-    if (rc)
-        return rc < 0 ? rc : 0;
-    *good = config.passes == 1;
-    if (*good)
-        rc = kp_plan_commit(x->plan, &config);
-    if (rc || !*good)
-        kp_config_free(&config);
-    return rc;
+    return kept == before ? 0 : kp_plan_commit_one_pass(x, list, kept, good);
 }
 
 static int prove_refused(struct kp_planner *x, const struct kp_packing *k, const char *const *names, size_t n,
@@ -166,20 +153,21 @@ static unsigned count_along(const struct kp_plan *p)
     return n;
 }
 
-static int write_row(struct kp_planner *x, const char *const *names, size_t n, uint64_t hash)
+static int note_row(struct kp_planner *x, const char *const *names, size_t n, uint64_t hash)
 {
-    char *lists = calloc(n + 1, 1);
-    bool told = lists;
+    struct kp_packing *k = calloc(1, sizeof(*k) + n + 1);
+    if (!k)
+        return -ENOMEM;
+    char *lists = (char *)(k + 1);
+    bool told = true;
     for (size_t i = 0; told && i < n; i++)
         told = (lists[i] = letter_of(kp_plan_find(x->plan, names[i])->group));
-    int rc = lists ? 0 : -ENOMEM;
-    if (told && asprintf(&x->plan->packing, "KP_PACKING(\"%s\", 0x%016" PRIx64 ", %u, \"%s\")\n", x->chip, hash,
-                         count_along(x->plan), lists) < 0) {
-        x->plan->packing = NULL;
-        rc = -ENOMEM;
-    }
-    free(lists);
-    return rc;
+    *k = (struct kp_packing){.chip = x->chip, .names = hash, .along = count_along(x->plan), .lists = lists};
+    if (told)
+        x->plan->packing = k;
+    else
+        free(k);
+    return 0;
 }
 
 int kp_plan_pack_and_tell(struct kp_planner *x, int (*pack)(struct kp_planner *x))
@@ -189,7 +177,7 @@ int kp_plan_pack_and_tell(struct kp_planner *x, int (*pack)(struct kp_planner *x
     const char **names = names_to_pack(x->plan, &n, &hash);
     int rc = names ? pack(x) : -ENOMEM;
     if (!rc)
-        rc = write_row(x, names, n, hash);
+        rc = note_row(x, names, n, hash);
     free(names);
     return rc;
 }

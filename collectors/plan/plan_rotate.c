@@ -404,21 +404,6 @@ static int drop_refused(struct packing *p)
     return 0;
 }
 
-/* Schedules the list at hand as a group; *good: it is one. */
-static int prove(struct packing *p, bool *good)
-{
-    struct kp_config config;
-    int rc = kp_plan_try(p->x, p->names, p->kept, &config);
-    *good = !rc && config.passes == 1;
-    if (rc)
-        return rc < 0 ? rc : 0;
-    if (*good)
-        rc = kp_plan_commit(p->x->plan, &config);
-    if (rc || !*good)
-        kp_config_free(&config);
-    return rc;
-}
-
 /* Packs a list; *any: it has more than the canaries. Where its schedule disproves that it fits, it is packed again:
  * first with what the library tells of units and of single metrics, then by -EAGAIN: quick answers are wrong. */
 static int pack_one(struct packing *p, bool with_canaries, bool *any)
@@ -429,7 +414,7 @@ static int pack_one(struct packing *p, bool with_canaries, bool *any)
     int rc = fill(p, with_canaries, any);
     if (rc || !*any)
         return rc;
-    rc = prove(p, &good);
+    rc = kp_plan_commit_one_pass(p->x, p->names, p->kept, &good);
     if (rc || good)
         return rc;
     memcpy(p->queues, p->before, p->n_queues * sizeof(*p->queues));
@@ -467,7 +452,7 @@ static int pack_canaries(struct packing *p)
 {
     bool good;
     p->kept = kp_plan_canaries_of(p->x->plan, p->names);
-    return p->kept ? prove(p, &good) : 0;
+    return p->kept ? kp_plan_commit_one_pass(p->x, p->names, p->kept, &good) : 0;
 }
 
 static int want_canaries(struct kp_planner *x)

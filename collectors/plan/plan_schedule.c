@@ -260,6 +260,20 @@ int kp_plan_commit(struct kp_plan *p, struct kp_config *config)
     return 0;
 }
 
+int kp_plan_commit_one_pass(struct kp_planner *x, const char *const *names, size_t n, bool *good)
+{
+    struct kp_config config;
+    int rc = kp_plan_try(x, names, n, &config);
+    *good = !rc && config.passes == 1;
+    if (rc)
+        return rc < 0 ? rc : 0;
+    if (*good)
+        rc = kp_plan_commit(x->plan, &config);
+    if (rc || !*good)
+        kp_config_free(&config);
+    return rc;
+}
+
 /* Schedules names[0..n) in as few groups as the library allows, or in one of one pass. */
 static int schedule_what_fits(struct kp_planner *x, const char *const *names, size_t n, bool one_pass)
 {
