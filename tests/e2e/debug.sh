@@ -95,7 +95,7 @@ early() {
         FAKE_INIT_MS=60 FAKE_INIT_FAILS=2 KPROF_DEBUG=plan both "cuInit fails $most" "$programs/p_init" $most
         expect "cuInit fails $most: lines" "$(wc -l <"$tmp/kprof.err") $(cat "$tmp/report" 2>/dev/null | wc -l)" "0 0"
     done
-    [ "${KP_TEST_VARIANT:-release}" = release ] || return 0 # as in locks; ASan, too, may hang in a child of threads
+    [ "${KP_TEST_VARIANT:-}" != tsan ] || return 0 # as in locks
     FAKE_INIT_FAILS=1 KPROF_LOG_FILE=$tmp/of.%p both "a child after cuInit failed" "$programs/p_init" 1 fork
     expect "a child: reports" "$(grep -lE '^==KPROF== 20 launches seen, 20 profiled' "$tmp"/of.* | wc -l)" 2
     rm -f "$tmp"/of.*
