@@ -346,7 +346,6 @@ static void wake(void)
      * another one runs ours. */
     kp_exit_handlers(kp_ending_at_exit, kp_process_exits);
     kp_outcome_open();
-    pin_driver();
     open_log();
     if (tell_watched() || !read_options() || !is_target(true))
         return;

@@ -23,6 +23,7 @@ enum {
     LEAST_DECODED = 256, /* samples in the counter data at first; its room changes in steps, as each takes its time */
     DECODED_STEP = 32,
     MOST_DECODED = 4096,
+    SHARE = 8,          /* of what is new in a mean over launches: one of so many */
     QUIET_SAMPLES = 32, /* without an active SM behind a launch: it has ended */
     MOST_SAMPLES = 1 << 20,
 };
@@ -207,7 +208,6 @@ static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
 /* Returns the time by which the start took much longer than others do: the thread may have been paused in it. */
 static uint64_t paused_ns(struct pm *p)
 {
-    enum { SHARE = 8 };
     uint64_t usual = p->usual_start_ns ? p->usual_start_ns : p->start_ns;
     p->usual_start_ns = (usual * (SHARE - 1) + p->start_ns) / SHARE + 1;
     return p->start_ns > 2 * usual ? p->start_ns - usual : 0;
@@ -238,7 +238,6 @@ static void make_decoding_room(const struct kp_providers *x)
  * its end. Forgets what was more in time: work beside a launch may have looked like it. */
 static void learn_lead(struct pm *p, const struct kp_counters *g, size_t to)
 {
-    enum { SHARE = 8 };
     uint64_t since = taken_in(g, p->ended_ns - p->started_ns);
     size_t lead = to > since + LEAST_LEAD ? to - since : LEAST_LEAD;
     p->lead = lead > p->lead ? lead : p->lead - (p->lead - lead) / SHARE;

@@ -39,8 +39,8 @@ others() {
     expect "others: windows" "$(shown window '')" 0
 }
 
-# The worker opens the libraries of metrics ahead of a launch that may be wanted, and plans. Where none is, nobody waits
-# for them.
+# Threads open the libraries of metrics ahead of a launch that may be wanted, and plan. Where none is, nobody waits for
+# them.
 opened_ahead() { # NAME LINES PLANS
     expect "ahead, $1: opened" "$(shown plan 'the library that plans is open, ahead of the first launch; [0-9]+ ms$')" "$2"
     expect "ahead, $1: made" "$(shown plan 'a plan for GH100 is made, ahead of the first launch; [0-9]+ ms$')" "$2"
@@ -82,7 +82,8 @@ ahead() {
     done
 }
 
-# The libraries are opened while cuInit runs, which takes as long on a machine with a GPU. Where it fails, nothing is told.
+# The library that plans is opened while cuInit runs, which takes as long on a machine with a GPU. Where that fails,
+# nothing is told.
 early() {
     FAKE_INIT_MS=300 KPROF_DEBUG=plan both "early" "$programs/p_init"
     expect "early: opened" "$(shown plan 'the library that plans was opened from cuInit on; [0-9]+ ms$')" 1
@@ -139,8 +140,7 @@ folders() {
 locks() {
     KPROF_DEBUG=lock both "locks" "$programs/p_threads"
     waits=$(shown lock 'waits for [A-Z_]*, which thread [0-9]+ holds$')
-    # A wait that had begun before the options were read shows its end alone.
-    [ "$waits" -le "$(shown lock '(has [A-Z_]* after|gives up [A-Z_]* after) [0-9]+ ms')" ] || fail "locks: $waits waits"
+    [ "$waits" = "$(shown lock '(has [A-Z_]* after|gives up [A-Z_]* after) [0-9]+ ms')" ] || fail "locks: $waits waits"
     # TSan takes the threads that a child does not have for its own: see forks.sh.
     [ "${KP_TEST_VARIANT:-}" != tsan ] || return 0
     KPROF_DEBUG=fork both "forks" "$programs/p_window" forks

@@ -9,9 +9,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "collectors/providers/provider.h"
 #include "collectors/run/collector.h"
@@ -32,6 +36,23 @@ static const char chip[] = "GH100";
 static const struct kp_device device = {.sm_count = 132, .l2_size = 5 << 20};
 
 static struct kp_test_window *const w = &kp_test_window;
+
+/* ---- the clock ---- */
+
+static atomic_bool clock_ticks;   /* a look at the clock takes a microsecond, and nothing else takes time */
+static atomic_uint_least64_t now; /* ns, then */
+
+/* The C library's, for all of this process. */
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    enum { US = 1000, S = 1000000000 };
+    if (id != CLOCK_MONOTONIC || !atomic_load(&clock_ticks))
+        return (int)syscall(SYS_clock_gettime, id, t);
+    uint64_t ns = atomic_fetch_add(&now, US);
+    t->tv_sec = (time_t)(ns / S);
+    t->tv_nsec = (long)(ns % S);
+    return 0;
+}
 
 /* ---- CUPTI, logged ---- */
 
@@ -95,10 +116,10 @@ ENDING_FUNCTIONS(DEFINE)
 static double (*value_of)(const char *metric, const char *kernel, size_t range);
 static double (*sample_of)(const char *metric, const char *kernel, size_t index);
 static size_t (*samples_of)(const char *kernel);
-static int *lose_rest;
-static size_t *more_idle;
+static int *lose_rest = &(int){0};
+static size_t *more_idle = (size_t[2]){0};
 static uint32_t room_asked, room_first, room_given; /* samples, see note_room */
-static unsigned late_us;                            /* see start_late */
+static unsigned late_ns;                            /* see start_late */
 static bool room_fails;                             /* when more than before is asked for */
 
 /* ---- what is collected ---- */
@@ -235,15 +256,20 @@ static int tear_down(void **state)
     kp_test_context_end(t.ctx);
     *lose_rest = 0;
     more_idle[0] = more_idle[1] = 0;
-    room_given = w->us = 0;
-    room_fails = false;
+    room_given = w->us = late_ns = 0;
+    room_fails = clock_ticks = false;
     return 0;
+}
+
+static void need_fake(void)
+{
+    if (!fake)
+        kp_test_real_cupti(); /* skips, and says why */
 }
 
 static void open_collector(void)
 {
-    if (!fake)
-        kp_test_real_cupti(); /* skips, and says why */
+    need_fake();
     kp_collector_close(t.c, true);
     assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
     kp_test_forget_calls();
@@ -806,7 +832,7 @@ static void test_rest_lost(void **state)
 static CUptiResult CUPTIAPI start_late(CUpti_PmSampling_Start_Params *p)
 {
     CUptiResult rc = fake->cuptiPmSamplingStart(p);
-    usleep(late_us);
+    atomic_fetch_add(&now, late_ns);
     return rc;
 }
 
@@ -829,9 +855,11 @@ static size_t dropped(void)
 /* There is room for the samples up to a launch's end alone, which the launches before have told. */
 static void test_room_by_launches(void **state)
 {
-    enum { BEFORE = 24, BEHIND = 150, LATE_MS = 3, LATE = LATE_MS * 1000 * 2 / 3 };
+    enum { BEFORE = 24, BEHIND = 150, LATE_NS = 3000000, LATE = LATE_NS / 1500, RUNS = 8 };
     struct kp_cupti noting = cupti;
     (void)state;
+    need_fake();
+    clock_ticks = true;
     noting.cuptiPmSamplingGetCounterDataSize = note_room;
     noting.cuptiPmSamplingStart = start_late;
     noting.cuptiPmSamplingCounterDataGetSampleInfo = fake->cuptiPmSamplingCounterDataGetSampleInfo; /* is not logged */
@@ -843,14 +871,13 @@ static void test_room_by_launches(void **state)
     open_collector();
     replay("AIAIAIAI");
     check_results(~(unsigned)KP_PROVIDER_PM);
-    /* A machine with much else to do may take as long for one of them as for all, but not for each time. */
-    for (unsigned i = 0; i < 50 && room_asked > BEFORE + BEHIND; i++)
+    for (unsigned i = 0; i < RUNS; i++)
         replay_again("AI");
     assert_in_range(room_asked, BEFORE, BEFORE + BEHIND);
     more_idle[0] += LATE; /* in the time that the start takes longer */
-    late_us = LATE_MS * 1000;
+    late_ns = LATE_NS;
     replay_again("AI");
-    late_us = 0;
+    late_ns = 0;
     assert_int_equal(dropped(), 0);
     check_results(~(unsigned)KP_PROVIDER_PM);
     kp_collector_close(t.c, true);
@@ -863,6 +890,7 @@ static void test_room_too_small(void **state)
     enum { FAR = 3000 };
     struct kp_cupti quiet = cupti;
     (void)state;
+    need_fake();
     quiet.cuptiPmSamplingCounterDataGetSampleInfo = fake->cuptiPmSamplingCounterDataGetSampleInfo;
     t.setup.cupti = &quiet;
     t.providers.kinds = KP_PROVIDER_PM;
