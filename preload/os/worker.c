@@ -114,13 +114,15 @@ static struct started {
 static struct kp_lock *const started_lock = &kp_locks[KP_LOCK_THREADS];
 static atomic_int parking; /* whether; waits happen in the kernel */
 
+/* Parks only where the joiner is told so: it waits for the very end of a thread that returns. */
 static void *run(void *arg)
 {
     struct started *s = arg;
     s->fn(s->arg);
-    atomic_store(&s->state, atomic_load(&parking) ? PARKED : RETURNS);
+    bool parks = atomic_load(&parking);
+    atomic_store(&s->state, parks ? PARKED : RETURNS);
     kp_wake_all(&s->state); /* the joiner frees `s` when this thread has ended; a parked thread keeps it */
-    while (atomic_load(&parking))
+    while (parks && atomic_load(&parking))
         kp_wait_while(&parking, 1, KP_FOREVER);
     return NULL;
 }

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
@@ -364,6 +365,51 @@ static void the_worker_does_not_keep_the_process_alive(void **state)
     assert_ends_well(child);
 }
 
+/* ---- threads that end while the process does ---- */
+
+static void nothing(void)
+{
+}
+
+static void *return_at_once(void *unused)
+{
+    return unused;
+}
+
+/* Its end releases what it has parked. */
+static void *park_and_join(void *ns)
+{
+    pthread_t thread;
+    if (!kp_thread_start(return_at_once, NULL, &thread))
+        _exit(2);
+    for (uint64_t from = kp_clock_ns(); kp_clock_ns() - from < (uintptr_t)ns;)
+        continue;
+    kp_thread_park(nothing);
+    kp_thread_join(thread);
+    return NULL;
+}
+
+static void a_thread_that_ends_may_be_joined_when_others_are_parked(void **state)
+{
+    enum { TIMES = 2000, LONGEST_NS = 80000 };
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* its runtime tells of threads that nobody joins, as parked ones */
+#endif
+    pid_t child = fork();
+    if (!child) {
+        alarm(60);
+        for (uintptr_t i = 0; i < TIMES; i++) {
+            pthread_t exits;
+            if (pthread_create(&exits, NULL, park_and_join, (void *)(LONGEST_NS * i / TIMES)))
+                _exit(3);
+            pthread_join(exits, NULL);
+        }
+        _exit(0);
+    }
+    assert_ends_well(child);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +423,7 @@ int main(void)
         cmocka_unit_test_setup(a_job_does_not_wait_for_itself, begin),
         cmocka_unit_test_setup(a_forked_child_has_no_worker, begin),
         cmocka_unit_test_setup(the_worker_does_not_keep_the_process_alive, begin),
+        cmocka_unit_test_setup(a_thread_that_ends_may_be_joined_when_others_are_parked, begin),
     };
     return cmocka_run_group_tests_name("preload/worker", tests, NULL, NULL);
 }
