@@ -134,11 +134,25 @@ static bool start(struct started *s)
         return false;
     if (t.set_stack)
         t.set_stack(&attr, STACK_BYTES);
-    sigset_t before = kp_signals_hold(); /* the new thread inherits it */
     int rc = t.create(&s->thread, &attr, run, s);
-    kp_signals_let(&before);
     pthread_attr_destroy(&attr);
     return !rc;
+}
+
+/* Starts it and notes that, before anybody can look for it: it may have itself joined at once, and `s` freed. */
+static bool start_and_note(struct started *s, pthread_t *thread)
+{
+    sigset_t before = kp_signals_hold(); /* the new thread inherits it */
+    kp_lock_take(started_lock, KP_FOREVER);
+    bool starts = start(s);
+    if (starts) {
+        *thread = s->thread;
+        s->next = started;
+        started = s;
+    }
+    kp_lock_give(started_lock);
+    kp_signals_let(&before);
+    return starts;
 }
 
 bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
@@ -149,16 +163,10 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     if (!s)
         return false;
     *s = (struct started){.fn = fn, .arg = arg};
-    if (!start(s)) {
+    bool starts = start_and_note(s, thread);
+    if (!starts)
         free(s);
-        return false;
-    }
-    *thread = s->thread;
-    kp_lock_take(started_lock, KP_FOREVER);
-    s->next = started;
-    started = s;
-    kp_lock_give(started_lock);
-    return true;
+    return starts;
 }
 
 static struct started *take_started(pthread_t thread)

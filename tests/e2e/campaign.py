@@ -82,12 +82,13 @@ class Run:
         except OSError:
             return self.err
 
-    def misuse(self):
+    def said(self, what):
+        """Lines of the fakes."""
         try:
             with open(self.calls, errors="replace") as f:
-                return [line for line in f if line.startswith("misuse")]
+                return "".join(line for line in f if line.startswith(what))
         except OSError:
-            return []
+            return ""
 
 
 def report(session):
@@ -122,7 +123,7 @@ class Session:
             db.close()
 
 
-def check_rows(what, s, reference):
+def check_rows(what, s, reference, run):
     """Whole rows only, each as in a run that nobody disturbed."""
     if s.sound != ["ok"]:
         fail(what + ": the file is damaged", "\n".join(s.sound))
@@ -132,7 +133,7 @@ def check_rows(what, s, reference):
         fail("%s: launches %s" % (what, s.ids))
     for got, wanted in zip(s.launches, reference.launches):
         if got != wanted:
-            fail(what + ": a launch of other rows", "got    %s" % (got,), "wanted %s" % (wanted,))
+            fail(what + ": a launch of other rows", "got    %s" % (got,), "wanted %s" % (wanted,), run.text(), run.said("note"))
             return
     if len(s.launches) > len(reference.launches):
         fail(what + ": more launches than there were")
@@ -150,7 +151,7 @@ def check_killed(what, run, reference):
         if status not in allowed or not text.strip():
             fail("%s: `report` of a file without launches: status %d" % (what, status), text)
         return 0
-    check_rows(what, s, reference)
+    check_rows(what, s, reference, run)
     if status != 0:
         fail("%s: `report`: status %d" % (what, status), text)
     if (UNFINISHED in text) != (not s.complete):
@@ -225,8 +226,8 @@ def faulty(what, folder, command, plain, env):
         fail("%s: exit code %s instead of %s" % (what, run.code, plain.code), run.text())
     elif run.out != plain.out:
         fail(what + ": another output", run.out, run.text())
-    if run.misuse():
-        fail(what + ": misuse", "".join(run.misuse()))
+    if run.said("misuse"):
+        fail(what + ": misuse", run.said("misuse"))
     return run
 
 

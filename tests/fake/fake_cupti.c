@@ -102,6 +102,8 @@ static void *real_symbol(const char *name)
         dlopen(path, RTLD_NOW | RTLD_LOCAL);
         snprintf(path, sizeof(path), "%s/libcupti.so.13", folder);
         handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!handle)
+            fake_log("note pid=%d %s\n", (int)getpid(), dlerror());
     }
     return handle ? dlsym(handle, name) : NULL;
 }

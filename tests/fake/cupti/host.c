@@ -147,6 +147,13 @@ static bool recall(const struct bytes *question, CUptiResult *code, struct bytes
     return found;
 }
 
+/* Whether a code is the answer to the question, and not of a process that lacks memory or descriptors. */
+static bool lasts(CUptiResult code)
+{
+    return code == CUPTI_SUCCESS || code == CUPTI_ERROR_INVALID_METRIC_NAME || code == CUPTI_ERROR_INVALID_CHIP_NAME ||
+           code == CUPTI_ERROR_NOT_SUPPORTED;
+}
+
 /* Keeps an answer, if it can. A process that may not write large files would be ended by trying. */
 static void keep(const struct bytes *question, CUptiResult code, const struct bytes *answer)
 {
@@ -154,7 +161,8 @@ static void keep(const struct bytes *question, CUptiResult code, const struct by
     struct bytes file = {NULL, 0, false};
     struct rlimit most;
 
-    if (question->failed || answer->failed || getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur != RLIM_INFINITY)
+    if (!lasts(code) || question->failed || answer->failed || getrlimit(RLIMIT_FSIZE, &most) ||
+        most.rlim_cur != RLIM_INFINITY)
         return;
     put_number(&file, question->n);
     put_number(&file, (uint64_t)code);
