@@ -75,11 +75,17 @@ int kp_plan_leave_refused(struct kp_planner *x, const char *name);
 /* A row of packings.def: what a set's counters make on a chip, in plan order. */
 struct kp_packing {
     const char *chip;  /* NULL at the end of the table */
+    const char *set;   /* what it was made for; NULL in a row that is not in the table */
     uint64_t names;    /* their hash */
     unsigned along;    /* lists, the first ones, that have the canaries */
     const char *lists; /* a letter for each counter */
 };
 extern const struct kp_packing *kp_plan_packings; /* the table; for tests another one */
+
+/* The letter of a list in a row: ' ' for one below 0, which stands for what the library refuses, and '\0' where there
+ * are more lists than letters. And the list of a letter, below 0 for others. */
+char kp_plan_letter(int group);
+int kp_plan_list_of(char letter);
 
 /* Packs the counters as a row of the table says, where there is one and the library confirms each of its lists:
  * *packed. Else the plan is as before. 0, -ENOMEM or -ECANCELED. */

@@ -10,10 +10,10 @@
 #include "collectors/plan/plan_internal.h"
 
 static const struct kp_packing found[] = {
-#define KP_PACKING(chip, names, along, lists) {chip, names, along, lists},
+#define KP_PACKING(chip, set, names, along, lists) {chip, set, names, along, lists},
 #include "collectors/plan/packings.def"
 #undef KP_PACKING
-    {NULL, 0, 0, NULL}};
+    {NULL, NULL, 0, 0, NULL}};
 
 const struct kp_packing *kp_plan_packings = found;
 
@@ -22,15 +22,14 @@ static const char letters[] =
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+,-./:;<=>@[]^_`{|}~";
 enum { REFUSED = ' ' };
 
-/* Returns '\0' for more lists than there are letters. */
-static char letter_of(int group)
+char kp_plan_letter(int group)
 {
     if (group < 0)
         return REFUSED;
     return group < (int)sizeof(letters) - 1 ? letters[group] : '\0';
 }
 
-static int group_of(char letter)
+int kp_plan_list_of(char letter)
 {
     const char *at = strchr(letters, letter);
     return letter != REFUSED && at ? (int)(at - letters) : KP_CANNOT_COLLECT;
@@ -69,7 +68,7 @@ static int prove(struct kp_planner *x, const struct kp_packing *k, int group, co
 {
     size_t kept = (unsigned)group < k->along ? kp_plan_canaries_of(x->plan, list) : 0, before = kept;
     for (size_t i = 0; i < n; i++)
-        if (group_of(k->lists[i]) == group)
+        if (kp_plan_list_of(k->lists[i]) == group)
             list[kept++] = names[i];
     *good = false;
     return kept == before ? 0 : kp_plan_commit_one_pass(x, list, kept, good);
@@ -115,7 +114,7 @@ static int apply(struct kp_planner *x, const struct kp_packing *k, const char *c
     const char **list = calloc(x->plan->n_metrics + 1, sizeof(*list));
     int lists = 0, rc = list ? prove_refused(x, k, names, n, packed) : -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        lists = group_of(k->lists[i]) >= lists ? group_of(k->lists[i]) + 1 : lists;
+        lists = kp_plan_list_of(k->lists[i]) >= lists ? kp_plan_list_of(k->lists[i]) + 1 : lists;
     for (int group = 0; !rc && *packed && group < lists; group++)
         rc = prove(x, k, group, names, n, list, packed);
     free(list);
@@ -161,7 +160,7 @@ static int note_row(struct kp_planner *x, const char *const *names, size_t n, ui
     char *lists = (char *)(k + 1);
     bool told = true;
     for (size_t i = 0; told && i < n; i++)
-        told = (lists[i] = letter_of(kp_plan_find(x->plan, names[i])->group));
+        told = (lists[i] = kp_plan_letter(kp_plan_find(x->plan, names[i])->group));
     *k = (struct kp_packing){.chip = x->chip, .names = hash, .along = count_along(x->plan), .lists = lists};
     if (told)
         x->plan->packing = k;

@@ -1325,7 +1325,7 @@ static void test_packings_are_proven(void **state)
     struct kp_plan *anew = rotation_of_set("basic", chip, MAJOR, MINOR, KP_PLAN_ANEW);
     assert_non_null(anew->packing);
     assert_false(anew->packed_as_found);
-    struct kp_packing table[] = {*anew->packing, {NULL, 0, 0, NULL}};
+    struct kp_packing table[] = {*anew->packing, {.chip = NULL}};
     table[0].lists = letters;
     snprintf(letters, sizeof(letters), "%s", anew->packing->lists);
     kp_plan_packings = table;
