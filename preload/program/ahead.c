@@ -28,10 +28,9 @@ static struct kp_lock *const opening = &kp_locks[KP_LOCK_WARMING];
 enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
 static atomic_int when;
 
-/* A launch by a library's constructor holds the loader's lock, which a thread needs to open libraries: the wait for it
- * must end when that stands still. A plan takes nobody's lock, and whoever launches would need as long for it.
- */
-enum { OPEN_MS = 1000, PLAN_MS = 120000, PAUSE_MS = 5, GIVE_UP_MS = 20 };
+/* A launch by a library's constructor holds the loader's lock, which a thread needs to open libraries, and may need
+ * where it first touches their thread-local data: the wait for it must end when that stands still. */
+enum { OPEN_MS = 1000, PAUSE_MS = 5, GIVE_UP_MS = 20 };
 
 static atomic_int opener, planner; /* ids of the one that has the lock and opens, and of the one that plans */
 
@@ -286,10 +285,8 @@ void kp_ahead_wait(bool needed)
     bool tells = needed && atomic_load(&busy) == PLANNING;
     if (tells)
         kp_progress_begin("planning what to collect", true);
-    if (needed)
-        wait_while(&busy, PLANNING, PLAN_MS);
-    else /* an exit in a handler may hold what the thread waits for */
-        wait_while_it_works(PLANNING, PLANNING, &planner);
+    /* An exit in a handler, or a launch in a constructor, may hold what the thread waits for. */
+    wait_while_it_works(PLANNING, PLANNING, &planner);
     if (tells)
         kp_progress_end();
     if (!needed)

@@ -19,6 +19,7 @@
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
 #include "preload/gate/handle_set.h"
+#include "preload/gate/passing.h"
 #include "preload/os/elf.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
@@ -897,19 +898,30 @@ bool kp_context_several(const struct kp_context_setup *setup)
     return false;
 }
 
-static void free_functions(struct kp_context *c)
+static void free_functions(struct kp_known_function **list)
 {
-    for (int b = 0; b < KP_FUNCTION_BUCKETS; b++) {
-        while (c->functions[b]) {
-            struct kp_known_function *f = c->functions[b];
-            c->functions[b] = f->next;
-            kp_function_free(&f->facts);
-            free(f->demangled);
-            free(f->base);
-            free(f->configs);
-            free(f);
-        }
+    while (*list) {
+        struct kp_known_function *f = *list;
+        *list = f->next;
+        kp_function_free(&f->facts);
+        free(f->demangled);
+        free(f->base);
+        free(f->configs);
+        free(f);
     }
+}
+
+/* Forgets all functions. Those that launches of the open window have stay until none is open. */
+static void forget_functions(struct kp_context *c)
+{
+    if (!atomic_load(&kp_gate_state.windows))
+        free_functions(&c->forgotten);
+    for (int b = 0; b < KP_FUNCTION_BUCKETS; b++)
+        for (struct kp_known_function *f; (f = c->functions[b]);) {
+            c->functions[b] = f->next;
+            f->next = c->forgotten;
+            c->forgotten = f;
+        }
 }
 
 static void free_context(struct kp_context *c, bool alive)
@@ -923,7 +935,8 @@ static void free_context(struct kp_context *c, bool alive)
     kp_result_free(&c->machine);
     free(c->modules);
     free(c->listed.list);
-    free_functions(c);
+    forget_functions(c);
+    free_functions(&c->forgotten);
     free(c->availability);
     free(c->no_counters);
     free(c);
@@ -1097,7 +1110,7 @@ static void refresh(const struct kp_context_setup *setup, struct kp_context *c)
     drop_gone_modules(c);
     if (c->generation == now)
         return;
-    free_functions(c);
+    forget_functions(c);
     kp_context_facts_read(setup->driver, c->ctx, &c->device, &c->facts);
     c->generation = now;
 }

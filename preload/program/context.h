@@ -79,6 +79,7 @@ struct kp_context {
     size_t n_modules;
     size_t gone_seen; /* unloads processed so far */
     struct kp_known_function *functions[KP_FUNCTION_BUCKETS];
+    struct kp_known_function *forgotten; /* launches of the open window may still have these */
     struct kp_context *next;
 };
 

@@ -47,4 +47,10 @@ for round in $(rounds 3); do
     expect "some: skipped" "$(account skipped)" $(($(launches) - 4))
 done
 
+# Contexts that others destroy close the window of one that launches, which opens another in the midst of that.
+for round in $(rounds 3); do
+    MALLOC_PERTURB_=165 FAKE_DEVICES=1 KPROF_SET=quick both "beside contexts, round $round" "$programs/p_contexts" beside
+    expect "beside contexts: launches profiled" "$(account profiled)" "$(account seen)"
+done
+
 finish

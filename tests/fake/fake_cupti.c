@@ -89,12 +89,13 @@ __attribute__((constructor)) static void flush_at_exit(void)
 
 /* --- the real library, for the host side --- */
 
+/* Without a lock: a thread that has the loader's, in a library's constructor, calls the driver and this. */
 static void *real_symbol(const char *name)
 {
-    static void *handle;
+    static void *_Atomic opened;
     const char *folder = getenv("KP_REAL_CUPTI");
     char path[4096];
-    LOCKED();
+    void *handle = atomic_load(&opened);
 
     if (!handle && folder && *folder) {
         /* libcupti opens this one by its bare name: have it there already */
@@ -104,6 +105,7 @@ static void *real_symbol(const char *name)
         handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!handle)
             fake_log("note pid=%d %s\n", (int)getpid(), dlerror());
+        atomic_store(&opened, handle);
     }
     return handle ? dlsym(handle, name) : NULL;
 }

@@ -1,7 +1,11 @@
 /* LINK: -lcuda */
 /* Contexts that come and go, each with a stream of its own and work in the default one. With an argument, two contexts
  * of one thread, as of a process that drives two GPUs: a collective kernel in the first one waits for its partner in
- * the second. Arguments: `partner`, or `launch` for one of another kernel before the partner. */
+ * the second. Arguments: `partner`, or `launch` for one of another kernel before the partner; `beside`: one thread
+ * launches while another one makes contexts and destroys them. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "linked.h"
@@ -70,11 +74,51 @@ static void wait_for_partner(const struct session *first, bool launches)
     report_number("waited for", sum_ints(&linked, sum, 1), 3);
 }
 
+static atomic_int destroyers;
+static atomic_llong launches;
+
+static void *destroy_contexts(void *device)
+{
+    enum { CONTEXTS = 20 };
+    CUcontext ctx;
+
+    for (int i = 0; i < CONTEXTS; i++) {
+        while (atomic_load(&launches) < 2 * i)
+            sched_yield();
+        MUST(cuCtxCreate(&ctx, NULL, 0, *(CUdevice *)device));
+        MUST(cuCtxDestroy(ctx));
+    }
+    atomic_fetch_sub(&destroyers, 1);
+    return NULL;
+}
+
+static void launch_beside(struct session *s)
+{
+    enum { DESTROYERS = 16 };
+    CUfunction f = get_function(&linked, s, "increment"), g = get_function(&linked, s, "_Z9incrementPii");
+    CUdeviceptr a = device_ints(&linked, (const int[N]){0}, N);
+    pthread_t threads[DESTROYERS];
+
+    atomic_store(&destroyers, DESTROYERS);
+    for (int i = 0; i < DESTROYERS; i++)
+        if (pthread_create(&threads[i], NULL, destroy_contexts, &s->device))
+            exit(2);
+    while (atomic_load(&destroyers))
+        launch(atomic_fetch_add(&launches, 1) % 2 ? f : g, s->stream, a);
+    for (int i = 0; i < DESTROYERS; i++)
+        pthread_join(threads[i], NULL);
+    report("each launch once", sum_ints(&linked, a, N) == atomic_load(&launches) * N);
+}
+
 int main(int argc, char **argv)
 {
     struct session s;
 
     open_session(&linked, &s, 0);
+    if (argc > 1 && !strcmp(argv[1], "beside")) {
+        launch_beside(&s);
+        return program_wrong;
+    }
     if (argc > 1) {
         wait_for_partner(&s, !strcmp(argv[1], "launch"));
         return program_wrong;
