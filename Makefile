@@ -13,7 +13,7 @@ WERROR      ?=
 # without a number would start all jobs at once.
 PARALLEL      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(or $(shell nproc 2>/dev/null),1))
 # Seconds one test program may take.
-TEST_LIMIT  ?= 300
+TEST_LIMIT  ?= 600
 
 # A recipe's first line is $(call say,WHAT): the short form of the command after it, which starts with $(Q).
 Q   := $(if $(V),,@)

@@ -92,13 +92,13 @@ static const struct advice {
      "the warnings and, on the page details, the notes of each launch say what kept the counters from being read",
      NULL},
     {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)", NULL},
+    {KP_SKIP_LAUNCH_SKIP,
+     "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)", NULL},
     {KP_SKIP_NVTX,
      "no launch was made inside the NVTX ranges that were asked for; change KPROF_NVTX_INCLUDE or KPROF_NVTX_EXCLUDE "
      "(nvtx-include, nvtx-exclude); for launches of other threads than the one that opened a range, set "
      "KPROF_NVTX_PUSH_POP_SCOPE=process (nvtx-push-pop-scope)",
      print_ranges},
-    {KP_SKIP_LAUNCH_SKIP,
-     "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)", NULL},
     {KP_SKIP_KERNEL_ID,
      "no launch has the context, stream, name and invocation that were asked for; change KPROF_KERNEL_ID (kernel-id)",
      kp_render_kernels},
