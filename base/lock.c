@@ -200,21 +200,21 @@ static bool take(struct kp_lock *l, long patience_ms)
         return false;
     bool tells = kp_debug_shows(KP_DEBUG_LOCK); /* the end of a wait only behind its begin */
     if (tells)
-        kp_debug(KP_DEBUG_LOCK, "waits for %s, which thread %d holds", names[l->rank], word & ~WAITED_FOR);
+        kp_debug_line(KP_DEBUG_LOCK, "waits for %s, which thread %d holds", names[l->rank], word & ~WAITED_FOR);
     long start = kp_now_ms(), waited = 0;
     while (!take_or_announce(l, &word, waited >= SLICE_MS)) {
         waited = kp_now_ms() - start;
         if (patience_ms != KP_FOREVER && waited >= patience_ms) {
             if (tells)
-                kp_debug(KP_DEBUG_LOCK, "gives up %s after %ld ms; thread %d holds it", names[l->rank], waited,
-                         word & ~WAITED_FOR);
+                kp_debug_line(KP_DEBUG_LOCK, "gives up %s after %ld ms; thread %d holds it", names[l->rank], waited,
+                              word & ~WAITED_FOR);
             return false;
         }
         if (word & WAITED_FOR)
             kp_wait_while(&l->word, word, patience_ms == KP_FOREVER ? KP_FOREVER : patience_ms - waited);
     }
     if (tells)
-        kp_debug(KP_DEBUG_LOCK, "has %s after %ld ms", names[l->rank], kp_now_ms() - start);
+        kp_debug_line(KP_DEBUG_LOCK, "has %s after %ld ms", names[l->rank], kp_now_ms() - start);
     return true;
 }
 

@@ -4,8 +4,8 @@
  *
  * usage: packings FOLDER QUESTIONS [CHIP...]
  *
- * FOLDER has libcupti.so. QUESTIONS (100,000 take 10 s) may be asked for each list less. The rows of other chips than
- * those named stay as they are.
+ * FOLDER has libcupti.so. QUESTIONS (100,000 take 10 to 30 s) may be asked for each list less. The rows of other chips
+ * than those named stay as they are.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,11 +37,11 @@ static struct kp_plan *plan(const struct kp_cupti *c, const struct kp_chip *chip
 }
 
 /* Returns how many lists the row makes, alone in the table; 0 = the library does not confirm it. */
-static size_t prove(const struct kp_cupti *c, const struct kp_chip *chip, const char *set, const struct kp_packing *row)
+static size_t prove(const struct kp_cupti *c, const struct kp_chip *chip, const struct kp_packing *row)
 {
     const struct kp_packing table[] = {*row, {.chip = NULL}}, *all = kp_plan_packings;
     kp_plan_packings = table;
-    struct kp_plan *p = plan(c, chip, set, 0);
+    struct kp_plan *p = plan(c, chip, row->set, 0);
     kp_plan_packings = all;
     size_t lists = p && p->packed_as_found ? p->n_groups : 0;
     kp_plan_free(p);
@@ -49,14 +49,13 @@ static size_t prove(const struct kp_cupti *c, const struct kp_chip *chip, const 
 }
 
 /* Takes the lists of rows of the table for the same counters, of this chip or another one, where they are fewer. */
-static void take_known(const struct kp_cupti *c, const struct kp_chip *chip, const char *set, struct kp_packing *row,
-                       size_t *lists)
+static void take_known(const struct kp_cupti *c, const struct kp_chip *chip, struct kp_packing *row, size_t *lists)
 {
     for (const struct kp_packing *k = kp_plan_packings; k->chip; k++) {
         if (k->names != row->names || strlen(k->lists) != strlen(row->lists))
             continue;
-        struct kp_packing known = {chip->name, set, k->names, k->along, k->lists};
-        size_t n = prove(c, chip, set, &known);
+        struct kp_packing known = {row->chip, row->set, k->names, k->along, k->lists};
+        size_t n = prove(c, chip, &known);
         if (n && n < *lists) {
             *row = known;
             *lists = n;
@@ -107,7 +106,7 @@ static void write_row(const struct packed *in, int lists, const struct kp_packin
 }
 
 /* Looks for one list less. Returns whether the library confirms one; the row's letters are malloc'ed then. */
-static bool find_fewer(const struct kp_cupti *c, const struct kp_chip *chip, const char *set, const struct kp_plan *p,
+static bool find_fewer(const struct kp_cupti *c, const struct kp_chip *chip, const struct kp_plan *p,
                        struct kp_packing *row, unsigned long questions)
 {
     const char *canaries[KP_CANARIES + 1];
@@ -123,8 +122,8 @@ static bool find_fewer(const struct kp_cupti *c, const struct kp_chip *chip, con
                               in.n, (int)row->along};
         found = kp_search_fewer(&s, questions);
         write_row(&in, s.lists, row, letters);
-        struct kp_packing less = {row->chip, set, row->names, (unsigned)s.lists, letters};
-        found = found && prove(c, chip, set, &less);
+        struct kp_packing less = {row->chip, row->set, row->names, (unsigned)s.lists, letters};
+        found = found && prove(c, chip, &less);
         if (found)
             *row = less;
     }
@@ -159,12 +158,12 @@ static void make_row(const struct kp_cupti *c, const struct kp_chip *chip, const
 {
     struct kp_plan *p = plan(c, chip, set, KP_PLAN_ANEW);
     struct kp_packing row = p && p->packing ? *p->packing : (struct kp_packing){.chip = NULL};
-    size_t lists = row.chip ? prove(c, chip, set, &row) : 0, first = lists;
     row.set = set;
+    size_t lists = row.chip ? prove(c, chip, &row) : 0, first = lists;
     if (lists)
-        take_known(c, chip, set, &row, &lists);
+        take_known(c, chip, &row, &lists);
     size_t known = lists;
-    while (lists && find_fewer(c, chip, set, p, &row, questions))
+    while (lists && find_fewer(c, chip, p, &row, questions))
         lists--;
     if (lists)
         print_row(&row);
@@ -181,7 +180,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err ? err : "usage: packings FOLDER QUESTIONS [CHIP...]");
         return 2;
     }
-    puts("/* Made by `make packings`. KP_PACKING(chip, hash of the counters' names, lists that have the canaries, a "
+    puts("/* Made by `make packings`. KP_PACKING(chip, set, hash of the counters' names, lists that have the canaries, "
+         "a "
          "letter for\n"
          " * each counter's list): one-pass lists of a set on a chip, see plan_packings.c. */");
     for (size_t i = 0; i < kp_n_chips; i++) {

@@ -29,7 +29,7 @@ void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish);
 /* Has it give up, as CUDA has not started; waits for its end only while that is near. */
 void kp_ahead_give_up(void);
 
-/* Waits until that is done: for the libraries while it gets on, and for the plan as long as it takes. Not `needed`:
+/* Waits until that is done, while it gets on: whoever launches goes on without what stands still. Not `needed`:
  * until the library has answered, and is asked no more. Before exit handlers run: among them are those of the
  * libraries being opened. Any thread. */
 void kp_ahead_wait(bool needed);
