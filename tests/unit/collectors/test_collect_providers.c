@@ -257,7 +257,8 @@ static int tear_down(void **state)
     *lose_rest = 0;
     more_idle[0] = more_idle[1] = 0;
     room_given = w->us = late_ns = 0;
-    room_fails = clock_ticks = false;
+    room_fails = false;
+    clock_ticks = false;
     return 0;
 }
 
