@@ -85,8 +85,9 @@ static void write_signature(const struct kp_long_name *n, const char *name, size
     sprintf(out, "%.*s%s", (int)kp_width_fit(function, strlen(function), room - strlen(cut)), function, cut);
 }
 
-/* Writes the function, and the name from `differs` on: the only part that distinguishes it from another one. */
-static void write_difference(const struct kp_long_name *n, const char *name, size_t differs, size_t room, char *out)
+/* Writes the function, and the name from `differs` on: the only part that distinguishes it from another one. Returns
+ * the offset up to which the name is written. */
+static size_t write_difference(const struct kp_long_name *n, const char *name, size_t differs, size_t room, char *out)
 {
     struct parts p = parts_of(n, name);
     const char *function = name + p.function;
@@ -98,8 +99,9 @@ static void write_difference(const struct kp_long_name *n, const char *name, siz
     const char *rest = name + differs;
     size_t left = room - kp_width_of(function, head) - 2 * gap;
     bool ends = kp_width(rest) <= left + gap;
-    sprintf(out, "%.*s%s%.*s%s", (int)head, function, cut,
-            (int)(ends ? strlen(rest) : kp_width_fit(rest, strlen(rest), left)), rest, ends ? "" : cut);
+    size_t shown = ends ? strlen(rest) : kp_width_fit(rest, strlen(rest), left);
+    sprintf(out, "%.*s%s%.*s%s", (int)head, function, cut, (int)shown, rest, ends ? "" : cut);
+    return differs + shown;
 }
 
 /* Whether the name of a template's function says nothing of what it does: its arguments do. */
@@ -127,19 +129,22 @@ static int write_bare(const struct kp_long_name *n, const char *name, size_t roo
     return bare ? 0 : -ENOMEM;
 }
 
-/* Shortens a name; `differs` 0: the name begins where it does. A range before it has at most half of the room.
- * malloc'ed; NULL without memory. */
-static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, enum kp_short_form form)
+/* Shortens a name; `differs` 0: the name begins where it does. A range before it has at most half of the room. Then
+ * *visible is the offset up to which the name is written from `differs` on; 0 without `differs`. malloc'ed; NULL
+ * without memory. */
+static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, enum kp_short_form form,
+                     size_t *visible)
 {
     char *out = malloc(2 * strlen(n->name) + 16); /* for the function, what differs, and the cuts */
     int rc = 0;
+    *visible = 0;
     if (!out)
         return NULL;
     size_t range = form == KP_SHORT_BARE || kp_width(n->name) > room ? n->range : 0;
     size_t used = kp_range_cut(n->name, range, room / 2, out);
     room -= kp_width_of(out, used);
     if (differs > range)
-        write_difference(n, n->name + range, differs - range, room, out + used);
+        *visible = range + write_difference(n, n->name + range, differs - range, room, out + used);
     else if (form == KP_SHORT_BARE)
         rc = write_bare(n, n->name + range, room, out + used);
     else
@@ -154,11 +159,18 @@ static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, 
 
 /* --- all of them --- */
 
-struct all {
-    const struct kp_long_name *names;
+/* A name while all are shortened. */
+struct shortened {
+    const struct kp_long_name *of;
+    char *first; /* as it alone would be */
+    size_t index;
+};
+
+/* Names that look the same when each is shortened alone, in the order of the whole names. */
+struct alike {
+    const struct shortened *at;
     size_t n, room;
     enum kp_short_form form;
-    char **first; /* as each name alone would be shortened */
 };
 
 static size_t common(const char *a, const char *b)
@@ -169,44 +181,103 @@ static size_t common(const char *a, const char *b)
     return n;
 }
 
-/* Finds the next difference of name `which`, shortened at `differs` to `text`, from names that look the same then.
- * *next is SIZE_MAX when there is none. */
-static int next_difference(const struct all *a, size_t which, size_t differs, const char *text, size_t *next)
+static size_t common_of(const struct alike *a, size_t i, size_t j)
 {
+    return common(a->at[i].of->name, a->at[j].of->name);
+}
+
+/* Returns how many names behind name `which`, or before it where `step` is -1, have their first `visible` bytes in
+ * common with it. In their order, names have ever less in common with it the further off they are. */
+static size_t reach(const struct alike *a, size_t which, int step, size_t visible)
+{
+    size_t low = 0, high = step > 0 ? a->n - 1 - which : which;
+    while (low < high) {
+        size_t middle = high - (high - low) / 2;
+        if (common_of(a, which, step > 0 ? which + middle : which - middle) >= visible)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* Whether name `other` differs from `which` behind `differs`, and looks like `text` when it is shortened there. 1, 0 or
+ * -ENOMEM. */
+static int looks_like(const struct alike *a, size_t which, size_t other, size_t differs, const char *text)
+{
+    size_t same = common_of(a, which, other), visible;
+    const struct kp_long_name *x = a->at[which].of, *y = a->at[other].of;
+    if ((!x->name[same] && !y->name[same]) || same <= differs) /* one kernel, or already visible */
+        return 0;
+    char *shown = differs ? shorten(y, differs, a->room, a->form, &visible) : kp_strdup(a->at[other].first);
+    if (!shown)
+        return -ENOMEM;
+    int looks = !strcmp(text, shown);
+    free(shown);
+    return looks;
+}
+
+/* Finds the next difference of name `which`, shortened at `differs` to `text`, from names that look the same then: the
+ * least that it has in common with one of them. *next is SIZE_MAX when there is none. */
+static int next_difference(const struct alike *a, size_t which, size_t differs, size_t visible, const char *text,
+                           size_t *next)
+{
+    size_t before = reach(a, which, -1, visible), behind = reach(a, which, 1, visible);
     *next = SIZE_MAX;
-    for (size_t i = 0; i < a->n; i++) {
-        if (strcmp(a->first[i], a->first[which]) != 0)
-            continue; /* its own shortening keeps it apart */
-        size_t same = common(a->names[which].name, a->names[i].name);
-        bool equal = !a->names[which].name[same] && !a->names[i].name[same];
-        if (equal || same <= differs || same >= *next) /* already visible, or behind another difference */
-            continue;
-        char *other = differs ? shorten(&a->names[i], differs, a->room, a->form) : kp_strdup(a->first[i]);
-        if (!other)
-            return -ENOMEM;
-        if (!strcmp(text, other))
-            *next = same;
-        free(other);
+    while (before || behind) {
+        size_t first = before ? common_of(a, which, which - before) : SIZE_MAX;
+        size_t last = behind ? common_of(a, which, which + behind) : SIZE_MAX;
+        bool is_first = first <= last;
+        int looks = looks_like(a, which, is_first ? which - before : which + behind, differs, text);
+        if (looks)
+            *next = is_first ? first : last;
+        if (looks)
+            return looks < 0 ? looks : 0;
+        before -= is_first;
+        behind -= !is_first;
     }
     return 0;
 }
 
 /* Shortens name `which` so that it differs from the others. Cuts at the first difference from those that look the
  * same. Where it still looks like some of them, cuts at the next difference. NULL without memory. */
-static char *tell_apart(const struct all *a, size_t which)
+static char *tell_apart(const struct alike *a, size_t which)
 {
-    size_t differs = 0, next = 0;
+    size_t differs = 0, next = 0, visible;
     char *text = NULL;
     do {
         differs = next;
         free(text);
-        text = shorten(&a->names[which], differs, a->room, a->form);
-        if (text && next_difference(a, which, differs, text, &next)) {
+        text = shorten(a->at[which].of, differs, a->room, a->form, &visible);
+        if (text && next_difference(a, which, differs, visible, text, &next)) {
             free(text);
             text = NULL;
         }
     } while (text && next != SIZE_MAX);
     return text;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct shortened *x = a, *y = b;
+    int order = strcmp(x->first, y->first);
+    return order ? order : strcmp(x->of->name, y->of->name);
+}
+
+/* Shortens each of the names so that they differ, into `texts`. 0 or -ENOMEM, with some of them. */
+static int tell_all_apart(struct shortened *all, size_t n, size_t room, enum kp_short_form form, char **texts)
+{
+    if (n)
+        qsort(all, n, sizeof *all, by_first);
+    for (size_t first = 0, end; first < n; first = end) {
+        for (end = first + 1; end < n && !strcmp(all[end].first, all[first].first);)
+            end++;
+        struct alike a = {all + first, end - first, room, form};
+        for (size_t i = 0; i < a.n; i++)
+            if (!(texts[a.at[i].index] = tell_apart(&a, i)))
+                return -ENOMEM;
+    }
+    return 0;
 }
 
 /* A name, for sorting. */
@@ -274,22 +345,22 @@ static int mark(char **text, size_t number, size_t room)
 }
 
 /* Numbers names that look the same all the same, as they differ in places too far apart: f...#2. */
-static int number_equal(const struct all *a, size_t all, char **texts)
+static int number_equal(const struct kp_long_name *names, size_t all, size_t n, size_t room, char **texts)
 {
-    struct entry *sorted = calloc(a->n + 1, sizeof *sorted);
-    size_t *numbers = numbers_of(a->names, all);
+    struct entry *sorted = calloc(n + 1, sizeof *sorted);
+    size_t *numbers = numbers_of(names, all);
     int rc = sorted && numbers ? 0 : -ENOMEM;
-    for (size_t i = 0; sorted && i < a->n; i++)
-        sorted[i] = (struct entry){.name = a->names[i].name, .text = texts[i], .index = i};
-    if (sorted && a->n)
-        qsort(sorted, a->n, sizeof *sorted, by_text);
-    for (size_t first = 0, end; !rc && first < a->n; first = end) {
-        for (end = first + 1; end < a->n && !strcmp(sorted[end].text, sorted[first].text);)
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted[i] = (struct entry){.name = names[i].name, .text = texts[i], .index = i};
+    if (sorted && n)
+        qsort(sorted, n, sizeof *sorted, by_text);
+    for (size_t first = 0, end; !rc && first < n; first = end) {
+        for (end = first + 1; end < n && !strcmp(sorted[end].text, sorted[first].text);)
             end++;
         if (!strcmp(sorted[first].name, sorted[end - 1].name))
             continue; /* one kernel */
         for (size_t i = first; !rc && i < end; i++)
-            rc = mark(&texts[sorted[i].index], numbers[sorted[i].index], a->room);
+            rc = mark(&texts[sorted[i].index], numbers[sorted[i].index], room);
     }
     free(sorted);
     free(numbers);
@@ -299,16 +370,21 @@ static int number_equal(const struct all *a, size_t all, char **texts)
 int kp_short_names(const struct kp_long_name *names, size_t all, size_t n, size_t room, enum kp_short_form form,
                    char ***out)
 {
-    char **first = calloc(n ? n : 1, sizeof *first), **texts = calloc(n ? n : 1, sizeof *texts);
-    struct all a = {names, n, room, form, first};
-    int rc = first && texts ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < n; i++)
-        rc = (first[i] = shorten(&names[i], 0, room, form)) ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < n; i++)
-        rc = (texts[i] = tell_apart(&a, i)) ? 0 : -ENOMEM;
+    struct shortened *at = calloc(n ? n : 1, sizeof *at);
+    char **texts = calloc(n ? n : 1, sizeof *texts);
+    int rc = at && texts ? 0 : -ENOMEM;
+    size_t visible;
+    for (size_t i = 0; !rc && i < n; i++) {
+        at[i] = (struct shortened){&names[i], shorten(&names[i], 0, room, form, &visible), i};
+        rc = at[i].first ? 0 : -ENOMEM;
+    }
     if (!rc)
-        rc = number_equal(&a, all, texts);
-    kp_short_names_free(first, n);
+        rc = tell_all_apart(at, n, room, form, texts);
+    if (!rc)
+        rc = number_equal(names, all, n, room, texts);
+    for (size_t i = 0; at && i < n; i++)
+        free(at[i].first);
+    free(at);
     if (rc)
         kp_short_names_free(texts, n);
     *out = rc ? NULL : texts;
