@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/numbers.h"
+#include "base/text.h"
 #include "report/model/instances.h"
 
 char *kp_strdup(const char *s)
@@ -267,6 +268,15 @@ bool kp_metric_number(const struct kp_metric *m, double *out)
     return true;
 }
 
+bool kp_result_duration(const struct kp_result *r, double *ns)
+{
+    double number;
+    if (!kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &number) || !isfinite(number) || number < 0)
+        return false;
+    *ns = number;
+    return true;
+}
+
 uint64_t kp_launch_weight(const struct kp_launch_info *l)
 {
     return l->alike ? l->alike : 1;
@@ -375,6 +385,8 @@ void kp_session_free(struct kp_session *s)
     for (size_t i = 0; i < s->n_ranges; i++)
         free(s->ranges[i].name);
     free(s->ranges);
+    free(s->kernel_index.slots);
+    free(s->range_index.slots);
     for (size_t i = 0; i < s->n_devices; i++) {
         free(s->devices[i].name);
         free(s->devices[i].chip);
@@ -416,34 +428,73 @@ int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n)
     return 0;
 }
 
-/* Adds to the count of `name` in one of the lists. */
-static int add_seen(struct kp_kernel_count **list, size_t *n_list, const char *name, uint64_t n)
+/* One of the lists of names and their counts. */
+struct seen {
+    struct kp_kernel_count **list;
+    size_t *n;
+    struct kp_count_index *index;
+};
+
+/* Returns the slot that has the name, or the free one where it belongs. */
+static size_t *slot_of(const struct seen *s, const char *name)
 {
-    for (size_t i = 0; i < *n_list; i++) {
-        if (!strcmp((*list)[i].name, name)) {
-            (*list)[i].count += n;
-            return 0;
-        }
+    const struct kp_count_index *index = s->index;
+    size_t at = kp_hash(name, strlen(name), 0) & (index->room - 1);
+    while (index->slots[at] && strcmp((*s->list)[index->slots[at] - 1].name, name) != 0)
+        at = (at + 1) & (index->room - 1);
+    return &index->slots[at];
+}
+
+/* Makes room for one more entry in list and index; the index then knows the whole list. 0 or -ENOMEM. */
+static int make_room(const struct seen *s)
+{
+    enum { FIRST_ROOM = 64 };
+    struct kp_count_index *index = s->index;
+    size_t n = *s->n, room = index->room ? index->room : FIRST_ROOM;
+    if (index->n == n && 2 * (n + 1) <= index->room)
+        return 0;
+    while (room < 2 * (n + 1))
+        room *= 2;
+    struct kp_kernel_count *grown = realloc(*s->list, room / 2 * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    *s->list = grown;
+    size_t *slots = calloc(room, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    free(index->slots);
+    *index = (struct kp_count_index){slots, room, n};
+    for (size_t i = 0; i < n; i++)
+        *slot_of(s, grown[i].name) = i + 1;
+    return 0;
+}
+
+/* Adds to the count of `name` in one of the lists. */
+static int add_seen(const struct seen *s, const char *name, uint64_t n)
+{
+    if (make_room(s))
+        return -ENOMEM;
+    size_t *slot = slot_of(s, name);
+    if (*slot) {
+        (*s->list)[*slot - 1].count += n;
+        return 0;
     }
     char *copy = kp_strdup(name);
-    struct kp_kernel_count *grown = copy ? realloc(*list, (*n_list + 1) * sizeof *grown) : NULL;
-    if (!grown) {
-        free(copy);
+    if (!copy)
         return -ENOMEM;
-    }
-    *list = grown;
-    grown[(*n_list)++] = (struct kp_kernel_count){.name = copy, .count = n};
+    (*s->list)[(*s->n)++] = (struct kp_kernel_count){.name = copy, .count = n};
+    *slot = s->index->n = *s->n;
     return 0;
 }
 
 int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n)
 {
-    return add_seen(&s->kernels, &s->n_kernels, name, n);
+    return add_seen(&(struct seen){&s->kernels, &s->n_kernels, &s->kernel_index}, name, n);
 }
 
 int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t n)
 {
-    return add_seen(&s->ranges, &s->n_ranges, expression, n);
+    return add_seen(&(struct seen){&s->ranges, &s->n_ranges, &s->range_index}, expression, n);
 }
 
 /* Copies the texts of a range into one block, which begins with `domain`: launches have many ranges. */
@@ -609,6 +660,7 @@ const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset
     }
     return NULL;
 }
+
 int kp_code_add_ptx(struct kp_code *c, uint32_t line, const char *text, size_t len)
 {
     /* The room is a power of 2, or none. */

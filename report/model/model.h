@@ -242,6 +242,13 @@ struct kp_kernel_count {
     uint64_t count;
 };
 
+/* Finds an entry of a list of counts by its name: a hash table with open addressing. */
+struct kp_count_index {
+    size_t *slots; /* by the hash of the name: place in the list + 1, 0 = free; at most half are taken */
+    size_t room;   /* a power of 2, or 0 */
+    size_t n;      /* entries that it knows */
+};
+
 /* A device that the process launched on, or would have without the filter. */
 struct kp_device_info {
     int ordinal;
@@ -277,6 +284,7 @@ struct kp_session {
     size_t n_kernels;
     struct kp_kernel_count *ranges; /* likewise for nvtx-include: opened NVTX ranges, written as filter expressions */
     size_t n_ranges;
+    struct kp_count_index kernel_index, range_index; /* of kp_session_add_kernel and kp_session_add_range */
     struct kp_device_info *devices;
     size_t n_devices;
     bool complete;             /* the program ended and everything was written */
@@ -330,6 +338,9 @@ const struct kp_metric *kp_result_find(const struct kp_result *r, const char *na
 
 /* Returns the numeric value of `m` (REAL or COUNT) in *out; false for others and for NULL. */
 bool kp_metric_number(const struct kp_metric *m, double *out);
+/* Reads how long the launch ran on the GPU, in ns. False where that is not known: without the metric, or where it is
+ * no time, as in a file that was edited. */
+bool kp_result_duration(const struct kp_result *r, double *ns);
 
 /* Returns how many launches an entry stands for: those of its kernel and shape where rotation counted it, else 1. */
 uint64_t kp_launch_weight(const struct kp_launch_info *l);

@@ -761,6 +761,7 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     *err = NULL;
     if (forked(s))
         return -ECHILD;
+    kp_store_next_reading(s);
     kp_store_next_object(s);
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_SESSION);
     bool found = kp_sql_next(&r);

@@ -44,6 +44,8 @@ int kp_store_guard(struct kp_store *s);
 /* Checks the tables, once the version is known. Returns 0, or -ENOMEM or -EINVAL as in store.h, where a table is not
  * ours. `schemas`: those of store.c, store_code.c and store_timeline.c. */
 int kp_store_check_tables(struct kp_store *s, const char *const schemas[4], char **err);
+/* Begins another reading of the file: the budget is for each, as a caller may well read the file many times. */
+void kp_store_next_reading(struct kp_store *s);
 /* Begins a session, launch, stack or function, which memory holds as a whole. */
 void kp_store_next_object(struct kp_store *s);
 /* Charges a row with that many bytes of text to the budget. SQLITE_TOOBIG: more than the file can hold. */

@@ -44,6 +44,12 @@ static int count_steps(void *store)
     return s->is_checked ? exceeds(s, s->steps, &of_steps) : s->steps > SCHEMA_STEPS;
 }
 
+void kp_store_next_reading(struct kp_store *s)
+{
+    if (s->is_checked)
+        s->steps = s->bytes = 0;
+}
+
 void kp_store_next_object(struct kp_store *s)
 {
     s->bytes_of_one = 0;

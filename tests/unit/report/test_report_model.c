@@ -156,6 +156,31 @@ static void counts_add_up(void **state)
     assert_null(s.skips);
 }
 
+/* Many names keep their order, each once, in a list that grew before it had an index, too. */
+static void many_names_are_counted_once(void **state)
+{
+    enum { NAMES = 3000 };
+    struct kp_session s = {.kernels = calloc(1, sizeof *s.kernels), .n_kernels = 1};
+    char name[16];
+    (void)state;
+    s.kernels[0] = (struct kp_kernel_count){strdup("k0"), 1};
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < NAMES; i++) {
+            snprintf(name, sizeof name, "k%d", i);
+            assert_int_equal(kp_session_add_kernel(&s, name, (uint64_t)i), 0);
+            assert_int_equal(kp_session_add_range(&s, name, 2), 0);
+        }
+    assert_int_equal(s.n_kernels, NAMES);
+    assert_int_equal(s.n_ranges, NAMES);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        assert_string_equal(s.kernels[i].name, name);
+        assert_int_equal(s.kernels[i].count, i ? 2 * i : 1);
+        assert_int_equal(s.ranges[i].count, 4);
+    }
+    kp_session_free(&s);
+}
+
 static void strdup_of_nothing(void **state)
 {
     (void)state;
@@ -206,6 +231,7 @@ int main(void)
         cmocka_unit_test(taking_what_is_missing),
         cmocka_unit_test(instances_belong_to_a_metric),
         cmocka_unit_test(counts_add_up),
+        cmocka_unit_test(many_names_are_counted_once),
         cmocka_unit_test(strdup_of_nothing),
     };
     return cmocka_run_group_tests_name("report/model", tests, NULL, NULL);

@@ -1021,6 +1021,24 @@ static void the_example_can_be_read(void **state)
     kp_store_close(s);
 }
 
+/* What one reading may cost is no bound for how often a file is read: a comparison of many reads the first each time.
+ */
+static void a_file_can_be_read_many_times(void **state)
+{
+    (void)state;
+    struct kp_store *s = kp_test_reopen(kp_test_source("examples/h200-demo.kprof"));
+    char *err = NULL;
+    for (int i = 0; i < 200; i++) {
+        struct kp_session session;
+        size_t n = 0;
+        assert_int_equal(kp_store_get_session(s, &session, &err), 0);
+        if (kp_store_each_result(s, count_launch, &n, &err))
+            fail_msg("reading %d: %s", i, err);
+        kp_session_free(&session);
+    }
+    kp_store_close(s);
+}
+
 /* The view that the schema promises to users. */
 static void users_can_query(void **state)
 {
@@ -1395,6 +1413,7 @@ int main(void)
         IN_A_FOLDER(a_file_from_before_rotations_can_be_read),
         IN_A_FOLDER(metrics_can_be_read_by_name),
         IN_A_FOLDER(the_example_can_be_read),
+        IN_A_FOLDER(a_file_can_be_read_many_times),
         IN_A_FOLDER(users_can_query),
         IN_A_FOLDER(a_slow_reader_does_not_hold_up_the_writer),
         IN_A_FOLDER(a_forked_child_is_kept_out),
