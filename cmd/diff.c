@@ -46,7 +46,8 @@ struct unit {
     struct finding *findings;
     size_t n_findings;
     uint64_t launches;
-    double ns; /* of all launches */
+    uint64_t timed; /* launches that have a duration */
+    double ns;      /* of those */
     bool quick;
     const struct unit *partner;
 };
@@ -152,7 +153,7 @@ static int mark_kept(const struct diff *d, struct keeping *k, bool quick)
     return rc ? rc : keep_listed(k, w->metrics);
 }
 
-/* Frees metrics that are not marked. */
+/* Frees metrics that are not marked, and their room: a session has thousands of launches. */
 static int drop_others(struct kp_result *r, const bool *keep)
 {
     struct kp_result dropped = {.metrics = calloc(r->n_metrics + 1, sizeof *r->metrics)};
@@ -166,6 +167,11 @@ static int drop_others(struct kp_result *r, const bool *keep)
             dropped.metrics[dropped.n_metrics++] = r->metrics[i];
     r->n_metrics = kept;
     kp_result_free(&dropped);
+    struct kp_metric *fitting = realloc(r->metrics, (kept + 1) * sizeof *fitting);
+    if (fitting) {
+        r->metrics = fitting;
+        r->cap_metrics = kept + 1;
+    }
     return 0;
 }
 
@@ -244,8 +250,11 @@ static int take_launch(struct kp_result *r, void *arg)
     struct kp_view v = view_of(s, &u->result);
     struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};
     u->quick = kp_has_quick_instead(&v, &s->asked);
-    s->timed |= kp_metric_number(kp_result_find(&u->result, KP_DIFF_DURATION), &u->ns);
-    u->ns *= (double)u->launches;
+    if (kp_result_duration(&u->result, &u->ns)) {
+        s->timed = true;
+        u->timed = u->launches;
+        u->ns *= (double)u->launches;
+    }
     s->counted |= s->timed || u->result.launch.passes > 0;
     int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
     if (!rc)
@@ -367,6 +376,7 @@ static int merge_units(struct unit *out, struct unit *units, size_t n)
         rc = merge_findings(out, units, n);
     for (size_t i = 0; i < n; i++) {
         out->launches += units[i].launches;
+        out->timed += units[i].timed;
         out->ns += units[i].ns;
         out->quick &= units[i].quick;
     }
@@ -946,14 +956,29 @@ static void print_alone(struct kp_out *o, const struct diff *d, struct side *s)
     free(list);
 }
 
+static bool is_timed(const struct unit *u)
+{
+    return u->timed == u->launches;
+}
+
+/* Whether a side's time is to have the unit: that of `paired` compares the same launches on both sides. */
+static bool is_in_total(const struct unit *u, bool paired)
+{
+    return !paired || (u->partner && is_timed(u) && is_timed(u->partner));
+}
+
 static void print_total(struct kp_out *o, const struct diff *d, const char *of, bool paired)
 {
     double ns[SIDES] = {0};
+    uint64_t untimed[SIDES] = {0};
     char text[SIDES][KP_NUMBER_MAX + KP_UNIT_MAX];
     for (int side = A; side < SIDES; side++) {
         const struct side *s = &d->side[side];
         for (size_t i = 0; i < s->n; i++)
-            ns[side] += !paired || s->units[i].partner ? s->units[i].ns : 0;
+            if (is_in_total(&s->units[i], paired)) {
+                ns[side] += s->units[i].ns;
+                untimed[side] += s->units[i].launches - s->units[i].timed;
+            }
         if (s->timed || !s->n)
             kp_format_quantity(ns[side], "ns", o->display->base_units, text[side]);
         else
@@ -961,22 +986,28 @@ static void print_total(struct kp_out *o, const struct diff *d, const char *of, 
     }
     kp_out_print(o, "==KPROF== Duration of %s: %s in %c, %s in %c", of, text[A], d->side[A].letter, text[B],
                  d->side[B].letter);
-    if (ns[A] > 0 && d->side[B].timed)
+    if (ns[A] > 0 && d->side[B].timed && !untimed[A] && !untimed[B])
         kp_out_print(o, " (%+.2f%%)", (ns[B] - ns[A]) / ns[A] * 100);
+    for (int side = A; side < SIDES; side++)
+        if (d->side[side].timed && untimed[side])
+            kp_out_print(o, "; %" PRIu64 " %s of %c %s no duration", untimed[side],
+                         untimed[side] == 1 ? "launch" : "launches", d->side[side].letter,
+                         untimed[side] == 1 ? "has" : "have");
     kp_out_print(o, "\n");
 }
 
-static bool has_alone(const struct side *s)
+/* Whether what both sides have is all that this side has. */
+static bool is_all_in_total(const struct side *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (!s->units[i].partner)
-            return true;
-    return false;
+        if (!is_in_total(&s->units[i], true))
+            return false;
+    return true;
 }
 
 static void print_totals(struct kp_out *o, struct diff *d, size_t pairs)
 {
-    bool all_paired = !has_alone(&d->side[A]) && !has_alone(&d->side[B]);
+    bool all_paired = is_all_in_total(&d->side[A]) && is_all_in_total(&d->side[B]);
     for (int i = 0; i < SIDES && !d->brief; i++)
         print_alone(o, d, &d->side[i]);
     if (pairs && !all_paired)
@@ -1002,6 +1033,7 @@ static size_t sum_kernels(const struct diff *d, struct kp_diff_kernel *out)
             *k = (struct kp_diff_kernel){.name = kp_launch_name(&u->result.launch),
                                          .is_text = u->result.launch.kind != KP_WORKLOAD_KERNEL};
             k->launches[side] = u->launches;
+            k->timed[side] = u->timed;
             k->ns[side] = u->ns;
         }
     if (all)
@@ -1014,6 +1046,7 @@ static size_t sum_kernels(const struct diff *d, struct kp_diff_kernel *out)
         }
         for (int side = A; side < SIDES; side++) {
             last->launches[side] += out[i].launches[side];
+            last->timed[side] += out[i].timed[side];
             last->ns[side] += out[i].ns[side];
         }
     }

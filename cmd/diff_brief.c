@@ -68,7 +68,10 @@ static bool has_changed(const struct kp_diff_kernel *k, double threshold, enum k
     return !(fabs(percent(time_of(k, A, sort), time_of(k, B, sort))) <= threshold);
 }
 
-/* What is sorted: slower kernels first, then faster ones, then those without a change. */
+/* The groups in their order. */
+enum { SLOWER, FASTER, SAME, UNTIMED, GROUPS };
+
+/* What is sorted: slower kernels first, then faster ones, those without a change, those without all durations. */
 struct order {
     enum kp_sort sort;
     double threshold;
@@ -76,7 +79,9 @@ struct order {
 
 static int group_of(const struct kp_diff_kernel *k, const struct order *o)
 {
-    return !has_changed(k, o->threshold, o->sort) ? 2 : changes[o->sort](k) > 0 ? 0 : 1;
+    if (k->timed[A] != k->launches[A] || k->timed[B] != k->launches[B])
+        return UNTIMED;
+    return !has_changed(k, o->threshold, o->sort) ? SAME : changes[o->sort](k) > 0 ? SLOWER : FASTER;
 }
 
 static int compare(const void *a, const void *b, void *arg)
@@ -259,14 +264,15 @@ static char **short_names(const struct kp_out *o, const struct kp_diff_brief *b,
 void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
 {
     struct order order = {o->display->sort, b->threshold};
-    size_t count[3] = {0}, top = o->display->top;
+    size_t count[GROUPS] = {0}, top = o->display->top;
     if (o->display->screen && top > TOP_AUTO)
         top = TOP_AUTO;
     if (b->n)
         qsort_r(b->kernels, b->n, sizeof *b->kernels, compare, &order);
     for (size_t i = 0; i < b->n; i++)
         count[group_of(&b->kernels[i], &order)]++;
-    struct list lists[2] = {{b, b->kernels, count[0], 0, NULL}, {b, b->kernels + count[0], count[1], 0, NULL}};
+    struct list lists[2] = {{b, b->kernels, count[SLOWER], 0, NULL},
+                            {b, b->kernels + count[SLOWER], count[FASTER], 0, NULL}};
     for (int i = 0; i < 2; i++)
         lists[i].shown = top && top < lists[i].n ? top : lists[i].n;
     char **names = short_names(o, b, lists);
@@ -276,8 +282,11 @@ void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
     lists[1].names = names + lists[0].shown;
     print_list(o, &lists[0], "Slower");
     print_list(o, &lists[1], "Faster");
-    if (count[2])
-        kp_out_print(o, "==KPROF== %zu %s changed by no more than %g%%\n", count[2],
-                     count[2] == 1 ? "kernel" : "kernels", b->threshold);
+    if (count[SAME])
+        kp_out_print(o, "==KPROF== %zu %s changed by no more than %g%%\n", count[SAME],
+                     count[SAME] == 1 ? "kernel" : "kernels", b->threshold);
+    if (count[UNTIMED])
+        kp_out_print(o, "==KPROF== %zu %s launches without a duration, and %s not compared\n", count[UNTIMED],
+                     count[UNTIMED] == 1 ? "kernel has" : "kernels have", count[UNTIMED] == 1 ? "is" : "are");
     kp_short_names_free(names, lists[0].shown + lists[1].shown);
 }

@@ -14,7 +14,8 @@ struct kp_diff_kernel {
     const char *name;
     bool is_text; /* the name is no signature */
     uint64_t launches[2];
-    double ns[2]; /* of all launches */
+    uint64_t timed[2]; /* launches that have a duration; a kernel where some lack it is not compared */
+    double ns[2];      /* of those */
 };
 
 struct kp_diff_brief {

@@ -158,7 +158,7 @@ static void write_savings(struct kp_data *d, FILE *to, const struct kp_messages 
 static double duration_of(const struct kp_result *r)
 {
     double ns;
-    return kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns) && isfinite(ns) && ns >= 0 ? ns : NAN;
+    return kp_result_duration(r, &ns) ? ns : NAN;
 }
 
 static void write_verdict(struct kp_data *d, FILE *to, const struct kp_shown *s)

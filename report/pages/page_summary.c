@@ -152,7 +152,7 @@ static int take_launch(struct kp_result *r, void *arg)
     struct timed one = {.launches = kp_launch_weight(&r->launch)};
     if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged, t->page->summary))
         return -ENOMEM;
-    if (!kp_metric_number(m, &one.ns) || !isfinite(one.ns)) {
+    if (!kp_result_duration(r, &one.ns)) {
         t->without += one.launches;
         return 0;
     }

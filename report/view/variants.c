@@ -23,7 +23,7 @@ const char *kp_variants_name(const struct kp_result *r, size_t i)
 bool kp_variants_time(const struct kp_result *r, size_t i, double *ns)
 {
     const struct kp_result *one = kp_variants_at(r, i);
-    return (!i || !one->launch.note) && kp_metric_number(kp_result_find(one, "gpu__time_duration.sum"), ns) && *ns > 0;
+    return (!i || !one->launch.note) && kp_result_duration(one, ns) && *ns > 0;
 }
 
 bool kp_variants_change(const struct kp_result *r, size_t i, double *percent)

@@ -79,7 +79,7 @@ int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
     size_t i = 0;
     if (!r->launch.stack)
         return 0;
-    kp_metric_number(kp_result_find(r, "gpu__time_duration.sum"), &ns);
+    kp_result_duration(r, &ns);
     while (i < t->n && t->at[i].stack != r->launch.stack)
         i++;
     if (i == t->n) {

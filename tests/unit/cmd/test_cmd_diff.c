@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -768,6 +769,30 @@ static void without_counters_the_status_tells(void **state)
     assert_int_equal(run("diff --fail-above launch__grid_size:0 b.kprof b.kprof", &out, &err), 0); /* is known */
 }
 
+/* A launch without a duration is no launch of 0 ns: it makes no total faster. */
+static void a_missing_duration_is_no_gain(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    add_launch(&a, "f", 1, 100);
+    add_launch(&a, "g", 1, 50);
+    add_launch(&b, "f", 1, 100);
+    assert_int_equal(kp_result_set_na(add_launch(&b, "g", 1, 1), KP_DIFF_DURATION, "lost"), 0);
+    add_launch(&b, "h", 1, -NAN); /* an edited file has these */
+    add_launch(&b, "h", 1, -5);
+    add_launch(&b, "h", 1, INFINITY);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 0);
+    assert_non_null(strstr(out, "==KPROF== Duration of what both have: 100 ns in A, 100 ns in B (+0.00%)\n"));
+    assert_non_null(strstr(
+        out, "==KPROF== Duration of all launches: 150 ns in A, 100 ns in B; 4 launches of B have no duration\n"));
+    assert_int_equal(run("diff --brief-above 1 a.kprof b.kprof", &out, &err), 0);
+    assert_non_null(strstr(out, "==KPROF== Faster in B: 0 kernels"));
+    assert_non_null(strstr(out, "==KPROF== 2 kernels have launches without a duration, and are not compared\n"));
+}
+
 static void a_session_that_is_not_complete_is_told_of(void **state)
 {
     struct kp_recording a = made(""), b = made("");
@@ -1044,6 +1069,7 @@ int main(void)
         cmocka_unit_test(what_the_sink_returns_is_returned),
         cmocka_unit_test(without_a_pair_the_status_tells),
         cmocka_unit_test(without_counters_the_status_tells),
+        cmocka_unit_test(a_missing_duration_is_no_gain),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
         cmocka_unit_test(the_command_compares),
         cmocka_unit_test(several_are_compared_with_the_first),
