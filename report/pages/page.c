@@ -10,6 +10,7 @@
 #include "base/stream.h"
 #include "report/define/source.h"
 #include "report/model/launch_names.h"
+#include "report/model/nvtx_expr.h"
 #include "report/model/renames.h"
 #include "report/pages/page_body.h"
 #include "report/view/chooser.h"
@@ -321,7 +322,7 @@ static struct kp_launches launches_of(struct stored *stored)
 struct unmatched {
     const struct kp_display *display;
     const char *kernel_name;
-    struct kp_session seen; /* the launches' kernels */
+    struct kp_unmatched what;
     uint64_t launches;
     char *near; /* the name nearest to kernel_name so far */
 };
@@ -341,6 +342,19 @@ static int see_near(struct unmatched *u, const struct kp_launch_info *l)
     return 0;
 }
 
+static int see_ranges(struct unmatched *u, const struct kp_nvtx *n)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n->n_ranges; i++) {
+        if (!kp_range_is_new(n, i))
+            continue;
+        char *expression = kp_nvtx_expression(&n->ranges[i]);
+        rc = expression ? kp_session_add_range(&u->what.seen, expression, 1) : -ENOMEM;
+        free(expression);
+    }
+    return rc;
+}
+
 static int one_unmatched(struct kp_result *r, void *arg)
 {
     struct unmatched *u = arg;
@@ -349,7 +363,26 @@ static int one_unmatched(struct kp_result *r, void *arg)
         return rc < 0 ? rc : ENOUGH;
     u->launches++;
     rc = see_near(u, &r->launch);
-    return rc ? rc : kp_session_add_kernel(&u->seen, kp_launch_name(&r->launch), 1);
+    rc = rc ? rc : see_ranges(u, &r->launch.nvtx);
+    return rc ? rc : kp_session_add_kernel(&u->what.seen, kp_launch_name(&r->launch), 1);
+}
+
+static int render_unmatched(const struct kp_sink *out, struct unmatched *u)
+{
+    const struct kp_chooser *chooser = u->display->chooser;
+    struct kp_unmatched *what = &u->what;
+    struct kp_fit fit;
+    char filters[KP_CHOOSER_FILTERS_MAX] = "what was chosen";
+    bool one = !chooser || kp_chooser_filters(chooser, filters) <= 1;
+    what->kernel_name = one ? u->kernel_name : "";
+    what->range = one && chooser ? kp_chooser_range(chooser) : "";
+    what->filters = filters;
+    what->near = u->near && strcmp(u->near, u->kernel_name) != 0 ? u->near : NULL;
+    what->matched = chooser ? kp_chooser_matched(chooser) : 0;
+    what->graphs = chooser ? kp_chooser_graphs(chooser) : 0;
+    kp_fit_init(&fit, out, u->display->width);
+    int rc = kp_render_unmatched(&fit.sink, what), last = kp_fit_end(&fit);
+    return rc ? rc : last;
 }
 
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
@@ -359,20 +392,10 @@ int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d
     begin_again(d);
     int rc = kp_store_each_result(store, one_unmatched, &u, err);
     *unmatched = !rc && u.launches;
-    if (*unmatched) {
-        struct kp_fit fit;
-        char filters[KP_CHOOSER_FILTERS_MAX] = "what was chosen";
-        bool by_name = !d->chooser || kp_chooser_filters(d->chooser, filters) <= 1;
-        const char *near = u.near && strcmp(u.near, kernel_name) != 0 ? u.near : NULL;
-        kp_fit_init(&fit, out, d->width);
-        rc = kp_render_unmatched(&fit.sink, by_name ? kernel_name : "", filters, near,
-                                 d->chooser ? kp_chooser_matched(d->chooser) : 0,
-                                 d->chooser ? kp_chooser_graphs(d->chooser) : 0, &u.seen);
-        int last = kp_fit_end(&fit);
-        rc = rc ? rc : last;
-    }
+    if (*unmatched)
+        rc = render_unmatched(out, &u);
     free(u.near);
-    kp_session_free(&u.seen);
+    kp_session_free(&u.what.seen);
     return rc == ENOUGH ? 0 : rc;
 }
 

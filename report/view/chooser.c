@@ -252,6 +252,11 @@ uint64_t kp_chooser_graphs(const struct kp_chooser *c)
     return c->graphs;
 }
 
+const char *kp_chooser_range(const struct kp_chooser *c)
+{
+    return c->options->nvtx_include;
+}
+
 size_t kp_chooser_filters(const struct kp_chooser *c, char out[KP_CHOOSER_FILTERS_MAX])
 {
     const struct kp_options *o = c->options;

@@ -34,6 +34,8 @@ uint64_t kp_chooser_graphs(const struct kp_chooser *c);
 /* Writes the flags of the filters that are given, numbers aside: "kernel-name and devices". Returns how many. */
 enum { KP_CHOOSER_FILTERS_MAX = 96 };
 size_t kp_chooser_filters(const struct kp_chooser *c, char out[KP_CHOOSER_FILTERS_MAX]);
+/* Returns the filter nvtx-include, "" for none. */
+const char *kp_chooser_range(const struct kp_chooser *c);
 
 /* Returns what the filters by name look at, of a kernel's symbol; malloc'ed, NULL without memory. Any thread. */
 char *kp_chooser_name(enum kp_name_base base, const char *mangled);

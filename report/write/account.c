@@ -2,8 +2,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
+#include "base/nearest.h"
 #include "report/write/cells.h"
 
 enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
@@ -58,7 +61,8 @@ static void print_seen(struct kp_out *o, const char *what, const char *name, uin
     kp_out_print(o, " (%s)\n", number);
 }
 
-void kp_render_kernels(struct kp_out *o, const struct kp_session *s)
+/* Prints the kernels that the session saw: a line for each of the first ones and one line for the others. */
+static void print_kernels(struct kp_out *o, const struct kp_session *s)
 {
     for (size_t i = 0; i < s->n_kernels && i < SEEN_SHOWN; i++)
         print_seen(o, "seen", s->kernels[i].name, s->kernels[i].count);
@@ -70,6 +74,56 @@ static void print_ranges(struct kp_out *o, const struct kp_session *s)
     for (size_t i = 0; i < s->n_ranges && i < SEEN_SHOWN; i++)
         print_seen(o, "range seen", s->ranges[i].name, s->ranges[i].count);
     print_more(o, s->n_ranges);
+}
+
+/* Returns the value of a variable in the environment of the session, malloc'ed; NULL without it. */
+static char *setting_of(const struct kp_session *s, const char *variable)
+{
+    const char *cursor = or_empty(s->environment), *name, *value;
+    size_t name_len, value_len;
+    while (kp_environment_next(&cursor, &name, &name_len, &value, &value_len))
+        if (name_len == strlen(variable) && !memcmp(name, variable, name_len))
+            return strndup(value, value_len);
+    return NULL;
+}
+
+/* Returns the name that is nearest to `word`, an exact one of several words and not a pattern; NULL for none. */
+static const char *nearest_seen(const char *word, const struct kp_kernel_count *seen, size_t n)
+{
+    const char **names = calloc(n + 1, sizeof *names), *near;
+    if (!names)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        names[i] = seen[i].name;
+    near = kp_nearest(word, names);
+    free(names);
+    return near && strcmp(near, word) != 0 ? near : NULL;
+}
+
+/* Prints what the user may have meant by a filter, which nothing of `seen` passed. */
+static void print_nearest(struct kp_out *o, const struct kp_session *s, const char *variable,
+                          const struct kp_kernel_count *seen, size_t n)
+{
+    char *value = setting_of(s, variable);
+    const char *near = value && *value ? nearest_seen(value, seen, n) : NULL;
+    if (near) {
+        kp_out_print(o, "==KPROF==   did you mean '");
+        kp_out_one_line(o, near, strlen(near));
+        kp_out_print(o, "'?\n");
+    }
+    free(value);
+}
+
+static void advise_kernels(struct kp_out *o, const struct kp_session *s)
+{
+    print_nearest(o, s, "KPROF_KERNEL_NAME", s->kernels, s->n_kernels);
+    print_kernels(o, s);
+}
+
+static void advise_ranges(struct kp_out *o, const struct kp_session *s)
+{
+    print_nearest(o, s, "KPROF_NVTX_INCLUDE", s->ranges, s->n_ranges);
+    print_ranges(o, s);
     if (!s->n_ranges)
         kp_out_print(o, "==KPROF==   no NVTX range was opened\n");
 }
@@ -98,12 +152,12 @@ static const struct advice {
      "no launch was made inside the NVTX ranges that were asked for; change KPROF_NVTX_INCLUDE or KPROF_NVTX_EXCLUDE "
      "(nvtx-include, nvtx-exclude); for launches of other threads than the one that opened a range, set "
      "KPROF_NVTX_PUSH_POP_SCOPE=process (nvtx-push-pop-scope)",
-     print_ranges},
+     advise_ranges},
     {KP_SKIP_KERNEL_ID,
      "no launch has the context, stream, name and invocation that were asked for; change KPROF_KERNEL_ID (kernel-id)",
-     kp_render_kernels},
+     print_kernels},
     {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)",
-     kp_render_kernels},
+     advise_kernels},
     {KP_SKIP_GRAPHS,
      "all launches were of CUDA graphs as wholes, which have no name or id of a kernel; leave KPROF_KERNEL_NAME and "
      "KPROF_KERNEL_ID out; if KPROF_GRAPH_PROFILING (graph-profiling) is node, a warning says why they are wholes",
@@ -224,25 +278,48 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, co
     return o.rc;
 }
 
-int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *filters, const char *near,
-                        uint64_t matched, uint64_t graphs, const struct kp_session *seen)
+static void print_meant(struct kp_out *o, const char *near)
+{
+    if (near) {
+        kp_out_print(o, "; did you mean '");
+        kp_out_one_line(o, near, strlen(near));
+    }
+    kp_out_print(o, near ? "'?\n" : ".\n");
+}
+
+static void print_no_range(struct kp_out *o, const struct kp_unmatched *u)
+{
+    kp_out_print(o, "==KPROF== No launch is shown: none of this session is inside '%s' (nvtx-include)", u->range);
+    print_meant(o, nearest_seen(u->range, u->seen.ranges, u->seen.n_ranges));
+    if (u->seen.n_ranges)
+        print_ranges(o, &u->seen);
+    else
+        kp_out_print(o, "==KPROF==   no launch of it is inside an NVTX range\n");
+}
+
+int kp_render_unmatched(const struct kp_sink *out, const struct kp_unmatched *u)
 {
     struct kp_out o = {.sink = out};
     char number[KP_NUMBER_MAX];
-    const char *meant = near ? "; did you mean '" : ".";
-    kp_format_count(matched, number);
-    if (matched)
+    kp_format_count(u->matched, number);
+    if (!u->matched && *u->range) {
+        print_no_range(&o, u);
+        print_graphs(&o, u->graphs);
+        return o.rc;
+    }
+    if (u->matched)
         kp_out_print(&o,
                      "==KPROF== No launch is shown: of this session %s match, and all of them come before the first "
                      "one to show; lower launch-skip.\n",
                      number);
-    else if (*kernel_name)
-        kp_out_print(&o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)%s%s%s\n",
-                     kernel_name, meant, near ? near : "", near ? "'?" : "");
+    else if (*u->kernel_name)
+        kp_out_print(&o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)",
+                     u->kernel_name);
     else
-        kp_out_print(&o, "==KPROF== No launch is shown: none of this session passes %s%s%s%s\n", filters, meant,
-                     near ? near : "", near ? "'?" : "");
-    print_graphs(&o, graphs);
-    kp_render_kernels(&o, seen);
+        kp_out_print(&o, "==KPROF== No launch is shown: none of this session passes %s", u->filters);
+    if (!u->matched)
+        print_meant(&o, u->near);
+    print_graphs(&o, u->graphs);
+    print_kernels(&o, &u->seen);
     return o.rc;
 }

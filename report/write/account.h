@@ -19,12 +19,17 @@ struct kp_choice {
 int kp_render_account(const struct kp_sink *out, const struct kp_session *s, const struct kp_choice *choice);
 /* Whether nothing was profiled, as the timeline alone was asked for. */
 bool kp_account_of_timeline(const struct kp_session *s);
-/* Reports that no launch is shown, and why. Names the kernel `near` (or NULL), the nearest to the name asked for, and
- * the kernels of `seen`. `kernel_name`: where it alone chooses, else ""; `filters`: all that choose. `matched`:
- * launches that all but their number lets pass; `graphs`: those that have no name of a kernel. */
-int kp_render_unmatched(const struct kp_sink *out, const char *kernel_name, const char *filters, const char *near,
-                        uint64_t matched, uint64_t graphs, const struct kp_session *seen);
-/* Prints the kernels that the session saw: a line for each of the first ones and one line for the others. */
-void kp_render_kernels(struct kp_out *o, const struct kp_session *s);
+/* A choice of launches that no launch of a session passes. */
+struct kp_unmatched {
+    const char *kernel_name; /* where it alone chooses, else "" */
+    const char *range;       /* nvtx-include where it alone chooses, else "" */
+    const char *filters;     /* the options that choose */
+    const char *near;        /* the kernel nearest to kernel-name, or NULL */
+    uint64_t matched;        /* launches that all but their number lets pass */
+    uint64_t graphs;         /* launches without a name of a kernel */
+    struct kp_session seen;  /* kernels, and the ranges around launches */
+};
+/* Reports that no launch is shown, why, and what there is to choose from. */
+int kp_render_unmatched(const struct kp_sink *out, const struct kp_unmatched *u);
 
 #endif

@@ -51,6 +51,8 @@ by_name() {
     KPROF_KERNEL_NAME='static_add(int *, int)' KPROF_KERNEL_NAME_BASE=demangled chosen "demangled, of a static kernel" 1 $static
     grep -q '^  static_add(int \*, int) (4, 1, 1)x(128, 1, 1), ' "$tmp/report" || { fail "name of a static kernel"; show; }
     KPROF_KERNEL_NAME=$own KPROF_KERNEL_NAME_BASE=mangled chosen "mangled, of a static kernel" 1 $static
+    KPROF_KERNEL_NAME=incremnet chosen "a name nearby" 0 $mixed
+    says "the name nearby" "==KPROF==   did you mean 'increment'?"
     KPROF_KERNEL_NAME=none KPROF_KERNEL_NAME_BASE=demangled chosen "no such name" 0 "$programs/p_direct"
     says "no such name" "change KPROF_KERNEL_NAME"
     says "no such name" "seen: axpy_inplace(const float *, float *, float, int) (3)"

@@ -85,6 +85,14 @@ chosen '' KPROF_NVTX_INCLUDE=nowhere/
 for range in 'step/' 'forward/' 'epoch' 'io@read/' 'io@grüß\/e/' 'backward/'; do
     grep -qF "==KPROF==   range seen: $range (1)" "$tmp/report" || { fail "$range is not listed"; show; }
 done
+grep -q 'did you mean' "$tmp/report" && { fail "nothing is near"; show; }
+chosen '' KPROF_NVTX_INCLUDE=forwrad/
+grep -qF "==KPROF==   did you mean 'forward/'?" "$tmp/report" || { fail "a range is near"; show; }
+"$build/kprof" report --nvtx-include forwrad/ "$tmp/all.kprof" >"$tmp/stored"
+grep -qF "none of this session is inside 'forwrad/' (nvtx-include); did you mean 'forward/'?" "$tmp/stored" ||
+    fail "a stored range is near: $(cat "$tmp/stored")"
+grep -qF '==KPROF==   range seen: forward/ (3)' "$tmp/stored" || fail "stored ranges: $(cat "$tmp/stored")"
+grep -q '  seen: increment' "$tmp/stored" && fail "kernels, where a range was asked for: $(cat "$tmp/stored")"
 both "no ranges" env KPROF_NVTX_INCLUDE=nowhere/ "$programs/p_direct"
 grep -q 'no NVTX range was opened' "$tmp/report" || { fail "no range is told"; show; }
 
