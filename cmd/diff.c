@@ -9,9 +9,11 @@
 
 #include "base/nearest.h"
 #include "base/plain.h"
+#include "base/stream.h"
 #include "base/text.h"
 #include "base/width.h"
 #include "cmd/diff_brief.h"
+#include "cmd/diff_csv.h"
 #include "report/define/derive.h"
 #include "report/define/units.h"
 #include "report/judge/rules.h"
@@ -65,7 +67,9 @@ struct diff {
     const struct kp_display *display;
     const struct kp_diff_options *options;
     struct side side[SIDES];
-    bool brief; /* kernels instead of pairs */
+    const char *file[SIDES];
+    bool brief;         /* kernels instead of pairs */
+    struct kp_csv *csv; /* is written instead of text; NULL for text */
 };
 
 /* ---- lines of a launch ---- */
@@ -606,6 +610,59 @@ static int compare_lines(struct pair *p, const struct kp_lines lines[SIDES])
     return rc;
 }
 
+/* ---- rows of CSV ---- */
+
+/* Returns what the CSV rows of a pair begin with; a unit is NULL where only the other side has it. */
+static struct kp_diff_csv_pair csv_pair(const struct diff *d, const struct unit *const unit[SIDES])
+{
+    struct kp_diff_csv_pair p = {.by_kernel = d->options->by == KP_DIFF_BY_KERNEL};
+    for (int side = B; side >= A; side--) {
+        p.file[side] = d->file[side];
+        if (!unit[side])
+            continue;
+        p.launch = &unit[side]->result.launch;
+        p.id[side] = p.launch->id;
+        p.launches[side] = unit[side]->launches;
+    }
+    return p;
+}
+
+static void write_rows(const struct pair *p, const char *section)
+{
+    const struct kp_diff_csv_pair pair = csv_pair(p->diff, p->unit);
+    for (size_t i = 0; i < p->rows.n; i++) {
+        const struct row *r = &p->rows.at[i];
+        char change[CHANGE_MAX] = "";
+        double percent;
+        if (change_of(r->value[A], r->value[B], &percent))
+            kp_plain_real(percent, change);
+        kp_diff_csv_metric(p->diff->csv, &pair, section, r->title, r->value, change);
+    }
+}
+
+static void write_finding(const struct diff *d, const struct unit *const unit[SIDES], const struct finding *f,
+                          const char *what)
+{
+    const struct kp_diff_csv_pair pair = csv_pair(d, unit);
+    kp_diff_csv_rule(d->csv, &pair, f->section->display, f->rule->id, kp_severity_name(f->severity), what);
+}
+
+/* Writes a row for each launch, or kernel, that the other side lacks. */
+static void write_alone(const struct diff *d, int side)
+{
+    const struct side *s = &d->side[side];
+    for (size_t i = 0; i < s->n; i++) {
+        const struct unit *unit[SIDES] = {NULL};
+        const struct kp_metric *value[SIDES] = {NULL};
+        if (s->units[i].partner)
+            continue;
+        unit[side] = &s->units[i];
+        value[side] = kp_result_find(&s->units[i].result, KP_DIFF_DURATION);
+        const struct kp_diff_csv_pair pair = csv_pair(d, unit);
+        kp_diff_csv_metric(d->csv, &pair, "", KP_DIFF_DURATION, value, "");
+    }
+}
+
 /* ---- printing rows ---- */
 
 enum column { NAME, UNIT, VALUE_A, VALUE_B, CHANGE, COLUMNS };
@@ -718,6 +775,11 @@ static void print_title(struct kp_out *o, enum kp_paint paint, const char *befor
 /* Prints the collected rows of one table or body, below titles not printed yet. */
 static void print_stretch(struct pair *p, const char *section, const struct kp_row *body)
 {
+    if (p->diff->csv) {
+        write_rows(p, section);
+        free_rows(&p->rows);
+        return;
+    }
     if (p->rows.n && (!p->section || strcmp(p->section, section)))
         print_title(p->out, KP_PAINT_SECTION, "Section: ", section);
     if (p->rows.n) {
@@ -811,13 +873,17 @@ static void print_finding(struct kp_out *o, const struct finding *f, const char 
 }
 
 /* Prints rules that only one side has. */
-static void print_findings(struct kp_out *o, const struct unit *const unit[SIDES])
+static void print_findings(struct kp_out *o, const struct diff *d, const struct unit *const unit[SIDES])
 {
     static const char *const what[SIDES] = {"went", "appeared"};
     size_t n = 0;
     for (int side = B; side >= A; side--)
         for (size_t i = 0; i < unit[side]->n_findings; i++)
-            if (!has_finding(unit[!side], &unit[side]->findings[i])) {
+            if (has_finding(unit[!side], &unit[side]->findings[i])) {
+                continue;
+            } else if (d->csv) {
+                write_finding(d, unit, &unit[side]->findings[i], what[side]);
+            } else {
                 if (!n++)
                     print_title(o, KP_PAINT_SECTION, "", "Rules");
                 print_finding(o, &unit[side]->findings[i], what[side]);
@@ -866,7 +932,7 @@ static int print_pair(struct kp_out *o, const struct diff *d, const struct unit 
     struct kp_out body = {.sink = &memory, .display = o->display};
     struct pair p = {.out = &body, .diff = d, .unit = {a, a->partner}};
     int rc = print_sections(&p);
-    print_findings(&body, p.unit);
+    print_findings(&body, d, p.unit);
     *changed = t.len > 0;
     *folded += p.folded;
     if (!rc && !body.rc && t.len && !d->brief) {
@@ -895,6 +961,8 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
             rc = print_pair(o, d, &a->units[i], &changed, &folded);
         shown += changed;
     }
+    if (d->csv)
+        return rc;
     kp_out_print(o, "==KPROF== %zu %s compared", pairs, noun(d, pairs));
     if (pairs && d->brief)
         kp_out_print(o, ", %zu of them changed; --brief-above 0 shows what changed of each", shown);
@@ -1069,7 +1137,7 @@ static void print_brief(struct kp_out *o, const struct diff *d)
 static bool is_brief(const struct diff *d, size_t pairs)
 {
     uint64_t most = d->display->brief_above;
-    return most && pairs > most && !d->options->all && d->side[A].timed && d->side[B].timed;
+    return most && pairs > most && !d->options->all && !d->csv && d->side[A].timed && d->side[B].timed;
 }
 
 /* ---- limits ---- */
@@ -1255,16 +1323,44 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     if (rc)
         return rc;
     d->brief = is_brief(d, outcome->pairs);
-    print_sides(o, d, input);
+    if (!d->csv)
+        print_sides(o, d, input);
     if (d->brief)
         print_brief(o, d);
     rc = print_pairs(o, d, outcome->pairs);
     if (rc)
         return rc;
-    print_totals(o, d, outcome->pairs);
+    for (int i = 0; i < SIDES && d->csv; i++)
+        write_alone(d, i);
+    if (!d->csv)
+        print_totals(o, d, outcome->pairs);
     for (int i = 0; i < SIDES; i++)
         outcome->without_counters[i] = d->side[i].n && !d->side[i].counted;
     return check_limits(o, d, outcome);
+}
+
+/* Compares with the values written as CSV. */
+static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
+                          struct kp_diff_outcome *outcome, char **err)
+{
+    struct kp_stream stream;
+    struct text limits = {0};
+    struct kp_sink memory = {append, &limits};
+    struct kp_out o = {.sink = &memory, .display = d->display};
+    int rc = kp_stream_open(&stream, out);
+    if (rc)
+        return rc;
+    struct kp_csv csv = {.to = stream.to, .defuse = d->display->csv_defuse};
+    d->csv = &csv;
+    if (d->options->headings)
+        kp_diff_csv_headings(&csv);
+    rc = compare(&o, d, input, outcome, err);
+    int last = kp_stream_close(&stream);
+    if (limits.text)
+        limits.text[limits.len] = '\0'; /* append() leaves room for it */
+    outcome->over = limits.text;
+    rc = rc ? rc : o.rc;
+    return rc ? rc : last;
 }
 
 int kp_diff(const struct kp_sink *out, const struct kp_display *display, const struct kp_diff_options *options,
@@ -1281,7 +1377,11 @@ int kp_diff(const struct kp_sink *out, const struct kp_display *display, const s
         rc = read_side(&d, &d.side[i], input[i].store, err);
     for (int i = 0; !rc && options->by == KP_DIFF_BY_KERNEL && i < SIDES; i++)
         rc = merge_kernels(&d.side[i]);
-    if (!rc)
+    for (int i = 0; i < SIDES; i++)
+        d.file[i] = input[i].name;
+    if (!rc && display->format == KP_FORMAT_CSV)
+        rc = compare_as_csv(out, &d, input, outcome, err);
+    else if (!rc)
         rc = compare(&o, &d, input, outcome, err);
     for (int i = 0; i < SIDES; i++)
         free_side(&d.side[i]);

@@ -30,6 +30,7 @@ struct kp_diff_limit {
 struct kp_diff_options {
     enum kp_diff_by by;
     bool all;         /* prints unchanged rows, too */
+    bool headings;    /* CSV begins with them: of several comparisons, the first */
     double threshold; /* a row changed if it differs by more percent of A's value */
     const struct kp_diff_limit *limits;
     size_t n_limits;
@@ -46,14 +47,15 @@ struct kp_diff_outcome {
     size_t pairs, exceeded;   /* of limits, one for every pair */
     size_t unchecked;         /* limits without a comparable pair */
     bool without_counters[2]; /* the session has launches, but no counters for any */
+    char *over;               /* malloc'ed: of CSV, a line for each limit that was exceeded; NULL: none */
     char *warnings;           /* malloc'ed: a line for each limit with pairs that lack numbers; NULL: none */
 };
 
-/* Reads both sessions and writes the comparison: of more pairs than d->brief_above (0: any number) the kernels that
- * became slower or faster, unless all rows are asked for; else each pair. Compares rows that both launches have, in the
- * sections and metrics that both sessions asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line)
- * when no launch has a limit's metric (other than the duration) or one that `d` lists. Also returns errors of `out`,
- * and of a store with *err. */
+/* Reads both sessions and writes the comparison. As CSV, it is a row for each value of each pair, in base units. As
+ * text: of more pairs than d->brief_above (0: any number) the kernels that became slower or faster, unless all rows are
+ * asked for; else each pair. Compares rows that both launches have, in the sections and metrics that both sessions
+ * asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line) when no launch has a limit's metric
+ * (other than the duration) or one that `d` lists. Also returns errors of `out`, and of a store with *err. */
 int kp_diff(const struct kp_sink *out, const struct kp_display *d, const struct kp_diff_options *o,
             const struct kp_diff_input input[2], struct kp_diff_outcome *outcome, char **err);
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -185,20 +186,26 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
                      bool *failed)
 {
     const struct kp_diff_input pair[2] = {s->at[0], s->at[other]};
+    struct kp_diff_options options = f->options;
     struct kp_diff_outcome outcome = {0};
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_fit fit;
     char *err = NULL;
+    options.headings = other == 1;
     kp_fit_init(&fit, &out, d->width);
-    print_heading(&fit.sink, s, other);
-    int rc = kp_diff(&fit.sink, d, &f->options, pair, &outcome, &err), last = kp_fit_end(&fit);
+    bool is_csv = d->format == KP_FORMAT_CSV; /* its rows are not broken into lines */
+    if (!is_csv)
+        print_heading(&fit.sink, s, other);
+    int rc = kp_diff(is_csv ? &out : &fit.sink, d, &options, pair, &outcome, &err), last = kp_fit_end(&fit);
     rc = rc ? rc : last;
+    fputs(outcome.over ? outcome.over : "", stderr);
     int status = tell_failed(s, pair, rc, err);
     *failed = status;
     if (!status) {
         status = status_of(pair, f, &outcome);
         kp_console_warn(outcome.warnings ? outcome.warnings : "");
     }
+    free(outcome.over);
     free(outcome.warnings);
     free(err);
     return status;

@@ -769,6 +769,46 @@ static void without_counters_the_status_tells(void **state)
     assert_int_equal(run("diff --fail-above launch__grid_size:0 b.kprof b.kprof", &out, &err), 0); /* is known */
 }
 
+static size_t count_of(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+        n++;
+    return n;
+}
+
+/* CSV has the values of all pairs and nothing else; what has no row goes to stderr. */
+static void rows_for_programs(void **state)
+{
+    static const char pair[] = "\"a.kprof\",\"b.kprof\",\"f(int, \"\"x\"\")\",\"(4, 1, 1)\",\"0\",\"0\",\"1\",\"1\",";
+    const char *out, *err;
+    char *row = NULL;
+    (void)state;
+    struct kp_recording a = made("m"), b = made("m");
+    kp_result_set_real(add_launch(&a, "f(int, \"x\")", 4, 1000), "m", "inst", 3);
+    kp_result_set_real(add_launch(&b, "f(int, \"x\")", 4, 1500), "m", "inst", 4.5);
+    add_launch(&b, "only", 1, 7);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_int_equal(run("diff --csv --fail-above 10% a.kprof b.kprof", &out, &err), 1);
+    assert_int_equal(strncmp(out, "\"Baseline\",\"Compared\",\"Kernel Name\",", 36), 0);
+    assert_true(asprintf(&row,
+                         "%s\"Command line profiler metrics\",\"m\",\"inst\",\"3\",\"4.5\",\"50\",\"\",\"\",\"\"\r\n",
+                         pair) > 0);
+    if (!strstr(out, row))
+        fail_msg("no %s in %s", row, out);
+    assert_non_null(strstr(out, "\"only\",\"(1, 1, 1)\",\"\",\"1\",\"0\",\"1\",\"\",\"" KP_DIFF_DURATION
+                                "\",\"ns\",\"\",\"7\",\"\",\"\",\"\",\"\"\r\n"));
+    assert_null(strstr(out, "==KPROF=="));
+    assert_int_equal(count_of(out, "\r\n"), 3);
+    assert_non_null(strstr(err, "==KPROF== Over the limit of +10%: " KP_DIFF_DURATION
+                                " 1 us -> 1.50 us (+50.00%):  f(int, \"x\") (4, 1, 1)x(4, 1, 1)"));
+    assert_int_equal(run("diff --csv --brief-above 1 a.kprof b.kprof b.kprof", &out, &err), 0);
+    assert_int_equal(count_of(out, "\"Baseline\""), 1);
+    assert_int_equal(count_of(out, "\r\n"), 5);
+    free(row);
+}
+
 /* A launch without a duration is no launch of 0 ns: it makes no total faster. */
 static void a_missing_duration_is_no_gain(void **state)
 {
@@ -1069,6 +1109,7 @@ int main(void)
         cmocka_unit_test(what_the_sink_returns_is_returned),
         cmocka_unit_test(without_a_pair_the_status_tells),
         cmocka_unit_test(without_counters_the_status_tells),
+        cmocka_unit_test(rows_for_programs),
         cmocka_unit_test(a_missing_duration_is_no_gain),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
         cmocka_unit_test(the_command_compares),
