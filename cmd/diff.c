@@ -1085,40 +1085,115 @@ static void print_totals(struct kp_out *o, struct diff *d, size_t pairs)
 
 /* ---- in brief ---- */
 
-static int by_kernel(const void *a, const void *b)
+/* How the times of a kernel's pairs change: what is added up says how far the sum may be off. */
+struct spread {
+    uint64_t pairs;
+    double sum, squares; /* of the changes of pairs of one launch each, in ns */
+    double of_means;     /* squares of the half intervals of pairs of means */
+    bool is_unknown;     /* a launch has no partner, or no duration */
+};
+
+static void add_pair(struct spread *s, const struct unit *a)
 {
-    return strcmp(((const struct kp_diff_kernel *)a)->name, ((const struct kp_diff_kernel *)b)->name);
+    const struct unit *b = a->partner;
+    double half[SIDES], change;
+    const struct kp_metric *m[SIDES] = {kp_result_find(&a->result, KP_DIFF_DURATION)};
+    if (!b || !is_timed(a) || !is_timed(b) || a->launches != b->launches) {
+        s->is_unknown = true;
+        return;
+    }
+    m[B] = kp_result_find(&b->result, KP_DIFF_DURATION);
+    if (kp_metric_interval(m[A], &half[A]) && kp_metric_interval(m[B], &half[B])) {
+        double n = (double)a->launches;
+        s->of_means += n * n * (half[A] * half[A] + half[B] * half[B]) / SIDES;
+    } else if (a->launches > 1) {
+        s->is_unknown = true;
+    } else {
+        change = b->ns - a->ns;
+        s->pairs++;
+        s->sum += change;
+        s->squares += change * change;
+    }
 }
 
-/* Puts the units of both sides together by their kernels. Returns the number of kernels. */
-static size_t sum_kernels(const struct diff *d, struct kp_diff_kernel *out)
+/* Returns half of the 95 % interval of the sum of all changes; NaN where it is not known. */
+static double half_of(const struct spread *s)
 {
-    size_t all = 0, n = 0;
-    for (int side = A; side < SIDES; side++)
-        for (size_t i = 0; i < d->side[side].n; i++) {
-            const struct unit *u = &d->side[side].units[i];
-            struct kp_diff_kernel *k = &out[all++];
-            *k = (struct kp_diff_kernel){.name = kp_launch_name(&u->result.launch),
-                                         .is_text = u->result.launch.kind != KP_WORKLOAD_KERNEL};
-            k->launches[side] = u->launches;
-            k->timed[side] = u->timed;
-            k->ns[side] = u->ns;
-        }
-    if (all)
-        qsort(out, all, sizeof *out, by_kernel);
-    for (size_t i = 0; i < all; i++) {
-        struct kp_diff_kernel *last = n ? &out[n - 1] : NULL;
-        if (!last || strcmp(last->name, out[i].name) != 0) {
-            out[n++] = out[i];
-            continue;
-        }
-        for (int side = A; side < SIDES; side++) {
-            last->launches[side] += out[i].launches[side];
-            last->timed[side] += out[i].timed[side];
-            last->ns[side] += out[i].ns[side];
-        }
+    enum { LEAST = 3 };
+    double n = (double)s->pairs, square = s->of_means;
+    if (s->is_unknown || (s->pairs && s->pairs < LEAST))
+        return NAN;
+    if (s->pairs) {
+        double around = s->squares - s->sum * s->sum / n, t = kp_students_t(s->pairs - 1);
+        square += around > 0 ? t * t * around / (n - 1) * n : 0; /* rounding can make it negative */
     }
-    return n;
+    return sqrt(square);
+}
+
+/* A unit's share of its kernel. */
+struct part {
+    struct kp_diff_kernel kernel;
+    struct spread spread;
+};
+
+static int by_kernel(const void *a, const void *b)
+{
+    return strcmp(((const struct part *)a)->kernel.name, ((const struct part *)b)->kernel.name);
+}
+
+static struct part part_of(const struct unit *u, int side)
+{
+    struct part p = {
+        .kernel = {.name = kp_launch_name(&u->result.launch), .is_text = u->result.launch.kind != KP_WORKLOAD_KERNEL}};
+    p.kernel.launches[side] = u->launches;
+    p.kernel.timed[side] = u->timed;
+    p.kernel.ns[side] = u->ns;
+    if (side == A)
+        add_pair(&p.spread, u);
+    else
+        p.spread.is_unknown = !u->partner;
+    return p;
+}
+
+static void add_part(struct part *to, const struct part *p)
+{
+    for (int side = A; side < SIDES; side++) {
+        to->kernel.launches[side] += p->kernel.launches[side];
+        to->kernel.timed[side] += p->kernel.timed[side];
+        to->kernel.ns[side] += p->kernel.ns[side];
+    }
+    to->spread.pairs += p->spread.pairs;
+    to->spread.sum += p->spread.sum;
+    to->spread.squares += p->spread.squares;
+    to->spread.of_means += p->spread.of_means;
+    to->spread.is_unknown |= p->spread.is_unknown;
+}
+
+/* Puts the units of both sides together by their kernels. *out has room for each unit; *n is the number of kernels. 0
+ * or -ENOMEM. */
+static int sum_kernels(const struct diff *d, struct kp_diff_kernel *out, size_t *n)
+{
+    size_t all = 0, kernels = 0;
+    struct part *parts = calloc(d->side[A].n + d->side[B].n + 1, sizeof *parts);
+    if (!parts)
+        return -ENOMEM;
+    for (int side = A; side < SIDES; side++)
+        for (size_t i = 0; i < d->side[side].n; i++)
+            parts[all++] = part_of(&d->side[side].units[i], side);
+    if (all)
+        qsort(parts, all, sizeof *parts, by_kernel);
+    for (size_t i = 0; i < all; i++)
+        if (kernels && !strcmp(parts[kernels - 1].kernel.name, parts[i].kernel.name))
+            add_part(&parts[kernels - 1], &parts[i]);
+        else
+            parts[kernels++] = parts[i];
+    for (size_t i = 0; i < kernels; i++) {
+        out[i] = parts[i].kernel;
+        out[i].half = half_of(&parts[i].spread);
+    }
+    free(parts);
+    *n = kernels;
+    return 0;
 }
 
 static void print_brief(struct kp_out *o, const struct diff *d)
@@ -1128,8 +1203,9 @@ static void print_brief(struct kp_out *o, const struct diff *d)
                                   .kernels = calloc(d->side[A].n + d->side[B].n + 1, sizeof *brief.kernels)};
     if (!kp_out_has(o, brief.kernels))
         return;
-    brief.n = sum_kernels(d, brief.kernels);
-    kp_diff_brief_print(o, &brief);
+    o->rc = sum_kernels(d, brief.kernels, &brief.n);
+    if (!o->rc)
+        kp_diff_brief_print(o, &brief);
     free(brief.kernels);
 }
 

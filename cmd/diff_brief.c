@@ -11,7 +11,7 @@
 #include "report/write/columns.h"
 
 enum { A, B };
-enum { CHANGE, PERCENT, TIME_A, TIME_B, LAUNCHES, KERNEL, COLUMNS };
+enum { CHANGE, SPREAD, PERCENT, TIME_A, TIME_B, LAUNCHES, KERNEL, COLUMNS };
 enum {
     CELL = 2 * KP_NUMBER_MAX + KP_UNIT_MAX,
     NAME_LEAST = 24, /* room for names up to which other columns give way */
@@ -19,7 +19,7 @@ enum {
 };
 
 /* Columns that a narrow terminal loses, in this order. */
-static const int dispensable[] = {LAUNCHES, TIME_A};
+static const int dispensable[] = {LAUNCHES, TIME_A, SPREAD};
 
 /* --- order --- */
 
@@ -63,9 +63,15 @@ static double time_of(const struct kp_diff_kernel *k, int side, enum kp_sort sor
     return sort == KP_SORT_DURATION ? mean(k, side) : k->ns[side];
 }
 
+/* Whether the times differ by no more than those of single launches let expect, with 95 %. */
+static bool is_within_spread(const struct kp_diff_kernel *k)
+{
+    return fabs(of_all(k)) <= k->half; /* false for NaN */
+}
+
 static bool has_changed(const struct kp_diff_kernel *k, double threshold, enum kp_sort sort)
 {
-    return !(fabs(percent(time_of(k, A, sort), time_of(k, B, sort))) <= threshold);
+    return !is_within_spread(k) && !(fabs(percent(time_of(k, A, sort), time_of(k, B, sort))) <= threshold);
 }
 
 /* The groups in their order. */
@@ -106,6 +112,15 @@ struct list {
     char *const *names; /* of those that are shown */
 };
 
+/* Whether a shown kernel has a spread. */
+static bool tells_spread(const struct list *l)
+{
+    for (size_t i = 0; i < l->shown; i++)
+        if (!isnan(l->at[i].half))
+            return true;
+    return false;
+}
+
 struct line {
     char cell[KERNEL][CELL];
 };
@@ -117,6 +132,9 @@ static void fill_line(const struct kp_diff_kernel *k, const struct kp_display *d
     double change = ns[B] - ns[A], by = percent(ns[A], ns[B]);
     kp_format_quantity(fabs(change), "ns", d->base_units, time);
     snprintf(l->cell[CHANGE], CELL, "%s%s", change > 0 ? "+" : change < 0 ? "-" : "", time);
+    double half = d->sort == KP_SORT_DURATION && k->launches[A] ? k->half / (double)k->launches[A] : k->half;
+    kp_format_quantity(half, "ns", d->base_units, time);
+    snprintf(l->cell[SPREAD], CELL, "%s", isnan(half) ? "-" : time);
     if (!k->launches[A] || !k->launches[B])
         snprintf(l->cell[PERCENT], CELL, "%s", k->launches[A] ? "gone" : "new");
     else
@@ -132,7 +150,7 @@ static void fill_line(const struct kp_diff_kernel *k, const struct kp_display *d
 
 static const char *heading_of(const struct kp_diff_brief *b, int column, char letter[2])
 {
-    static const char *const headings[COLUMNS] = {"Change", "Change %", "", "", "Launches", "Kernel"};
+    static const char *const headings[COLUMNS] = {"Change", "+/-", "Change %", "", "", "Launches", "Kernel"};
     if (column != TIME_A && column != TIME_B)
         return headings[column];
     snprintf(letter, 2, "%c", b->letter[column - TIME_A]);
@@ -149,11 +167,11 @@ static size_t fit_columns(const struct kp_out *o, const struct line *lines, size
         width[i] = strlen(heading_of(&none, i, letter));
         for (size_t j = 0; j < n; j++)
             width[i] = strlen(lines[j].cell[i]) > width[i] ? strlen(lines[j].cell[i]) : width[i];
-        used += width[i] + 1;
+        used += hidden[i] ? 0 : width[i] + 1;
     }
     for (size_t i = 0; i < sizeof dispensable / sizeof *dispensable && used + NAME_LEAST > wide; i++) {
+        used -= hidden[dispensable[i]] ? 0 : width[dispensable[i]] + 1;
         hidden[dispensable[i]] = true;
-        used -= width[dispensable[i]] + 1;
     }
     return used + KP_SHORT_ROOM_MIN < wide ? wide - used : KP_SHORT_ROOM_MIN;
 }
@@ -212,6 +230,7 @@ static void print_list(struct kp_out *o, const struct list *l, const char *what)
         fill_line(&l->at[i], o->display, &lines[i]);
     print_head(o, l, what);
     if (l->shown) {
+        hidden[SPREAD] = !tells_spread(l);
         fit_columns(o, lines, l->shown, hidden);
         print_table(o, l, lines, hidden);
     }
@@ -226,7 +245,7 @@ static size_t room_of_names(const struct kp_out *o, const struct list lists[2])
 {
     size_t least = SIZE_MAX;
     for (int i = 0; i < 2; i++) {
-        bool hidden[COLUMNS] = {false};
+        bool hidden[COLUMNS] = {[SPREAD] = !tells_spread(&lists[i])};
         struct line *lines = calloc(lists[i].shown + 1, sizeof *lines);
         if (!lines)
             return KP_SHORT_ROOM_MIN;
@@ -261,6 +280,14 @@ static char **short_names(const struct kp_out *o, const struct kp_diff_brief *b,
     return names;
 }
 
+static bool any_is_within_spread(const struct kp_diff_brief *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (is_within_spread(&b->kernels[i]) && b->kernels[i].half > 0)
+            return true;
+    return false;
+}
+
 void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
 {
     struct order order = {o->display->sort, b->threshold};
@@ -283,8 +310,9 @@ void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
     print_list(o, &lists[0], "Slower");
     print_list(o, &lists[1], "Faster");
     if (count[SAME])
-        kp_out_print(o, "==KPROF== %zu %s changed by no more than %g%%\n", count[SAME],
-                     count[SAME] == 1 ? "kernel" : "kernels", b->threshold);
+        kp_out_print(o, "==KPROF== %zu %s changed by no more than %g%%%s\n", count[SAME],
+                     count[SAME] == 1 ? "kernel" : "kernels", b->threshold,
+                     any_is_within_spread(b) ? ", or than the launches vary (+/-, 95 %)" : "");
     if (count[UNTIMED])
         kp_out_print(o, "==KPROF== %zu %s launches without a duration, and %s not compared\n", count[UNTIMED],
                      count[UNTIMED] == 1 ? "kernel has" : "kernels have", count[UNTIMED] == 1 ? "is" : "are");

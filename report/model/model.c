@@ -146,13 +146,13 @@ int kp_result_add_value(struct kp_result *r, const char *name, const char *unit,
 
 /* The 0.975 quantile of Student's t for 1 to 30 degrees of freedom; beyond, that of the normal distribution is near
  * enough. Source: any table of the distribution. */
-static double students_t(uint32_t degrees)
+double kp_students_t(uint64_t degrees)
 {
     static const double quantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                                        2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
                                        2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
     enum { TABLED = sizeof(quantiles) / sizeof(*quantiles) };
-    return degrees <= TABLED ? quantiles[degrees - 1] : 1.96 + 2.4 / degrees;
+    return degrees <= TABLED ? quantiles[degrees - 1] : 1.96 + 2.4 / (double)degrees;
 }
 
 bool kp_metric_interval(const struct kp_metric *m, double *half)
@@ -160,7 +160,7 @@ bool kp_metric_interval(const struct kp_metric *m, double *half)
     enum { LEAST = 3 };
     if (!m || m->kind != KP_VALUE_REAL || m->counted < LEAST)
         return false;
-    *half = students_t(m->counted - 1) * m->deviation * sqrt(2.0 / m->counted);
+    *half = kp_students_t(m->counted - 1) * m->deviation * sqrt(2.0 / m->counted);
     return true;
 }
 

@@ -322,6 +322,8 @@ int kp_result_set_spread(struct kp_result *r, const char *name, uint32_t counted
 /* Computes half the width of the 95 % interval around a mean: another mean of as many launches falls into it. By
  * Student's t with both means' spread, t * deviation * sqrt(2 / counted). False with less than three launches. */
 bool kp_metric_interval(const struct kp_metric *m, double *half);
+/* Returns Student's t for an interval of 95 %; `degrees` of freedom are 1 or more. */
+double kp_students_t(uint64_t degrees);
 /* Removes the metrics that are means. */
 void kp_result_drop_means(struct kp_result *r);
 /* Moves from `from` each metric that `r` lacks, or has as n/a where `from` has a value. Returns 0 or -ENOMEM, with

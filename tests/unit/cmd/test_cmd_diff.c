@@ -769,6 +769,40 @@ static void without_counters_the_status_tells(void **state)
     assert_int_equal(run("diff --fail-above launch__grid_size:0 b.kprof b.kprof", &out, &err), 0); /* is known */
 }
 
+/* Launches of different shapes, of which each pair says how much the kernel changed: 95 % of such sums lie within +/-.
+ */
+static void a_kernel_changed_by_more_than_its_launches_vary(void **state)
+{
+    enum { LAUNCHES = 4 };
+    /* The changes of "noise" are +60, -40, +60, -40 ns: their sum is 40, its interval 3.182 * 57.7 * 2 = 367 ns. Those
+     * of "slower" are 90, 110, 90, 110 ns: 400 +/- 73.5. */
+    static const double noise[LAUNCHES] = {60, -40, 60, -40}, slower[LAUNCHES] = {90, 110, 90, 110};
+    struct kp_display d = {.brief_above = 3};
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        double ns = 500 * (i + 1);
+        add_launch(&a, "noise", i + 1, ns);
+        add_launch(&b, "noise", i + 1, ns + noise[i]);
+        add_launch(&a, "slower", i + 1, ns);
+        add_launch(&b, "slower", i + 1, ns + slower[i]);
+    }
+    add_launch(&a, "few", 1, 1000);
+    add_launch(&b, "few", 1, 1500);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&d, &(struct kp_diff_options){.threshold = 0.5});
+    assert_says(&c, "==KPROF== Slower in B: 2 kernels,");
+    assert_says(&c, "+500 ns        -    +50.0 1 us 1.50 us        1 few\n");
+    assert_says(&c, "+400 ns 73.49 ns     +8.0 5 us 5.40 us        4 slower\n");
+    assert_says(&c, "==KPROF== 1 kernel changed by no more than 0.5%, or than the launches vary (+/-, 95 %)\n");
+    compared_free(&c);
+    d.sort = KP_SORT_DURATION;
+    c = compare(&d, &(struct kp_diff_options){.threshold = 0.5});
+    assert_says(&c, "+100 ns 18.37 ns ");
+    compared_free(&c);
+}
+
 static size_t count_of(const char *text, const char *what)
 {
     size_t n = 0;
@@ -1109,6 +1143,7 @@ int main(void)
         cmocka_unit_test(what_the_sink_returns_is_returned),
         cmocka_unit_test(without_a_pair_the_status_tells),
         cmocka_unit_test(without_counters_the_status_tells),
+        cmocka_unit_test(a_kernel_changed_by_more_than_its_launches_vary),
         cmocka_unit_test(rows_for_programs),
         cmocka_unit_test(a_missing_duration_is_no_gain),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
