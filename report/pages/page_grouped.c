@@ -8,6 +8,7 @@
 
 #include "report/model/launch_names.h"
 #include "report/pages/page_body.h"
+#include "report/view/narrow.h"
 #include "report/view/shown.h"
 
 /* One metric over launches; text metrics are left out. */
@@ -155,13 +156,17 @@ static int add_sections(struct group *g, const struct kp_page *page, const struc
     return rc;
 }
 
-static int add_all_metrics(struct group *g, const struct kp_result *r)
+static int add_metrics(struct group *g, const struct kp_page *page, const struct kp_result *r)
 {
     struct part *p = find_part(g, NULL);
+    struct kp_result chosen;
     size_t at = 0;
-    int rc = p ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < r->n_metrics; i++)
-        rc = add_value(p, &at, r->metrics[i].name, &r->metrics[i]);
+    int rc = p ? kp_narrow(page->display, page->session, r, &chosen) : -ENOMEM;
+    if (rc)
+        return rc;
+    for (size_t i = 0; !rc && i < chosen.n_metrics; i++)
+        rc = add_value(p, &at, chosen.metrics[i].name, &chosen.metrics[i]);
+    free(chosen.metrics);
     return rc;
 }
 
@@ -176,7 +181,7 @@ static int add_to(struct groups *all, const char *name, const struct kp_result *
     if (!g)
         return -ENOMEM;
     g->launches++;
-    return is_raw(all->page) ? add_all_metrics(g, r) : add_sections(g, all->page, r);
+    return is_raw(all->page) ? add_metrics(g, all->page, r) : add_sections(g, all->page, r);
 }
 
 static int add_to_ranges(struct groups *all, const struct kp_result *r)

@@ -15,6 +15,7 @@
 #include "report/model/launch_names.h"
 #include "report/pages/json_code.h"
 #include "report/pages/page_body.h"
+#include "report/view/narrow.h"
 #include "report/view/shown.h"
 #include "report/view/variants.h"
 
@@ -315,7 +316,22 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     write_nvtx(j, &l->nvtx);
 }
 
-static void write_variant(struct kp_json *j, const struct kp_variant *v)
+/* Writes the metrics that the display chooses. */
+static int write_metrics(struct kp_json *j, const struct kp_page *p, const struct kp_result *r)
+{
+    struct kp_result chosen;
+    int rc = kp_narrow(p->display, p->session, r, &chosen);
+    if (rc)
+        return rc;
+    kp_json_array(j, "metrics", false);
+    for (size_t i = 0; i < chosen.n_metrics; i++)
+        write_metric(j, &chosen.metrics[i]);
+    kp_json_end(j);
+    free(chosen.metrics);
+    return 0;
+}
+
+static int write_variant(struct kp_json *j, const struct kp_page *p, const struct kp_variant *v)
 {
     kp_json_object(j, NULL, false);
     kp_json_text(j, "name", v->name);
@@ -323,28 +339,28 @@ static void write_variant(struct kp_json *j, const struct kp_variant *v)
     write_size(j, "block", v->of->launch.block);
     kp_json_count(j, "passes", v->of->launch.passes);
     kp_json_text(j, "note", v->of->launch.note);
-    kp_json_array(j, "metrics", false);
-    for (size_t i = 0; i < v->of->n_metrics; i++)
-        write_metric(j, &v->of->metrics[i]);
+    int rc = write_metrics(j, p, v->of);
     kp_json_end(j);
-    kp_json_end(j);
+    return rc;
 }
 
 /* Writes the variants of a launch that has some. */
-static void write_variants(struct kp_json *j, const struct kp_result *r)
+static int write_variants(struct kp_json *j, const struct kp_page *p, const struct kp_result *r)
 {
     size_t best = 0;
+    int rc = 0;
     if (!r->n_variants)
-        return;
+        return 0;
     bool found = kp_variants_best(r, &best);
     kp_json_object(j, "profile_series", false);
     kp_json_text(j, "best", found ? kp_variants_name(r, best) : NULL);
     kp_json_bool(j, "checked", false);
     kp_json_array(j, "variants", false);
-    for (size_t i = 0; i < r->n_variants; i++)
-        write_variant(j, &r->variants[i]);
+    for (size_t i = 0; !rc && i < r->n_variants; i++)
+        rc = write_variant(j, p, &r->variants[i]);
     kp_json_end(j);
     kp_json_end(j);
+    return rc;
 }
 
 struct document {
@@ -363,16 +379,15 @@ static int write_launch(struct kp_result *r, void *arg)
         return rc;
     kp_json_object(j, NULL, false);
     write_head(j, &r->launch);
-    kp_json_array(j, "metrics", false);
-    for (size_t i = 0; i < r->n_metrics; i++)
-        write_metric(j, &r->metrics[i]);
-    kp_json_end(j);
+    rc = write_metrics(j, d->page, r);
     kp_json_array(j, "messages", false);
     for (size_t i = 0; i < shown.messages.n; i++)
         write_message(j, &shown.messages.list[i]);
     kp_json_end(j);
-    write_variants(j, r);
-    rc = kp_json_launch_code(j, &d->code, r);
+    if (!rc)
+        rc = write_variants(j, d->page, r);
+    if (!rc)
+        rc = kp_json_launch_code(j, &d->code, r);
     kp_json_end(j);
     kp_shown_free(&shown);
     return rc ? rc : ferror(j->to) ? -EIO : 0;

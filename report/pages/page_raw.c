@@ -1,9 +1,34 @@
-/* The page raw: every metric of each launch, under its own name, in its base unit. */
+/* The page raw: every metric of each launch, under its own name, in its base unit; or the chosen ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/pages/page_body.h"
+#include "report/view/narrow.h"
+
+/* What is done with the chosen metrics of each launch. */
+struct narrowed {
+    const struct kp_page *page;
+    int (*fn)(struct kp_result *r, void *arg);
+    void *arg;
+};
+
+static int narrow_launch(struct kp_result *r, void *arg)
+{
+    const struct narrowed *n = arg;
+    struct kp_result chosen;
+    int rc = kp_narrow(n->page->display, n->page->session, r, &chosen);
+    if (rc)
+        return rc;
+    rc = n->fn(&chosen, n->arg);
+    free(chosen.metrics);
+    return rc;
+}
+
+static int each_narrowed(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
+{
+    return kp_page_each(p, narrow_launch, &(struct narrowed){p, fn, arg});
+}
 
 static int write_launch(struct kp_result *r, void *arg)
 {
@@ -104,7 +129,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     kp_page_enter(p, w);
     base.base_units = true;
     w->out.display = &base;
-    int rc = kp_page_each(p, write_launch, w);
+    int rc = each_narrowed(p, write_launch, w);
     w->out.display = p->display;
     return rc;
 }
@@ -134,7 +159,7 @@ int kp_raw_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     struct names names = {.n = 0};
     int rc = 0;
     for (size_t i = 0; w->kind->rows && !rc && i < n; i++)
-        rc = kp_page_each(&pages[i], note_names, &names);
+        rc = each_narrowed(&pages[i], note_names, &names);
     if (!rc)
         rc = write_sessions(pages, n, w, &names);
     free_names(&names);

@@ -129,6 +129,55 @@ static void what_is_shown_can_be_chosen(void **state)
                  ARGS("report", "--print-units", "base", "--section=LaunchStats", session));
 }
 
+/* Counts how often a text has a word. */
+static size_t count(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word))
+        n++;
+    return n;
+}
+
+/* What shows metrics without their sections shows the chosen ones alone; of sections, all that these show. */
+static void pages_of_metrics_show_the_chosen_ones(void **state)
+{
+    static const struct {
+        const char *arguments[6], *has[3], *lacks;
+    } cases[] = {
+        {{"--page", "raw", "--metrics", "launch__grid_size"}, {"launch__grid_size"}, "launch__block_size"},
+        {{"--page", "raw", "--metrics", "regex:^launch__grid,launch__block_size"},
+         {"launch__grid_size", "launch__block_size"},
+         "gpu__time_duration"},
+        {{"--page", "raw", "--csv", "--metrics", "launch__grid_size"}, {"\"launch__grid_size\"\r\n"}, "launch__block_size"},
+        {{"--page", "raw", "--section", "LaunchStats"}, {"launch__grid_size", "launch__block_size"}, "gpu__time_duration"},
+        {{"--page", "raw", "--csv", "--section", "LaunchStats", "--metrics=gpu__time_duration.sum"},
+         {"launch__grid_size", "gpu__time_duration"},
+         "smsp__cycles_elapsed"},
+        {{"--page", "raw", "--print-summary", "per-gpu", "--metrics", "launch__grid_size"},
+         {"launch__grid_size"},
+         "launch__block_size"},
+        {{"--json", "--metrics", "launch__grid_size"}, {"\"launch__grid_size\""}, "\"launch__block_size\""},
+        {{"--json", "--section", "LaunchStats"}, {"\"launch__grid_size\"", "\"launch__block_size\""}, "\"smsp__cycles_elapsed"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *a = cases[i].arguments;
+        char *out, *err;
+        assert_int_equal(run(ARGS("report", session, (char *)a[0], (char *)a[1], (char *)a[2], (char *)a[3],
+                                  (char *)a[4], (char *)a[5]),
+                             NULL, &out, &err),
+                         0);
+        assert_string_equal(err, "");
+        for (size_t j = 0; j < 3 && cases[i].has[j]; j++)
+            if (count(out, cases[i].has[j]) != 1)
+                fail_msg("case %zu: %s is there %zu times", i, cases[i].has[j], count(out, cases[i].has[j]));
+        if (strstr(out, cases[i].lacks))
+            fail_msg("case %zu has %s", i, cases[i].lacks);
+        free(out);
+        free(err);
+    }
+}
+
 /* What is asked for and not in the session is told, once. Where nothing of it is there, so that the page would be
  * empty, nothing is shown, and the status tells. */
 static void what_the_session_lacks_is_told(void **state)
@@ -424,6 +473,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(print_options_are_flags_or_environment),
         cmocka_unit_test(what_is_shown_can_be_chosen),
+        cmocka_unit_test(pages_of_metrics_show_the_chosen_ones),
         cmocka_unit_test(what_the_session_lacks_is_told),
         cmocka_unit_test(what_else_was_chosen_is_shown),
         cmocka_unit_test(gains_do_not_depend_on_what_is_shown),

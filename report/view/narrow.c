@@ -1,0 +1,61 @@
+#include "report/view/narrow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/view/lines.h"
+#include "report/view/shown.h"
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+/* Adds the lines of the chosen sections and of the list. */
+static int add_chosen(const struct kp_display *d, const struct kp_view *v, struct kp_lines *lines)
+{
+    struct kp_wanted chosen = {0};
+    int rc = kp_find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
+    for (size_t i = 0; !rc && i < chosen.n; i++)
+        rc = kp_lines_of_rows(chosen.sections[i], 0, chosen.sections[i]->n_rows, v, false, lines);
+    if (!rc)
+        rc = kp_lines_of_metrics(chosen.metrics, v, lines);
+    free(chosen.sections);
+    return rc;
+}
+
+/* Keeps the metrics of lines, each once. */
+static void keep(struct kp_result *out, const struct kp_result *r, const struct kp_lines *lines)
+{
+    size_t at = 0;
+    out->n_metrics = 0;
+    for (size_t i = 0; i < r->n_metrics; i++) {
+        while (at < lines->n && strcmp(lines->at[at].name, r->metrics[i].name) < 0)
+            at++;
+        if (at < lines->n && !strcmp(lines->at[at].name, r->metrics[i].name))
+            out->metrics[out->n_metrics++] = r->metrics[i];
+    }
+}
+
+int kp_narrow(const struct kp_display *d, const struct kp_session *s, const struct kp_result *r, struct kp_result *out)
+{
+    struct kp_lines lines = {0};
+    const struct kp_view view = {.session = s, .result = r};
+    *out = *r;
+    out->metrics = calloc(r->n_metrics + 1, sizeof *out->metrics);
+    if (!out->metrics)
+        return -ENOMEM;
+    out->cap_metrics = r->n_metrics + 1;
+    int rc = d->choose ? add_chosen(d, &view, &lines) : 0;
+    if (!rc && d->choose) {
+        kp_lines_sort(&lines);
+        keep(out, r, &lines);
+    } else if (!rc && r->n_metrics) {
+        memcpy(out->metrics, r->metrics, r->n_metrics * sizeof *out->metrics);
+    }
+    kp_lines_free(&lines);
+    if (rc)
+        free(out->metrics);
+    return rc;
+}
