@@ -114,6 +114,12 @@ static double whole(double value)
     return value >= 0 && value < 0x1p53 ? (double)(uint64_t)value : value;
 }
 
+/* Whether the occupancy that was achieved is far below the launch's, both in percent of what the SM holds. */
+static bool falls_short(double theory, double achieved)
+{
+    return theory - achieved > 10;
+}
+
 static double up(double value)
 {
     return whole(value) < value ? whole(value) + 1 : whole(value);
@@ -262,6 +268,35 @@ const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s
 static const char *memory_unit(const run_t *run)
 {
     return kp_memory_unit(run->result, run->session);
+}
+
+/* A sentence of a message. */
+struct aside {
+    char text[160];
+};
+
+/* Rows of SpeedOfLight that may be above the memory throughput, which their units are a part of. */
+static const struct {
+    const char *row, *unit, *metric, *why;
+} wider[] = {
+    {"L2 Cache Throughput", "L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+     "has parts of the L2 that memory throughput leaves out"},
+    {"L1/TEX Cache Throughput", "L1", "l1tex__throughput.avg.pct_of_peak_sustained_active",
+     "is of the cycles in which the L1 had work"},
+};
+
+/* Explains a row of another unit than the busiest, that is above the memory throughput `mem`; "" where none is. */
+static const char *higher_row(const run_t *run, double mem, struct aside *to)
+{
+    const char *busiest = memory_unit(run);
+    double value;
+    for (size_t i = 0; *busiest && i < sizeof wider / sizeof *wider; i++)
+        if (strcmp(wider[i].unit, busiest) && kp_metric_number(kp_result_find(run->result, wider[i].metric), &value) &&
+            value > mem + same_within) {
+            snprintf(to->text, sizeof to->text, " %s is higher (%.1f%%), as it %s.", wider[i].row, value, wider[i].why);
+            return to->text;
+        }
+    return "";
 }
 
 /* A part of a message. */
