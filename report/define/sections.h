@@ -44,7 +44,7 @@ enum kp_body {
     KP_BODY_ROOFLINE, /* roofs and points: see KP_ROW_WORK and KP_POINT_MARK */
     KP_BODY_CURVE,    /* values over the keys of each item's instances */
     KP_BODY_CHART,    /* the memory chart; an item's group is the link or box that it belongs to */
-    KP_BODY_SERIES,   /* a timeline a row, of the kp_series of its metric */
+    KP_BODY_SERIES,   /* a timeline a row, of the kp_series of its metric; its group is a note below them */
 };
 
 /* Starts a roofline group that is a measured point; any other group is a roof. The mark is not printed. */

@@ -72,6 +72,9 @@ static int write_timelines(struct written *s, size_t at, size_t end)
         kp_write_heading(s->to, KP_LEVEL_BODY, s->section->rows[at].label);
         if (n)
             kp_write_series(s->to, rows, n, kp_series_dropped(s->view->result));
+        if (n && *s->section->rows[at].group)
+            kp_write_note(s->to, KP_LEVEL_BODY, "Note", s->section->rows[at].group);
+        missing.beside = n;
         kp_write_missing(s->to, &missing);
         kp_write_gap(s->to);
     }

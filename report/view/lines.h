@@ -25,6 +25,7 @@ struct kp_lines {
     struct kp_line *at;
     size_t n, capacity;
     const char *note; /* of the launch: stands above all lines, which do not repeat it; NULL = none */
+    bool beside;      /* others, which have values, are shown above them */
 };
 
 /* One launch and the selection it was profiled for. */

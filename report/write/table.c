@@ -172,7 +172,7 @@ static bool named_before(const struct kp_lines *l, size_t i)
     return false;
 }
 
-/* Writes the reason and, unless all lines lack their values for it, which lines. malloc'ed. */
+/* Writes the reason and, unless all that is shown lacks its value for it, which lines. malloc'ed. */
 static char *describe_missing(const struct kp_lines *l, const char *why)
 {
     char *text = NULL;
@@ -181,7 +181,7 @@ static char *describe_missing(const struct kp_lines *l, const char *why)
         n += missing_for(&l->at[i], why) && !named_before(l, i);
         without += missing_for(&l->at[i], why);
     }
-    bool named = without < l->n || n == 1;
+    bool named = l->beside || without < l->n || n == 1;
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
