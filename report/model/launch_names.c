@@ -48,6 +48,12 @@ static const struct kp_nvtx_range *innermost(const struct kp_nvtx *n)
     return last && *last->name ? last : NULL;
 }
 
+const struct kp_nvtx_range *kp_nvtx_innermost(const struct kp_nvtx *n)
+{
+    const struct kp_nvtx_range *own = innermost(n);
+    return own || !n->n_ranges ? own : &n->ranges[n->n_ranges - 1];
+}
+
 int kp_launch_range_name(const struct kp_launch_info *l, char **out)
 {
     const struct kp_nvtx_range *range = innermost(&l->nvtx);

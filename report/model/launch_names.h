@@ -22,6 +22,8 @@ char *kp_launch_which(const struct kp_launch_info *l);
 /* Writes RANGE/NAME to *out, as print-nvtx-rename and ncu do: that name behind the launching thread's innermost
  * push-pop range. *out is malloc'ed, NULL without such a range. 0 or -ENOMEM. */
 int kp_launch_range_name(const struct kp_launch_info *l, char **out);
+/* Returns that range; else the last of those around the launch, NULL where there is none. */
+const struct kp_nvtx_range *kp_nvtx_innermost(const struct kp_nvtx *n);
 /* Returns the length of the range with its '/' in kp_launch_name, once kp_launch_range_name has become the name;
  * else 0. */
 size_t kp_launch_range_length(const struct kp_launch_info *l);

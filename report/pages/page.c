@@ -22,20 +22,26 @@ enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
 
 static const struct page_row {
     kp_page_fn *page;
-    bool launches; /* shows each launch; kp_grouped_page takes over where launches are grouped */
+    bool nvtx;    /* its rows have the columns of NVTX, where launches have any */
+    bool grouped; /* kp_grouped_page takes over where launches are grouped */
 } rows[KP_PAGE_IDS] = {
-    [KP_PAGE_DETAILS] = {kp_details_page, true},  [KP_PAGE_RAW] = {kp_raw_page, true},
-    [KP_PAGE_SESSION] = {kp_session_page, false}, [KP_PAGE_SUMMARY] = {kp_summary_page, false},
-    [KP_PAGE_TRACE] = {kp_trace_page, false},     [KP_PAGE_SOURCE] = {kp_source_page, false},
-    [KP_PAGE_PM] = {kp_pm_page, false},           [KP_PAGE_TIMELINE] = {kp_timeline_page, false},
-    [KP_PAGE_SERIES] = {kp_series_page, false},   [KP_PAGE_RANKS] = {kp_ranks_page, false},
+    [KP_PAGE_DETAILS] = {kp_details_page, .nvtx = true, .grouped = true},
+    [KP_PAGE_RAW] = {kp_raw_page, .nvtx = true, .grouped = true},
+    [KP_PAGE_SESSION] = {kp_session_page},
+    [KP_PAGE_SUMMARY] = {kp_summary_page},
+    [KP_PAGE_TRACE] = {kp_trace_page, .nvtx = true},
+    [KP_PAGE_SOURCE] = {kp_source_page},
+    [KP_PAGE_PM] = {kp_pm_page},
+    [KP_PAGE_TIMELINE] = {kp_timeline_page},
+    [KP_PAGE_SERIES] = {kp_series_page},
+    [KP_PAGE_RANKS] = {kp_ranks_page},
 };
 
 /* --- pages with any writer --- */
 
 static bool is_grouped(const struct kp_display *d, enum kp_page_id id)
 {
-    return d->grouping && rows[id].launches;
+    return d->grouping && rows[id].grouped;
 }
 
 static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w, enum kp_page_id id)
@@ -101,7 +107,7 @@ static int write_rows(const struct kp_page *pages, size_t n, struct kp_writer *w
 {
     const struct kp_display *d = pages->display;
     enum kp_page_id id = d->n_pages ? d->pages[0] : KP_PAGE_DETAILS;
-    int rc = rows[id].launches && !is_grouped(d, id) ? find_nvtx(pages, n, &w->nvtx) : 0;
+    int rc = rows[id].nvtx && !is_grouped(d, id) ? find_nvtx(pages, n, &w->nvtx) : 0;
     w->shared = pages->shared;
     for (size_t i = 0; i < n; i++)
         w->rotated |= pages[i].session->rotated;

@@ -5,22 +5,27 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/width.h"
 #include "report/model/launch_names.h"
 #include "report/model/short_names.h"
 #include "report/pages/page_body.h"
 
-enum { CHOSEN_WIDTH = 15, NAME_LEAST = 20 };
+enum {
+    CHOSEN_WIDTH = 15,
+    NAME_LEAST = 20,
+    NAME_BESIDE_RANGES = 24, /* as much do names have at least, where there is a column of ranges */
+    RANGE_WIDTH = 20,        /* of that column at least; it takes what names leave */
+};
 
-/* The page's own columns: rows of the section of one pass. Facts: a trace of a training step in this form, with
- * utilisations as fractions. */
+/* The page's own columns: rows of the section of one pass. Facts: a trace of a training step in this form; its
+ * utilisations are fractions, ours have the unit of all other pages. */
 static const struct own_column {
     const char *heading, *label;
-    double divisor;
     int width, decimals;
 } own_columns[] = {
-    {"Duration (ns)", "Duration", 1, 13, 0},
-    {"Tensor", "Tensor Pipe Utilization", 100, 6, 2},
-    {"DRAM", "DRAM Throughput", 100, 6, 2},
+    {"Duration (ns)", "Duration", 13, 0},
+    {"Tensor (%)", "Tensor Pipe Utilization", 10, 1},
+    {"DRAM (%)", "DRAM Throughput", 8, 1},
 };
 
 enum { OWN_COLUMNS = sizeof own_columns / sizeof *own_columns };
@@ -42,7 +47,8 @@ struct trace {
     const char *chosen;             /* metrics; "" when the columns are the page's own */
     char **names;                   /* of them; owned */
     struct kp_column *columns;      /* behind the kernel's column; owned, as are those below */
-    size_t n;                       /* including the kernel's */
+    size_t n;                       /* including the kernel's, without that of ranges, which comes last */
+    bool ranged;                    /* the session has a column of ranges */
     const char **cells;             /* of a row */
     char (*numbers)[KP_NUMBER_MAX]; /* the text of cells that are numbers */
     struct kp_long_name *kernels;   /* of the session, by name; owned with their names */
@@ -59,9 +65,9 @@ static void own_cells(struct trace *t, const struct kp_result *r)
         if (!kp_metric_number(own_metric(r, c->label), &value))
             snprintf(text, KP_NUMBER_MAX, KP_NO_VALUE);
         else if (t->to->kind->plain)
-            kp_number_cell(value / c->divisor, true, text);
+            kp_number_cell(value, true, text);
         else
-            snprintf(text, KP_NUMBER_MAX, "%.*f", c->decimals, value / c->divisor);
+            snprintf(text, KP_NUMBER_MAX, "%.*f", c->decimals, value);
         t->cells[i + 1] = text;
     }
 }
@@ -93,11 +99,13 @@ static bool find_name(const struct trace *t, const char *name, size_t *at)
     return low < t->n_kernels && !strcmp(t->kernels[low].name, name);
 }
 
-static int note_name(struct kp_result *r, void *arg)
+/* Notes what the columns depend on. */
+static int note_launch(struct kp_result *r, void *arg)
 {
     struct trace *t = arg;
     const struct kp_launch_info *l = &r->launch;
     size_t at;
+    t->ranged |= l->nvtx.n_ranges > 0;
     if (find_name(t, kp_launch_name(l), &at))
         return 0;
     struct kp_long_name *grown = realloc(t->kernels, (t->n_kernels + 1) * sizeof *grown);
@@ -121,15 +129,22 @@ static void drop_names(struct trace *t)
     t->n_kernels = 0;
 }
 
-/* Shortens the names of the session's kernels, where the writer has little room for them. */
-static int shorten_names(const struct kp_page *p, struct trace *t)
+/* Returns the launch's range, in at most as many columns as its cell has; malloc'ed, NULL without memory. */
+static char *range_cell(const struct trace *t, const struct kp_launch_info *l)
 {
-    size_t room = (size_t)t->columns->width;
-    drop_names(t);
-    if (!t->to->kind->name_room)
-        return 0;
-    int rc = kp_page_each(p, note_name, t);
-    return rc ? rc : kp_short_names(t->kernels, t->n_kernels, t->n_kernels, room, KP_SHORT_BARE, &t->short_names);
+    static const char cut[] = "...";
+    size_t room = (size_t)t->columns[t->n].width;
+    const struct kp_nvtx_range *range = kp_nvtx_innermost(&l->nvtx);
+    char *title = range ? kp_range_title(range) : kp_strdup("");
+    if (title && kp_width(title) > room) {
+        size_t n = kp_width_fit(title, strlen(title), room - strlen(cut));
+        char *shorter = NULL;
+        if (asprintf(&shorter, "%.*s%s", (int)n, title, cut) < 0)
+            shorter = NULL;
+        free(title);
+        return shorter;
+    }
+    return title;
 }
 
 static int write_launch(struct kp_result *r, void *arg)
@@ -137,13 +152,18 @@ static int write_launch(struct kp_result *r, void *arg)
     struct trace *t = arg;
     size_t at;
     bool is_short = t->short_names && find_name(t, kp_launch_name(&r->launch), &at);
+    char *range = t->ranged ? range_cell(t, &r->launch) : NULL;
+    if (t->ranged && !range)
+        return -ENOMEM;
     t->to->launch = &r->launch;
     t->cells[0] = is_short ? t->short_names[at] : kp_launch_name(&r->launch);
     if (*t->chosen)
         chosen_cells(t, r);
     else
         own_cells(t, r);
+    t->cells[t->n] = range;
     kp_write_row(t->to, t->cells);
+    free(range);
     return t->to->out.rc;
 }
 
@@ -170,7 +190,7 @@ static int fill_columns(struct trace *t)
     const char *cursor = t->chosen, *item;
     size_t len;
     for (size_t i = 1; i < t->n; i++) {
-        t->columns[i].field = i;
+        t->columns[i].field = i - 1;
         if (!*t->chosen) {
             t->columns[i].heading = own_columns[i - 1].heading;
             t->columns[i].width = own_columns[i - 1].width;
@@ -184,14 +204,31 @@ static int fill_columns(struct trace *t)
     return 0;
 }
 
-/* Returns the width of the names, which give way to the numbers. */
-static int name_width(const struct trace *t)
+/* Gives the names and the ranges what the numbers leave: names give way, and ranges before them. */
+static void share_room(struct trace *t)
 {
     int line = (int)kp_out_wide(&t->to->out), most = (int)t->to->kind->name_room, used = 1;
     for (size_t i = 1; i < t->n; i++)
         used += 1 + t->columns[i].width;
-    int room = line - used < most ? line - used : most;
-    return room > NAME_LEAST || room == most ? room : NAME_LEAST;
+    t->ranged = t->ranged && line >= used + NAME_BESIDE_RANGES + 2 + RANGE_WIDTH;
+    int room = line - used - (t->ranged ? 2 + RANGE_WIDTH : 0);
+    int name = room < most ? room : most;
+    t->columns[0].width = name > NAME_LEAST || name == most ? name : NAME_LEAST;
+    t->columns[t->n] = (struct kp_column){KP_NVTX_RANGE, 0, line - used - 2 - t->columns[0].width, true};
+}
+
+/* Lays out the session's columns, and shortens the names of its kernels, where the writer has little room for them. */
+static int fit_columns(const struct kp_page *p, struct trace *t)
+{
+    drop_names(t);
+    t->ranged = false;
+    if (!t->to->kind->name_room)
+        return 0;
+    int rc = kp_page_each(p, note_launch, t);
+    t->ranged &= !p->display->range_names; /* which name each kernel by its range */
+    share_room(t);
+    size_t room = (size_t)t->columns->width;
+    return rc ? rc : kp_short_names(t->kernels, t->n_kernels, t->n_kernels, room, KP_SHORT_BARE, &t->short_names);
 }
 
 /* Makes the columns. Free `t` whatever is returned. */
@@ -200,13 +237,13 @@ static int make_columns(const struct kp_page *p, struct kp_writer *w, struct tra
     *t = (struct trace){.to = w, .chosen = chosen_columns(p)};
     t->n = count_columns(t);
     t->names = calloc(t->n, sizeof *t->names);
-    t->columns = calloc(t->n, sizeof *t->columns);
-    t->cells = calloc(t->n, sizeof *t->cells);
+    t->columns = calloc(t->n + 1, sizeof *t->columns);
+    t->cells = calloc(t->n + 1, sizeof *t->cells);
     t->numbers = calloc(t->n, sizeof *t->numbers);
     if (!t->names || !t->columns || !t->cells || !t->numbers)
         return -ENOMEM;
     int rc = fill_columns(t);
-    t->columns[0] = (struct kp_column){"Kernel", 0, name_width(t), true};
+    t->columns[0] = (struct kp_column){"Kernel", KP_NO_FIELD, 0, true};
     return rc;
 }
 
@@ -223,16 +260,15 @@ static void drop_columns(struct trace *t)
 
 static int write_sessions(const struct kp_page *pages, size_t n, struct trace *t, const char **fields)
 {
-    const struct kp_layout layout = {.start = KP_START_ID, .fields = fields, .n = t->n};
-    const struct kp_table table = {KP_TABLE_STREAMED, t->columns, t->n, *t->chosen};
+    const struct kp_layout layout = {.start = KP_START_LAUNCH, .fields = fields, .n = t->n - 1};
     int rc = 0;
-    fields[0] = "Kernel Name";
     for (size_t i = 1; i < t->n; i++)
-        fields[i] = t->columns[i].heading;
+        fields[i - 1] = t->columns[i].heading;
     kp_write_begin(t->to, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], t->to);
-        rc = shorten_names(&pages[i], t);
+        rc = fit_columns(&pages[i], t);
+        const struct kp_table table = {KP_TABLE_STREAMED, t->columns, t->n + t->ranged, *t->chosen};
         kp_write_table(t->to, &table);
         if (!rc)
             rc = kp_page_each(&pages[i], write_launch, t);

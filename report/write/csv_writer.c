@@ -167,7 +167,8 @@ static void write_cells(struct kp_writer *w, const char *const *cells)
 {
     struct kp_csv_writer *c = csv_of(w);
     for (size_t i = 0; i < c->table->n; i++)
-        c->row[c->table->columns[i].field] = cells[i];
+        if (c->table->columns[i].field != KP_NO_FIELD)
+            c->row[c->table->columns[i].field] = cells[i];
     put_row(c);
 }
 

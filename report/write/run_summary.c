@@ -42,13 +42,14 @@ struct table {
     int width[COLUMNS];
 };
 
-static void fill_line(const struct kp_summary_total *s, const struct kp_summary_kernel *k, struct line *l)
+static void fill_line(const struct kp_summary_total *s, const struct kp_summary_kernel *k, bool base_units,
+                      struct line *l)
 {
     snprintf(l->cell[TIME], CELL_MAX, "n/a");
     snprintf(l->cell[TOTAL], CELL_MAX, "n/a");
     if (k->timed) {
         snprintf(l->cell[TIME], CELL_MAX, "%.1f", s->ns > 0 ? 100 * k->ns / s->ns : 0);
-        kp_format_quantity(k->ns, "ns", false, l->cell[TOTAL]);
+        kp_format_quantity(k->ns, "ns", base_units, l->cell[TOTAL]);
     }
     kp_format_count(k->launches, l->cell[LAUNCHES]);
     snprintf(l->cell[BOUND], CELL_MAX, "%s", *k->bound ? k->bound : "not known");
@@ -217,6 +218,11 @@ static int print_first(FILE *f, const struct kp_out *o, const struct kp_summary_
     return 0;
 }
 
+static bool in_base_units(const struct kp_out *o)
+{
+    return o->display && o->display->base_units;
+}
+
 /* Returns what the rows of the table are. */
 static const char *kind_of(const struct kp_summary_total *s)
 {
@@ -226,7 +232,7 @@ static const char *kind_of(const struct kp_summary_total *s)
     return "kernel";
 }
 
-static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown, enum kp_sort sort)
+static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown, enum kp_sort sort, bool base_units)
 {
     static const char *const first[kp_sort_values] = {[KP_SORT_TIME] = "the %zu longest:",
                                                       [KP_SORT_GAIN] = "the %zu with the highest gain:",
@@ -239,7 +245,7 @@ static void print_totals(FILE *f, const struct kp_summary_total *s, size_t shown
     const enum kp_sort by = s->timed ? sort : KP_SORT_NAME; /* all times are alike: names are the order */
     char total[CELL_MAX];
     uint64_t untimed = s->launches - s->timed;
-    kp_format_quantity(s->ns, "ns", false, total);
+    kp_format_quantity(s->ns, "ns", base_units, total);
     fprintf(f, "==KPROF== %" PRIu64 " %s of %zu %s%s, ", s->launches, s->launches == 1 ? "launch" : "launches", s->n,
             kind_of(s), s->n == 1 ? "" : "s");
     if (!s->timed)
@@ -262,7 +268,7 @@ static int print_kernels(FILE *f, const struct kp_out *o, const struct kp_summar
     if (!t.lines)
         return -ENOMEM;
     for (size_t i = 0; i < shown; i++)
-        fill_line(s, &s->kernels[i], &t.lines[i]);
+        fill_line(s, &s->kernels[i], in_base_units(o), &t.lines[i]);
     int rc = name_kernels(s, shown, measure(&t, kp_out_wide(o)), &t.names);
     if (!rc)
         print_table(&t);
@@ -287,7 +293,7 @@ static int print_all(FILE *f, const struct kp_out *o, struct kp_summary_total *s
     if (rc)
         return rc;
     qsort_r(s->kernels, s->n, sizeof *s->kernels, compare, &sort);
-    print_totals(f, s, shown, sort);
+    print_totals(f, s, shown, sort, in_base_units(o));
     return print_kernels(f, o, s, shown);
 }
 

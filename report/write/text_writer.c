@@ -84,16 +84,26 @@ static const struct kp_columns_look looks[] = {
     [KP_TABLE_OPEN] = {1, 2, false},
 };
 
+/* Writes a cell behind the first one. One to the left is the last of its line. */
+static void write_streamed_cell(struct kp_writer *w, const struct kp_column *column, const char *text)
+{
+    if (!column->to_the_left)
+        kp_out_print(&w->out, " %*s", column->width, text);
+    else if (*text)
+        kp_out_print(&w->out, "  %s", text);
+}
+
 /* Begins a table; metrics as columns have numbers as headings, explained in a line each before. */
 static void begin_streamed(struct kp_writer *w, const struct kp_table *table)
 {
     char mark[32];
-    for (size_t i = 1; table->long_headings && i < table->n; i++)
+    for (size_t i = 1; table->long_headings && i < table->n && !table->columns[i].to_the_left; i++)
         kp_out_print(&w->out, "[%zu] %s\n", i, table->columns[i].heading);
     kp_out_print(&w->out, "%-*s ", table->columns->width, table->columns->heading);
     for (size_t i = 1; i < table->n; i++) {
+        const struct kp_column *column = &table->columns[i];
         snprintf(mark, sizeof mark, "[%zu]", i);
-        kp_out_print(&w->out, " %*s", table->columns[i].width, table->long_headings ? mark : table->columns[i].heading);
+        write_streamed_cell(w, column, table->long_headings && !column->to_the_left ? mark : column->heading);
     }
     write_gap(w);
 }
@@ -102,7 +112,7 @@ static void write_streamed(struct kp_writer *w, const struct kp_table *table, co
 {
     kp_out_print(&w->out, "%-*s|", kp_width_printf(cells[0], (size_t)table->columns->width), cells[0]);
     for (size_t i = 1; i < table->n; i++)
-        kp_out_print(&w->out, " %*s", table->columns[i].width, cells[i]);
+        write_streamed_cell(w, &table->columns[i], cells[i]);
     write_gap(w);
 }
 

@@ -50,9 +50,11 @@ struct kp_layout {
     size_t rule;   /* rule, severity and text of a message, kind and size of its estimate */
 };
 
+#define KP_NO_FIELD SIZE_MAX /* the first columns of a row have it */
+
 struct kp_column {
     const char *heading;
-    size_t field; /* of the layout */
+    size_t field; /* of the layout, or KP_NO_FIELD */
     int width;    /* of text; 0 = width of the widest cell */
     bool to_the_left;
 };
@@ -67,7 +69,7 @@ struct kp_table {
     enum kp_table_kind kind;
     const struct kp_column *columns;
     size_t n;
-    bool long_headings; /* columns behind the first are named after metrics, too long for headings above numbers */
+    bool long_headings; /* columns of numbers are named after metrics, too long for headings above them */
 };
 
 struct kp_fact {

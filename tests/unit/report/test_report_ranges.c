@@ -163,6 +163,10 @@ static const struct {
 } of_one[] = {
     {"tests/golden/ranges_details.txt", {RENAMED, CHOSEN, .rules = KP_RULES_ALL}},
     {"tests/golden/ranges_trace.txt", {RENAMED, PAGE(TRACE)}},
+    {"tests/golden/ranges_trace_column.txt", {PAGE(TRACE)}},
+    {"tests/golden/ranges_trace_narrow.txt", {PAGE(TRACE), .width = 81}},
+    {"tests/golden/ranges_trace_chosen.txt", {PAGE(TRACE), .trace_columns = "launch__grid_size"}},
+    {"tests/golden/ranges_trace.csv", {PAGE(TRACE), CSV}},
     {"tests/golden/ranges_summary.txt", {PAGE(SUMMARY)}},
     {"tests/golden/ranges_per_nvtx.txt", {BY_RANGE, CHOSEN}},
     {"tests/golden/ranges_raw_per_nvtx.txt", {BY_RANGE, PAGE(RAW)}},
@@ -188,7 +192,7 @@ static void a_session_without_ranges_has_none(void **state)
 {
     static const struct kp_display displays[] = {
         {RENAMED, CHOSEN}, {RENAMED, PAGE(TRACE)}, {PAGE(SUMMARY)},      {CHOSEN, CSV},
-        {PAGE(RAW), CSV},  {PAGE(SUMMARY), CSV},   {PAGE(SESSION), CSV},
+        {PAGE(TRACE)},     {PAGE(TRACE), CSV},     {PAGE(RAW), CSV},  {PAGE(SUMMARY), CSV},   {PAGE(SESSION), CSV},
     };
     (void)state;
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++) {
@@ -256,8 +260,8 @@ static void launches_are_chosen_of_each_session(void **state)
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
     assert_int_equal(lines, 1 + SESSIONS);
-    assert_non_null(strstr(text, "\"994\",\"patterns\",\"127.0.0.1\",\"1\","));
-    assert_non_null(strstr(text, "\"995\",\"patterns\",\"other.host\",\"1\","));
+    assert_non_null(strstr(text, "\"1\",\"994\",\"patterns\",\"127.0.0.1\","));
+    assert_non_null(strstr(text, "\"1\",\"995\",\"patterns\",\"other.host\","));
     free(text);
 }
 
