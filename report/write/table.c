@@ -44,10 +44,14 @@ static void print_rule(struct kp_out *o, const struct widths *w)
 
 static void print_line(struct kp_out *o, const struct widths *w, const char *label, const char *unit, const char *value)
 {
-    struct kp_wrap wrap = {value, VALUE_WIDTH_MAX};
+    struct kp_wrap wrap = {value, w->value};
     const char *part = "";
     size_t len = 0;
     bool more = kp_wrap_next(&wrap, &part, &len);
+    if (kp_width(label) > w->label && !strchr(label, ' ')) { /* a metric's name stays one word, to be searched for */
+        kp_out_print(o, "    %s\n", label);
+        label = "";
+    }
     while (more || *label) {
         size_t shown = kp_columns_piece(label, w->label);
         kp_out_print(o, "    %.*s", (int)shown, label);
@@ -95,6 +99,20 @@ static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *
     return c->label != NULL;
 }
 
+/* Narrows values that are texts, and then names, where a line has no room for both. */
+static void fit_line(const struct kp_out *o, const struct cells *cells, size_t n, struct widths *w)
+{
+    size_t others = KP_INDENT + 2 + w->unit, line = kp_out_wide(o), word = strlen("Metric Value");
+    if (w->label + others + w->value <= line)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(cells[i].value, ' '))
+            word = widest(word, cells[i].value);
+    w->value = word < w->value ? word : w->value;
+    if (w->label + others + w->value > line)
+        w->label = line > others + w->value + LABEL_LEAST ? line - others - w->value : LABEL_LEAST;
+}
+
 static void print_cells(struct kp_out *o, const struct cells *cells, size_t n)
 {
     static const char *const heading[] = {"Metric Name", "Metric Unit", "Metric Value"};
@@ -106,9 +124,7 @@ static void print_cells(struct kp_out *o, const struct cells *cells, size_t n)
     }
     if (w.value > VALUE_WIDTH_MAX)
         w.value = VALUE_WIDTH_MAX;
-    size_t taken = KP_INDENT + 2 + w.unit + w.value, line = kp_out_wide(o);
-    if (w.label + taken > line)
-        w.label = line > taken + LABEL_LEAST ? line - taken : LABEL_LEAST;
+    fit_line(o, cells, n, &w);
     print_rule(o, &w);
     print_line(o, &w, heading[0], heading[1], heading[2]);
     print_rule(o, &w);

@@ -19,6 +19,7 @@
 #include "report/define/units.h"
 #include "report/options/options.h"
 #include "report/pages/details.h"
+#include "report/write/drawings.h"
 #include "tests/support/report_support.h"
 
 #define ROW_OF(kind, body, group, label, metric, unit, cc, source)                                                     \
@@ -701,6 +702,40 @@ static void a_section_of_another_chip_is_not_shown(void **state)
     kp_result_free(&r);
 }
 
+/* A name that leaves no room beside it stands above its value in a table: whoever searches for it finds it whole. Texts
+ * give way before that. */
+static void a_long_name_of_a_table_is_whole(void **state)
+{
+    static const char name[] = "l1tex__m_l1tex2xbar_write_sectors_mem_dshared_op_redas" PCT,
+                      beside[] = "dram__a_name_that_"
+                                 "fits_beside_numbers_of_which_none_is_very_long_and_beside_a_text.sum";
+    (void)state;
+    struct kp_test_text t = {0};
+    struct kp_sink sink = kp_test_sink(&t);
+    static const struct kp_display d;
+    struct kp_out o = {.sink = &sink, .display = &d};
+    struct kp_result r = {.launch = {.cc_major = 9}};
+    struct kp_lines lines = {0};
+    kp_result_set_real(&r, beside, "byte/block", 1);
+    kp_result_set_real(&r, name, "%", 87.5);
+    kp_result_set_text(&r, "text", "", "a text of several words that is longer than a number");
+    for (size_t i = 0; i < r.n_metrics; i++) {
+        const char *own = r.metrics[i].name;
+        assert_int_equal(
+            kp_lines_add(&lines, &(struct kp_line){KP_ROW_HEADER, "", own, own, &r.metrics[i], NULL, NULL}), 0);
+    }
+    kp_table_print(&o, &lines);
+    assert_non_null(strstr(t.text, beside));
+    char *own = strstr(t.text, name), *value = own ? strstr(own, "87.5") : NULL;
+    assert_non_null(own);
+    assert_non_null(value);
+    for (const char *line = t.text; *line; line = strchr(line, '\n') + 1)
+        assert_true(strcspn(line, "\n") <= KP_LINE_WIDTH);
+    kp_lines_free(&lines);
+    kp_result_free(&r);
+    free(t.text);
+}
+
 /* A name that leaves no room beside it stands above its bar, and takes none from the others. */
 static void a_long_name_leaves_the_bars(void **state)
 {
@@ -956,6 +991,7 @@ int main(void)
         cmocka_unit_test(a_machine_without_nvlink_is_told_in_a_sentence),
         cmocka_unit_test(a_named_section_of_charts_says_how_to_see_them),
         cmocka_unit_test(a_section_of_another_chip_is_not_shown),
+        cmocka_unit_test(a_long_name_of_a_table_is_whole),
         cmocka_unit_test(a_long_name_leaves_the_bars),
         cmocka_unit_test(a_curve_of_zeros_is_left_out),
         cmocka_unit_test(a_launch_is_marked_where_its_curve_has_warps),

@@ -191,8 +191,8 @@ static void each_page_shows_ranges(void **state)
 static void a_session_without_ranges_has_none(void **state)
 {
     static const struct kp_display displays[] = {
-        {RENAMED, CHOSEN}, {RENAMED, PAGE(TRACE)}, {PAGE(SUMMARY)},      {CHOSEN, CSV},
-        {PAGE(TRACE)},     {PAGE(TRACE), CSV},     {PAGE(RAW), CSV},  {PAGE(SUMMARY), CSV},   {PAGE(SESSION), CSV},
+        {RENAMED, CHOSEN},  {RENAMED, PAGE(TRACE)}, {PAGE(SUMMARY)},      {CHOSEN, CSV},        {PAGE(TRACE)},
+        {PAGE(TRACE), CSV}, {PAGE(RAW), CSV},       {PAGE(SUMMARY), CSV}, {PAGE(SESSION), CSV},
     };
     (void)state;
     for (size_t i = 0; i < sizeof displays / sizeof *displays; i++) {

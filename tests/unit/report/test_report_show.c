@@ -148,8 +148,12 @@ static void pages_of_metrics_show_the_chosen_ones(void **state)
         {{"--page", "raw", "--metrics", "regex:^launch__grid,launch__block_size"},
          {"launch__grid_size", "launch__block_size"},
          "gpu__time_duration"},
-        {{"--page", "raw", "--csv", "--metrics", "launch__grid_size"}, {"\"launch__grid_size\"\r\n"}, "launch__block_size"},
-        {{"--page", "raw", "--section", "LaunchStats"}, {"launch__grid_size", "launch__block_size"}, "gpu__time_duration"},
+        {{"--page", "raw", "--csv", "--metrics", "launch__grid_size"},
+         {"\"launch__grid_size\"\r\n"},
+         "launch__block_size"},
+        {{"--page", "raw", "--section", "LaunchStats"},
+         {"launch__grid_size", "launch__block_size"},
+         "gpu__time_duration"},
         {{"--page", "raw", "--csv", "--section", "LaunchStats", "--metrics=gpu__time_duration.sum"},
          {"launch__grid_size", "gpu__time_duration"},
          "smsp__cycles_elapsed"},
@@ -157,7 +161,9 @@ static void pages_of_metrics_show_the_chosen_ones(void **state)
          {"launch__grid_size"},
          "launch__block_size"},
         {{"--json", "--metrics", "launch__grid_size"}, {"\"launch__grid_size\""}, "\"launch__block_size\""},
-        {{"--json", "--section", "LaunchStats"}, {"\"launch__grid_size\"", "\"launch__block_size\""}, "\"smsp__cycles_elapsed"},
+        {{"--json", "--section", "LaunchStats"},
+         {"\"launch__grid_size\"", "\"launch__block_size\""},
+         "\"smsp__cycles_elapsed"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
