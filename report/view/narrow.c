@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/judge/rules.h"
 #include "report/view/lines.h"
 #include "report/view/shown.h"
 
@@ -12,13 +13,35 @@ static const char *or_empty(const char *s)
     return s ? s : "";
 }
 
+struct inputs {
+    struct kp_lines *lines;
+    const struct kp_result *result;
+};
+
+static int add_input(const struct kp_rule_input *input, void *arg)
+{
+    const struct inputs *in = arg;
+    const struct kp_metric *m = kp_result_find(in->result, input->metric);
+    if (!m)
+        return 0;
+    return kp_lines_add(in->lines, &(struct kp_line){KP_ROW_EXTRA, "", m->name, m->name, m, NULL, NULL});
+}
+
+/* Adds all that is collected for a section: its rows, and what its rules look at. */
+static int add_section(const struct kp_section *s, const struct kp_view *v, struct kp_lines *lines)
+{
+    const struct kp_launch_info *l = &v->result->launch;
+    int rc = kp_lines_of_rows(s, 0, s->n_rows, v, false, lines);
+    return rc ? rc : kp_rule_inputs(s->id, l->cc_major, l->cc_minor, add_input, &(struct inputs){lines, v->result});
+}
+
 /* Adds the lines of the chosen sections and of the list. */
 static int add_chosen(const struct kp_display *d, const struct kp_view *v, struct kp_lines *lines)
 {
     struct kp_wanted chosen = {0};
     int rc = kp_find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
     for (size_t i = 0; !rc && i < chosen.n; i++)
-        rc = kp_lines_of_rows(chosen.sections[i], 0, chosen.sections[i]->n_rows, v, false, lines);
+        rc = add_section(chosen.sections[i], v, lines);
     if (!rc)
         rc = kp_lines_of_metrics(chosen.metrics, v, lines);
     free(chosen.sections);

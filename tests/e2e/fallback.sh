@@ -158,13 +158,13 @@ turns exits "$p" heap-exits 3
 check exits 'assert [l["rotation"]["launches"] for l in launches("exits")[1:]] == [3, 5]'
 rm -f "$tmp/killed.kprof"
 KPROF_EXPORT=$tmp/killed.kprof both killed "$p" heap-killed 40
-"$build/kprof" report --json "$tmp/killed.kprof" >"$tmp/killed.json" 2>"$tmp/killed.err"
+stored --json "$tmp/killed.kprof" >"$tmp/killed.json" 2>"$tmp/killed.err"
 check killed '
 first, swap, turned = launches("killed")
 assert swap["rotation"]["groups_counted"] == swap["rotation"]["groups"] and HITS in values(turned)
 '
 KPROF_EXPORT=$tmp/early.kprof both early "$p" heap-killed 1
-"$build/kprof" report --json "$tmp/early.kprof" >"$tmp/early.json" 2>"$tmp/early.err"
+stored --json "$tmp/early.kprof" >"$tmp/early.json" 2>"$tmp/early.err"
 check early '
 assert [l["name"] for l in launches("early")] == ["increment", "heap_swap", "increment"]
 assert all(QUICK in values(l) for l in launches("early")[1:])

@@ -26,7 +26,7 @@ whole() { # NAME [FILE]
     expect "$name: launches seen" "$(account seen)" 4
     expect "$name: launches profiled" "$(account profiled)" 4
     [ -z "$(words)" ] || fail "$name: $(words)"
-    "$build/kprof" report --page raw "$tmp/session" >"$tmp/stored" 2>&1 || fail "$name: $(cat "$tmp/stored")"
+    stored --page raw "$tmp/session" >"$tmp/stored" 2>&1 || fail "$name: $(cat "$tmp/stored")"
     expect "$name: launches stored" "$(reported "$tmp/stored")" 4
     expect "$name: a whole session" "$(grep -c 'had not finished' "$tmp/stored")" 0
 }
@@ -38,7 +38,7 @@ cut_off() { # NAME [FILE]
     expect "$name: launches reported" "$(reported)" 4
     words | grep -q 'results from here on are in the report only' || { fail "$name: no word of the session"; show; }
     expect "$name: words" "$(words | wc -l)" 1
-    "$build/kprof" report --page raw "$tmp/session" >"$tmp/stored" 2>&1 || fail "$name: $(cat "$tmp/stored")"
+    stored --page raw "$tmp/session" >"$tmp/stored" 2>&1 || fail "$name: $(cat "$tmp/stored")"
     expect "$name: a session that is not whole" "$(grep -c 'had not finished' "$tmp/stored")" 1
 }
 

@@ -41,7 +41,7 @@ expect "canaries: values" "$(grep -c '^    sm__cycles_elapsed.max .*cycle .*[0-9
 
 # The stored session says the same, with what each value rests on.
 KPROF_EXPORT=$tmp/r.kprof both "stored" "$p" 40
-"$build/kprof" report --json "$tmp/r.kprof" >"$tmp/json"
+stored --json "$tmp/r.kprof" >"$tmp/json"
 python3 - "$tmp/json" <<'END' || fail "stored: the JSON"
 import json, sys
 session = json.load(open(sys.argv[1]))
@@ -63,7 +63,7 @@ for l in launches:
 END
 # So does CSV, in columns that only sessions of a rotation have.
 for page in details raw; do
-    "$build/kprof" report --csv --page $page "$tmp/r.kprof" >"$tmp/$page.csv"
+    stored --csv --page $page "$tmp/r.kprof" >"$tmp/$page.csv"
 done
 python3 - "$tmp" <<'END' || fail "stored: the CSV"
 import csv, json, sys
@@ -123,7 +123,7 @@ grep -q 'time given' "$tmp/report" || fail "time: no reason"
 mixed=lts__t_sector_hit_rate.pct
 varied() { # HOW SEED
     FAKE_VARY=$1 FAKE_SEED=$2 KPROF_METRICS=$KPROF_METRICS,$mixed KPROF_EXPORT=$tmp/v$1.$2.kprof both "vary $1" "$programs/p_settings" 40
-    "$build/kprof" report --json "$tmp/v$1.$2.kprof" >"$tmp/v$1.$2.json"
+    stored --json "$tmp/v$1.$2.kprof" >"$tmp/v$1.$2.json"
 }
 varied 0 1
 varied modes 1
@@ -158,7 +158,7 @@ END
 # arguments, or the kernel before. Each kind is an entry, with values where the whole had none, and all of its launches.
 kinds() { # HOW ROUNDS
     FAKE_VARY=$1 KPROF_METRICS=$KPROF_METRICS,$mixed KPROF_EXPORT=$tmp/kinds.$1.$2.kprof both "kinds by $1" "$programs/p_kinds" "$2"
-    "$build/kprof" report --json "$tmp/kinds.$1.$2.kprof" >"$tmp/kinds.$1.$2.json"
+    stored --json "$tmp/kinds.$1.$2.kprof" >"$tmp/kinds.$1.$2.json"
 }
 kinds number 60
 expect "kinds: notes" "$(grep -c '^    Note: the launches whose argument' "$tmp/report")" 4
@@ -220,7 +220,7 @@ if [ $? != 77 ]; then
         which=$1
         shift
         both "paths $which" env KPROF_EXPORT="$tmp/paths.$which.kprof" "$@" "$programs/p_paths" 30
-        "$build/kprof" report --json "$tmp/paths.$which.kprof" >"$tmp/paths.$which.json"
+        stored --json "$tmp/paths.$which.kprof" >"$tmp/paths.$which.json"
     }
     in_paths shape KPROF_NVTX=on
     expect "paths: by shape" "$(grep -c '^    Rotation: 120 launches' "$tmp/report")" 1
@@ -280,7 +280,7 @@ rank 2 1
 together --json "$tmp"/run.[012].kprof >"$tmp/together.json" || fail "ranks: the status"
 together --csv "$tmp"/run.[012].kprof >"$tmp/together.csv" || fail "ranks: the status of CSV"
 for r in 0 1 2; do
-    "$build/kprof" report --json "$tmp/run.$r.kprof" >"$tmp/rank.$r.json"
+    stored --json "$tmp/run.$r.kprof" >"$tmp/rank.$r.json"
 done
 python3 - "$tmp" <<'END' || fail "ranks: what they give together"
 import csv, json, sys
