@@ -331,7 +331,8 @@ static int write_metrics(struct kp_json *j, const struct kp_page *p, const struc
     return 0;
 }
 
-static int write_variant(struct kp_json *j, const struct kp_page *p, const struct kp_variant *v)
+/* Writes a variant; what is chosen of launches does not leave out what tells variants apart. */
+static void write_variant(struct kp_json *j, const struct kp_variant *v)
 {
     kp_json_object(j, NULL, false);
     kp_json_text(j, "name", v->name);
@@ -339,28 +340,28 @@ static int write_variant(struct kp_json *j, const struct kp_page *p, const struc
     write_size(j, "block", v->of->launch.block);
     kp_json_count(j, "passes", v->of->launch.passes);
     kp_json_text(j, "note", v->of->launch.note);
-    int rc = write_metrics(j, p, v->of);
+    kp_json_array(j, "metrics", false);
+    for (size_t i = 0; i < v->of->n_metrics; i++)
+        write_metric(j, &v->of->metrics[i]);
     kp_json_end(j);
-    return rc;
+    kp_json_end(j);
 }
 
 /* Writes the variants of a launch that has some. */
-static int write_variants(struct kp_json *j, const struct kp_page *p, const struct kp_result *r)
+static void write_variants(struct kp_json *j, const struct kp_result *r)
 {
     size_t best = 0;
-    int rc = 0;
     if (!r->n_variants)
-        return 0;
+        return;
     bool found = kp_variants_best(r, &best);
     kp_json_object(j, "profile_series", false);
     kp_json_text(j, "best", found ? kp_variants_name(r, best) : NULL);
     kp_json_bool(j, "checked", false);
     kp_json_array(j, "variants", false);
-    for (size_t i = 0; !rc && i < r->n_variants; i++)
-        rc = write_variant(j, p, &r->variants[i]);
+    for (size_t i = 0; i < r->n_variants; i++)
+        write_variant(j, &r->variants[i]);
     kp_json_end(j);
     kp_json_end(j);
-    return rc;
 }
 
 struct document {
@@ -384,8 +385,7 @@ static int write_launch(struct kp_result *r, void *arg)
     for (size_t i = 0; i < shown.messages.n; i++)
         write_message(j, &shown.messages.list[i]);
     kp_json_end(j);
-    if (!rc)
-        rc = write_variants(j, d->page, r);
+    write_variants(j, r);
     if (!rc)
         rc = kp_json_launch_code(j, &d->code, r);
     kp_json_end(j);
