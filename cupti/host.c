@@ -358,28 +358,46 @@ static int add_metrics(struct kp_host *h, const char **names, size_t n)
     return KP_CALL(h->c, cuptiProfilerHostConfigAddMetrics, &a);
 }
 
+/* Schedules the names with a host that has nothing yet. */
+static int schedule_with(struct kp_host *h, const char *const *names, size_t n, struct kp_config *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->names = malloc((n ? n : 1) * sizeof(*names));
+    if (!out->names)
+        return -ENOMEM;
+    memcpy(out->names, names, n * sizeof(*names));
+    out->n_names = n;
+    int rc = add_metrics(h, out->names, n);
+    if (!rc)
+        rc = fetch_image(h, out);
+    if (rc)
+        kp_config_free(out);
+    return rc;
+}
+
+int kp_host_schedule_kept(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                          const char *const *names, size_t n, struct kp_config *out, struct kp_host **kept)
+{
+    *out = (struct kp_config){.image = NULL};
+    int rc = kp_host_open(c, chip, availability, kept);
+    if (!rc)
+        rc = schedule_with(*kept, names, n, out);
+    if (rc) {
+        kp_host_close(*kept);
+        *kept = NULL;
+    }
+    return rc;
+}
+
 int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                          const uint8_t *availability, const char *const *names, size_t n, struct kp_config *out)
 {
     struct kp_host *h = NULL;
-    memset(out, 0, sizeof(*out));
+    *out = (struct kp_config){.image = NULL};
     int rc = kp_host_open_for(c, profiler, chip, availability, &h);
-    if (rc)
-        return rc;
-    out->names = malloc((n ? n : 1) * sizeof(*names));
-    if (!out->names) {
-        rc = -ENOMEM;
-        goto out;
-    }
-    memcpy(out->names, names, n * sizeof(*names));
-    out->n_names = n;
-    rc = add_metrics(h, out->names, n);
     if (!rc)
-        rc = fetch_image(h, out);
-out:
+        rc = schedule_with(h, names, n, out);
     kp_host_close(h);
-    if (rc)
-        kp_config_free(out);
     return rc;
 }
 
@@ -412,13 +430,13 @@ static int share_image(const struct kp_config *image, struct kp_config *lists, s
 }
 
 int kp_host_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                           struct kp_config *lists, size_t n, size_t *good)
+                           struct kp_config *lists, size_t n, struct kp_host *first, size_t *good)
 {
-    struct kp_host *h = NULL;
+    struct kp_host *h = first;
     struct kp_config image = {0};
-    size_t passes = 0;
-    *good = 0;
-    int rc = kp_host_open_for(c, CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, availability, &h);
+    *good = first && n ? 1 : 0;
+    size_t passes = *good ? lists->passes : 0;
+    int rc = first ? 0 : kp_host_open(c, chip, availability, &h);
     if (rc)
         return rc;
     while (*good < n && !add_metrics(h, lists[*good].names, lists[*good].n_names))

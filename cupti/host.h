@@ -47,13 +47,17 @@ int kp_host_chips(const struct kp_cupti *c, const char *const **chips, size_t *n
  * together. */
 int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability, const char *const *names,
                      size_t n, struct kp_config *out);
+/* Does the same, and *kept, NULL after a failure, has the list: kp_host_schedule_turns can add others to it. */
+int kp_host_schedule_kept(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                          const char *const *names, size_t n, struct kp_config *out, struct kp_host **kept);
 
 /* Schedules lists[0..n), which were scheduled alone, as the passes of one image, in their order: each list gets a copy
  * of it, and its turn. *good receives how many lists in a row the library combined: less than `n` where it refuses
- * the next one, and then nothing has changed. 0, -ENOMEM, or another code where it gives no image. KP_VENDOR: metrics
- * of a further add call open passes of their own. */
+ * the next one, and then nothing has changed. `first` is that of kp_host_schedule_kept for lists[0], and is closed;
+ * NULL: that list is scheduled anew, which takes as long as before. 0, -ENOMEM, or another code where it gives no
+ * image. KP_VENDOR: metrics of a further add call open passes of their own. */
 int kp_host_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                           struct kp_config *lists, size_t n, size_t *good);
+                           struct kp_config *lists, size_t n, struct kp_host *first, size_t *good);
 
 /* Whether the raw counters of names[0..n) fit one pass, as kp_host_schedule's number of passes says. It may refuse to
  * combine them none the less, or lack one on the device. Takes a tenth of its time. Negative when this library does

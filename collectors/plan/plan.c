@@ -74,6 +74,7 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
         rc = bound(x);
     if (!rc)
         rc = schedule(x, how);
+    kp_plan_forget_first(x);
     kp_tables_close(x->host);
     return rc;
 }
@@ -110,6 +111,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
         .availability = availability,
         .major = major,
         .minor = minor,
+        .own = metrics && *metrics,
         .anew = how & KP_PLAN_ANEW,
         .option = option_names[(how & KP_PLAN_COLUMNS) != 0][(how & (KP_PLAN_QUERY | KP_PLAN_ANY_CHIP)) != 0],
         .listed = open_memstream(&p->listed, &size),

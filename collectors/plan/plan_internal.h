@@ -23,6 +23,8 @@ struct kp_planner {
     bool listing;              /* the current metric is listed by the user */
     size_t n_known, n_unknown; /* items of the list so far */
     FILE *unknown;             /* becomes kp_plan.unknown */
+    bool own;                  /* the user names metrics, beside sections or alone */
+    struct kp_host *first;     /* the plan's first list alone, for others to be added to it; NULL = none */
     bool anew;                 /* pack without what was found before, and tell it */
     bool slow;                 /* ask for a schedule instead of whether it fits: the quick answers were wrong */
     char **err;
@@ -97,7 +99,9 @@ int kp_plan_pack_and_tell(struct kp_planner *x, int (*pack)(struct kp_planner *x
 /* Makes the plan's lists the passes of one image, as far as the library combines them: changing from one to the next
  * then takes 10 to 50 ms, and 0.2 to 1 s where the profiler must be enabled anew. A list that it refuses begins another
  * image; one of a single list stays its own. 0, -ENOMEM or -ECANCELED. */
-int kp_plan_share_images(const struct kp_planner *x);
+int kp_plan_share_images(struct kp_planner *x);
+/* Forgets kp_planner.first, as its list has changed or nobody needs it any more. */
+void kp_plan_forget_first(struct kp_planner *x);
 
 /* Schedules names[0..n) in one list: 0 and *config, a CUPTI code when they do not combine, or -ENOMEM. */
 int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config);

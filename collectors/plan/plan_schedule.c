@@ -72,39 +72,78 @@ static int longest_first(const void *a, const void *b)
     return nx != ny ? (nx < ny) - (nx > ny) : (x > y) - (x < y);
 }
 
-/* KP_VENDOR: the library packs metrics into passes in the given order. Over the sets on all chips of CUPTI 13.0
- * these orders take the fewest passes. Scheduling takes more than linear time (a third of a second for 900 names),
- * so long lists are tried in one order only. */
-static const struct {
-    int (*order)(const void *a, const void *b);
-    size_t most; /* the longest list it is tried with */
-} orders[] = {{by_unit, SIZE_MAX}, {longest_first, 512}};
+static int by_unit_reversed(const void *a, const void *b)
+{
+    return by_unit(b, a);
+}
+
+static int by_name_reversed(const void *a, const void *b)
+{
+    const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
+    return strcmp(y->name, x->name);
+}
+
+enum { LONG = 512 };
+
+/* KP_VENDOR: the library packs metrics into passes in the given order, which decides how many there are and how long
+ * it thinks, for it takes more than linear time. Measured with CUPTI 13.0 over the sets on all chips, and over lists of
+ * random metrics on GH100: no other order of these lists takes fewer passes than the one of sections, and the two for
+ * the user's own metrics take fewer than any other two. */
+static const struct order {
+    int (*compare)(const void *a, const void *b);
+    bool own;           /* of lists with metrics that the user names; else of sections alone */
+    size_t least, most; /* names in a list */
+} orders[] = {{longest_first, false, 0, LONG},
+              {by_unit, false, LONG + 1, SIZE_MAX},
+              {by_unit_reversed, true, 0, LONG},
+              {by_name_reversed, true, 0, LONG},
+              {by_unit, true, LONG + 1, SIZE_MAX}};
+
+static bool suits(const struct order *o, const struct kp_planner *x, size_t n)
+{
+    return o->own == x->own && n >= o->least && n <= o->most;
+}
+
+/* A list scheduled in one order. */
+struct trial {
+    struct kp_config config;
+    struct kp_host *host; /* has the list: others can be added to it */
+};
+
+static void drop_trial(struct trial *t)
+{
+    kp_config_free(&t->config);
+    kp_tables_close(t->host);
+    *t = (struct trial){.host = NULL};
+}
 
 /* Schedules names[0..n) in one list: 0 and *best, a CUPTI code when they do not combine, or -ENOMEM. */
-static int schedule_together(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *best)
+static int schedule_together(const struct kp_planner *x, const char *const *names, size_t n, struct trial *best)
 {
     const struct kp_planned **sorted = calloc(n + 1, sizeof(*sorted));
-    const char **trial = calloc(n + 1, sizeof(*trial));
-    int rc = sorted && trial ? 0 : -ENOMEM;
-    memset(best, 0, sizeof(*best));
+    const char **list = calloc(n + 1, sizeof(*list));
+    int rc = sorted && list ? 0 : -ENOMEM;
+    *best = (struct trial){.host = NULL};
     for (size_t i = 0; !rc && i < n; i++)
         sorted[i] = kp_plan_find(x->plan, names[i]);
-    for (size_t k = 0; !rc && k < sizeof(orders) / sizeof(*orders) && n <= orders[k].most; k++) {
-        struct kp_config config;
-        qsort(sorted, n, sizeof(*sorted), orders[k].order);
+    for (size_t k = 0; !rc && k < sizeof(orders) / sizeof(*orders); k++) {
+        struct trial trial = {.host = NULL};
+        if (!suits(&orders[k], x, n))
+            continue;
+        qsort(sorted, n, sizeof(*sorted), orders[k].compare);
         for (size_t i = 0; i < n; i++)
-            trial[i] = sorted[i]->name;
-        rc = kp_plan_try(x, trial, n, &config);
-        if (!rc && (!best->image || config.passes < best->passes)) {
-            kp_config_free(best);
-            *best = config;
+            list[i] = sorted[i]->name;
+        rc = kp_tables_schedule_kept(x->cupti, x->chip, x->availability, list, n, &trial.config, &trial.host);
+        if (!rc && (!best->config.image || trial.config.passes < best->config.passes)) {
+            drop_trial(best);
+            *best = trial;
         } else if (!rc) {
-            kp_config_free(&config);
+            drop_trial(&trial);
         }
     }
     if (rc)
-        kp_config_free(best);
-    free(trial);
+        drop_trial(best);
+    free(list);
     free(sorted);
     return rc;
 }
@@ -307,14 +346,18 @@ out:
 
 static int schedule(struct kp_planner *x, const char *const *names, size_t n)
 {
-    struct kp_config config;
-    int rc = n ? schedule_together(x, names, n, &config) : 0;
+    struct trial trial = {.host = NULL};
+    int rc = n ? schedule_together(x, names, n, &trial) : 0;
     if (rc > 0)
         return schedule_what_fits(x, names, n, false);
+    bool is_first = !x->plan->n_groups;
     if (!rc && n)
-        rc = kp_plan_commit(x->plan, &config);
-    if (rc && n)
-        kp_config_free(&config);
+        rc = kp_plan_commit(x->plan, &trial.config);
+    if (!rc && is_first) {
+        x->first = trial.host;
+        trial.host = NULL;
+    }
+    drop_trial(&trial);
     return rc;
 }
 
@@ -355,15 +398,24 @@ int kp_plan_schedule_one_pass(struct kp_planner *x)
     return rc;
 }
 
-int kp_plan_share_images(const struct kp_planner *x)
+void kp_plan_forget_first(struct kp_planner *x)
+{
+    kp_tables_close(x->first);
+    x->first = NULL;
+}
+
+int kp_plan_share_images(struct kp_planner *x)
 {
     struct kp_plan *p = x->plan;
     size_t from = 0, to = p->n_groups;
     while (from < p->n_groups) {
         size_t tried = to - from, good = tried;
-        int rc = tried < 2
-                     ? 0
-                     : kp_tables_schedule_turns(x->cupti, x->chip, x->availability, p->groups + from, tried, &good);
+        struct kp_host *first = from ? NULL : x->first;
+        int rc = 0;
+        if (tried >= 2) {
+            x->first = first ? NULL : x->first; /* it is used up */
+            rc = kp_tables_schedule_turns(x->cupti, x->chip, x->availability, p->groups + from, tried, first, &good);
+        }
         if (rc == -ENOMEM || rc == -ECANCELED)
             return rc;
         bool again = !rc && good < tried; /* those that combine, or the first alone */

@@ -34,15 +34,17 @@ static size_t list_lacking(const struct kp_planner *x, const char **names, struc
 }
 
 /* Puts `config` in the place of the plan's first list, of which it has all names, and n more. */
-static int take(struct kp_plan *p, struct kp_config *config, const char *const *names,
+static int take(struct kp_planner *x, struct kp_config *config, const char *const *names,
                 const struct kp_metric_props *props, size_t n)
 {
+    struct kp_plan *p = x->plan;
     for (size_t i = 0; i < n; i++) {
         struct kp_planned *m = kp_plan_add(p, names[i], props[i].unit, 0);
         if (!m)
             return -ENOMEM;
         m->watch = true;
     }
+    kp_plan_forget_first(x);
     kp_config_free(&p->groups[0]);
     p->groups[0] = *config;
     memset(config, 0, sizeof(*config));
@@ -63,7 +65,7 @@ int kp_plan_watch(struct kp_planner *x)
     memcpy(names + had, more, n * sizeof(*names));
     int rc = kp_plan_try(x, names, had + n, &config);
     if (!rc && config.passes == p->groups[0].passes)
-        rc = take(p, &config, more, props, n);
+        rc = take(x, &config, more, props, n);
     kp_config_free(&config);
     free(names);
     return rc > 0 ? 0 : rc;

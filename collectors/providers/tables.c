@@ -47,6 +47,12 @@ int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t
     return kp_host_schedule(c, chip, availability, names, n, out);
 }
 
+int kp_tables_schedule_kept(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                            const char *const *names, size_t n, struct kp_config *out, struct kp_host **kept)
+{
+    return kp_host_schedule_kept(c, chip, availability, names, n, out, kept);
+}
+
 bool kp_tables_choose(const struct kp_cupti *c)
 {
     return kp_chosen_available(c);
@@ -58,9 +64,9 @@ int kp_tables_layout(struct kp_host *h, const struct kp_config *lists, size_t n,
 }
 
 int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                             struct kp_config *lists, size_t n, size_t *good)
+                             struct kp_config *lists, size_t n, struct kp_host *first, size_t *good)
 {
-    return kp_host_schedule_turns(c, chip, availability, lists, n, good);
+    return kp_host_schedule_turns(c, chip, availability, lists, n, first, good);
 }
 
 int kp_tables_fit(struct kp_host *h, const char *const *names, size_t n, bool *fit)

@@ -44,13 +44,18 @@ int kp_tables_chips(const struct kp_cupti *c, const char *const **chips, size_t 
 int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                        const char *const *names, size_t n, struct kp_config *out);
 
+/* Does the same, and *kept has the list: kp_tables_schedule_turns can add others to it. Close it with kp_tables_close.
+ */
+int kp_tables_schedule_kept(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
+                            const char *const *names, size_t n, struct kp_config *out, struct kp_host **kept);
+
 /* Whether lists may be counted for launches that are chosen, as kp_chosen_available: each with its own image. */
 bool kp_tables_choose(const struct kp_cupti *c);
 /* The layout of counter data for such lists, as kp_host_layout. */
 int kp_tables_layout(struct kp_host *h, const struct kp_config *lists, size_t n, uint8_t **layout, size_t *size);
-/* Schedules lists as the passes of one image, as kp_host_schedule_turns. */
+/* Schedules lists as the passes of one image, as kp_host_schedule_turns: `first`, or NULL, has the first list. */
 int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
-                             struct kp_config *lists, size_t n, size_t *good);
+                             struct kp_config *lists, size_t n, struct kp_host *first, size_t *good);
 
 /* Whether the counters of names[0..n) fit one pass, as kp_host_fits_pass: a quick answer, of which a schedule is the
  * proof. Negative when the library does not tell. */

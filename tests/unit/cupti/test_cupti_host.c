@@ -251,6 +251,37 @@ static void test_config(void **state)
     kp_config_free(&config);
 }
 
+/* Lists in turn give the same image, whether the first one is there already or is scheduled anew. */
+static void test_lists_in_turn(void **state)
+{
+    const struct kp_cupti *c = kp_test_real_cupti();
+    static const char *const sm[] = {"sm__cycles_active.avg", "smsp__inst_executed.sum", "lts__t_sectors.sum"};
+    static const char *const dram[] = {"dram__bytes_read.sum", "smsp__warps_active.sum"};
+    struct kp_config lists[2][2];
+    struct kp_host *kept = NULL;
+    size_t good;
+    (void)state;
+    assert_int_equal(kp_host_schedule_kept(c, "GH100", NULL, sm, 3, &lists[0][0], &kept), 0);
+    assert_non_null(kept);
+    assert_int_equal(kp_host_schedule(c, "GH100", NULL, sm, 3, &lists[1][0]), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kp_host_schedule(c, "GH100", NULL, dram, 2, &lists[i][1]), 0);
+        good = 0;
+        assert_int_equal(kp_host_schedule_turns(c, "GH100", NULL, lists[i], 2, i ? NULL : kept, &good), 0);
+        assert_int_equal(good, 2);
+        assert_int_equal(lists[i][1].turn, lists[i][0].passes);
+        assert_int_equal(lists[i][0].turns, lists[i][0].passes + lists[i][1].passes);
+    }
+    for (int list = 0; list < 2; list++) {
+        assert_int_equal(lists[0][list].size, lists[1][list].size);
+        assert_memory_equal(lists[0][list].image, lists[1][list].image, lists[1][list].size);
+    }
+    for (int i = 0; i < 4; i++)
+        kp_config_free(&lists[i / 2][i % 2]);
+    assert_int_not_equal(kp_host_schedule_kept(c, "ZZ999", NULL, sm, 3, &lists[0][0], &kept), 0);
+    assert_null(kept);
+}
+
 /* PCIe counters cannot be collected with those of the SM; after the refusal the next list is none the worse. */
 static void test_metrics_that_do_not_mix(void **state)
 {
@@ -625,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_rows_left_out),
         cmocka_unit_test(test_passes_of_the_basic_set),
         cmocka_unit_test(test_config),
+        cmocka_unit_test(test_lists_in_turn),
         cmocka_unit_test(test_metrics_that_do_not_mix),
         cmocka_unit_test(test_unknown_metric_in_a_list),
         cmocka_unit_test(test_what_fits_a_pass),
