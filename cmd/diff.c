@@ -51,7 +51,7 @@ struct unit {
     uint64_t timed; /* launches that have a duration */
     double ns;      /* of those */
     bool quick;
-    const struct unit *partner;
+    struct unit *partner;
 };
 
 struct side {
@@ -307,21 +307,31 @@ static void free_side(struct side *s)
 
 /* ---- kernels: averages over launches ---- */
 
-/* Averages the metric `m` over the launches of units[0..n): its numbers, or else the text that all share. */
+static bool has_number(const struct unit *u, const char *metric, double *number)
+{
+    return kp_metric_number(kp_result_find(&u->result, metric), number);
+}
+
+/* Averages the metric `m` over the launches of units[0..n): its numbers, or else the text that all share. Of a pair of
+ * launches both have the number, or none counts: the averages of both sides are of the same launches then. */
 static int average(struct kp_result *out, const struct kp_metric *m, const struct unit *units, size_t n)
 {
-    double sum = 0, launches = 0, number;
+    double sum = 0, launches = 0, number, other;
+    const char *unit = NULL;
     size_t texts = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct kp_metric *other = kp_result_find(&units[i].result, m->name);
-        if (kp_metric_number(other, &number)) {
-            sum += number * (double)units[i].launches;
-            launches += (double)units[i].launches;
-        }
-        texts += other && other->kind == KP_VALUE_TEXT && m->kind == KP_VALUE_TEXT && !strcmp(other->text, m->text);
+        const struct kp_metric *own = kp_result_find(&units[i].result, m->name);
+        texts += own && own->kind == KP_VALUE_TEXT && m->kind == KP_VALUE_TEXT && !strcmp(own->text, m->text);
+        if (!kp_metric_number(own, &number) || (units[i].partner && !has_number(units[i].partner, m->name, &other)))
+            continue;
+        sum += number * (double)units[i].launches;
+        launches += (double)units[i].launches;
+        unit = unit ? unit : own->unit;
     }
     if (launches > 0)
-        return kp_result_set_real(out, m->name, m->unit, sum / launches);
+        return kp_result_set_real(out, m->name, unit, sum / launches);
+    if (m->kind == KP_VALUE_NA)
+        return kp_result_set_na(out, m->name, m->text);
     return texts == n ? kp_result_set_text(out, m->name, m->unit, m->text) : 0;
 }
 
@@ -371,7 +381,7 @@ static int merge_findings(struct unit *out, const struct unit *units, size_t n)
     return 0;
 }
 
-/* Merges `n` units of a kernel into one, and uses them up. */
+/* Merges `n` units of a kernel into one, which takes the launch of the first. */
 static int merge_units(struct unit *out, struct unit *units, size_t n)
 {
     *out = (struct unit){.quick = true};
@@ -387,8 +397,6 @@ static int merge_units(struct unit *out, struct unit *units, size_t n)
     out->result.launch = units[0].result.launch;
     units[0].result.launch = (struct kp_launch_info){0};
     memset(out->result.launch.grid, 0, sizeof out->result.launch.grid); /* the grid may differ between them */
-    for (size_t i = 0; i < n; i++)
-        free_unit(&units[i]);
     return rc;
 }
 
@@ -418,27 +426,6 @@ static int by_time(const void *a, const void *b)
 {
     const struct unit *x = a, *y = b;
     return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : compare_ids(x, y);
-}
-
-static int merge_kernels(struct side *s)
-{
-    size_t n = 0, end;
-    int rc = 0;
-    if (s->n)
-        qsort(s->units, s->n, sizeof *s->units, by_name);
-    for (size_t at = 0; at < s->n; at = end) {
-        const char *name = kp_launch_name(&s->units[at].result.launch);
-        for (end = at + 1; end < s->n && !strcmp(kp_launch_name(&s->units[end].result.launch), name);)
-            end++;
-        struct unit merged;
-        int failed = merge_units(&merged, &s->units[at], end - at);
-        s->units[n++] = merged;
-        rc = rc ? rc : failed;
-    }
-    s->n = n;
-    if (n)
-        qsort(s->units, n, sizeof *s->units, by_time);
-    return rc;
 }
 
 /* ---- pairs ---- */
@@ -478,6 +465,75 @@ static int pair_up(struct diff *d, size_t *pairs)
     }
     free(a);
     free(b);
+    return rc;
+}
+
+/* ---- kernels: averages of both sides ---- */
+
+/* Returns the end of the launches of a kernel, of which the first is at `at`: they are in the order of names. */
+static size_t end_of_kernel(const struct side *s, size_t at)
+{
+    const char *name = kp_launch_name(&s->units[at].result.launch);
+    size_t end = at + 1;
+    while (end < s->n && !strcmp(kp_launch_name(&s->units[end].result.launch), name))
+        end++;
+    return end;
+}
+
+/* Unpairs the launches of kernels of which some have no partner: their averages are of different launches anyway. */
+static void unpair_some(struct side *s)
+{
+    for (size_t at = 0, end; at < s->n; at = end) {
+        bool all = true;
+        end = end_of_kernel(s, at);
+        for (size_t i = at; i < end; i++)
+            all &= s->units[i].partner != NULL;
+        for (size_t i = at; !all && i < end; i++) {
+            if (s->units[i].partner)
+                s->units[i].partner->partner = NULL;
+            s->units[i].partner = NULL;
+        }
+    }
+}
+
+/* Merges the launches of a side into kernels[0..*n). */
+static int merge_side(struct side *s, struct unit *kernels, size_t *n)
+{
+    int rc = 0;
+    *n = 0;
+    for (size_t at = 0, end; at < s->n; at = end) {
+        end = end_of_kernel(s, at);
+        int failed = merge_units(&kernels[(*n)++], &s->units[at], end - at);
+        rc = rc ? rc : failed;
+    }
+    return rc;
+}
+
+/* Puts kernels in the place of the launches of both sides, which are paired before: averages look at partners. */
+static int merge_kernels(struct diff *d)
+{
+    struct unit *kernels[SIDES];
+    size_t pairs, n[SIDES] = {0};
+    for (int i = 0; i < SIDES; i++) {
+        kernels[i] = calloc(d->side[i].n + 1, sizeof *kernels[i]);
+        if (d->side[i].n)
+            qsort(d->side[i].units, d->side[i].n, sizeof *d->side[i].units, by_name);
+    }
+    int rc = kernels[A] && kernels[B] ? pair_up(d, &pairs) : -ENOMEM;
+    for (int i = 0; !rc && i < SIDES; i++)
+        unpair_some(&d->side[i]);
+    for (int i = 0; !rc && i < SIDES; i++)
+        rc = merge_side(&d->side[i], kernels[i], &n[i]);
+    for (int i = 0; i < SIDES; i++) {
+        struct side *s = &d->side[i];
+        for (size_t j = 0; j < s->n; j++)
+            free_unit(&s->units[j]);
+        free(s->units);
+        s->units = kernels[i];
+        s->n = n[i];
+        if (s->n)
+            qsort(s->units, s->n, sizeof *s->units, by_time);
+    }
     return rc;
 }
 
@@ -627,8 +683,9 @@ static struct kp_diff_csv_pair csv_pair(const struct diff *d, const struct unit 
     return p;
 }
 
-static void write_rows(const struct pair *p, const char *section)
+static void write_rows(const struct pair *p, const char *section, const struct kp_row *body)
 {
+    const char *table = !body ? "" : *body->label ? body->label : body->group;
     const struct kp_diff_csv_pair pair = csv_pair(p->diff, p->unit);
     for (size_t i = 0; i < p->rows.n; i++) {
         const struct row *r = &p->rows.at[i];
@@ -636,7 +693,7 @@ static void write_rows(const struct pair *p, const char *section)
         double percent;
         if (change_of(r->value[A], r->value[B], &percent))
             kp_plain_real(percent, change);
-        kp_diff_csv_metric(p->diff->csv, &pair, section, r->title, r->value, change);
+        kp_diff_csv_metric(p->diff->csv, &pair, section, table, r->title, r->value, change);
     }
 }
 
@@ -648,9 +705,12 @@ static void write_finding(const struct diff *d, const struct unit *const unit[SI
 }
 
 /* Writes a row for each launch, or kernel, that the other side lacks. */
-static void write_alone(const struct diff *d, int side)
+static int write_alone(const struct diff *d, int side)
 {
     const struct side *s = &d->side[side];
+    char *title = kp_line_title(d->display, &(struct kp_line){.label = "Duration", .name = KP_DIFF_DURATION});
+    if (!title)
+        return -ENOMEM;
     for (size_t i = 0; i < s->n; i++) {
         const struct unit *unit[SIDES] = {NULL};
         const struct kp_metric *value[SIDES] = {NULL};
@@ -659,8 +719,10 @@ static void write_alone(const struct diff *d, int side)
         unit[side] = &s->units[i];
         value[side] = kp_result_find(&s->units[i].result, KP_DIFF_DURATION);
         const struct kp_diff_csv_pair pair = csv_pair(d, unit);
-        kp_diff_csv_metric(d->csv, &pair, "", KP_DIFF_DURATION, value, "");
+        kp_diff_csv_metric(d->csv, &pair, "", "", title, value, "");
     }
+    free(title);
+    return 0;
 }
 
 /* ---- printing rows ---- */
@@ -682,7 +744,7 @@ static void fill_cells(const struct row *r, bool base_units, struct cells *c)
     double larger = fabs(number[A]) > fabs(number[B]) ? number[A] : number[B];
     const struct kp_metric *unit_of = r->value[A]->kind != KP_VALUE_NA ? r->value[A] : r->value[B];
     bool same_unit = numbers && !strcmp(r->value[A]->unit, r->value[B]->unit);
-    divisor = kp_unit_divisor(unit_of->unit, larger, base_units || !same_unit, c->unit);
+    divisor = kp_unit_divisor(unit_of->unit, larger, base_units || (numbers && !same_unit), c->unit);
     if (numbers && !same_unit)
         snprintf(c->unit, sizeof c->unit, "%s, %s", r->value[A]->unit, r->value[B]->unit);
     c->text[NAME] = r->title;
@@ -776,7 +838,7 @@ static void print_title(struct kp_out *o, enum kp_paint paint, const char *befor
 static void print_stretch(struct pair *p, const char *section, const struct kp_row *body)
 {
     if (p->diff->csv) {
-        write_rows(p, section);
+        write_rows(p, section, body);
         free_rows(&p->rows);
         return;
     }
@@ -872,14 +934,15 @@ static void print_finding(struct kp_out *o, const struct finding *f, const char 
     kp_out_print(o, "\n");
 }
 
-/* Prints rules that only one side has. */
+/* Prints rules that only one side has, of sections that both have. */
 static void print_findings(struct kp_out *o, const struct diff *d, const struct unit *const unit[SIDES])
 {
     static const char *const what[SIDES] = {"went", "appeared"};
     size_t n = 0;
     for (int side = B; side >= A; side--)
         for (size_t i = 0; i < unit[side]->n_findings; i++)
-            if (has_finding(unit[!side], &unit[side]->findings[i])) {
+            if (has_finding(unit[!side], &unit[side]->findings[i]) ||
+                !has_section(&d->side[!side], unit[side]->findings[i].section->id)) {
                 continue;
             } else if (d->csv) {
                 write_finding(d, unit, &unit[side]->findings[i], what[side]);
@@ -1064,6 +1127,14 @@ static void print_total(struct kp_out *o, const struct diff *d, const char *of, 
     kp_out_print(o, "\n");
 }
 
+static bool has_timed_pair(const struct side *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->units[i].timed && is_in_total(&s->units[i], true))
+            return true;
+    return false;
+}
+
 /* Whether what both sides have is all that this side has. */
 static bool is_all_in_total(const struct side *s)
 {
@@ -1078,32 +1149,32 @@ static void print_totals(struct kp_out *o, struct diff *d, size_t pairs)
     bool all_paired = is_all_in_total(&d->side[A]) && is_all_in_total(&d->side[B]);
     for (int i = 0; i < SIDES && !d->brief; i++)
         print_alone(o, d, &d->side[i]);
-    if (pairs && !all_paired)
+    if (pairs && !all_paired && has_timed_pair(&d->side[A]))
         print_total(o, d, "what both have", true);
     print_total(o, d, "all launches", false);
 }
 
 /* ---- in brief ---- */
 
-/* How the times of a kernel's pairs change: what is added up says how far the sum may be off. */
+/* How the times of a kernel's pairs change: what is added up says how far the sum may be off. Launches of one grid are
+ * of one size, so their changes are compared with each other alone. */
 struct spread {
     uint64_t pairs;
-    double sum, squares; /* of the changes of pairs of one launch each, in ns */
+    double sum, squares; /* of the changes of a grid's pairs of one launch each, in ns */
+    uint64_t degrees;    /* of freedom, of all grids */
+    double variance;     /* of the sum of all changes */
     double of_means;     /* squares of the half intervals of pairs of means */
-    bool is_unknown;     /* a launch has no partner, or no duration */
+    bool is_unknown;     /* a launch has no partner, or no duration, or too few have its grid */
 };
 
 static void add_pair(struct spread *s, const struct unit *a)
 {
     const struct unit *b = a->partner;
     double half[SIDES], change;
-    const struct kp_metric *m[SIDES] = {kp_result_find(&a->result, KP_DIFF_DURATION)};
     if (!b || !is_timed(a) || !is_timed(b) || a->launches != b->launches) {
         s->is_unknown = true;
-        return;
-    }
-    m[B] = kp_result_find(&b->result, KP_DIFF_DURATION);
-    if (kp_metric_interval(m[A], &half[A]) && kp_metric_interval(m[B], &half[B])) {
+    } else if (kp_metric_interval(kp_result_find(&a->result, KP_DIFF_DURATION), &half[A]) &&
+               kp_metric_interval(kp_result_find(&b->result, KP_DIFF_DURATION), &half[B])) {
         double n = (double)a->launches;
         s->of_means += n * n * (half[A] * half[A] + half[B] * half[B]) / SIDES;
     } else if (a->launches > 1) {
@@ -1116,83 +1187,75 @@ static void add_pair(struct spread *s, const struct unit *a)
     }
 }
 
+/* Ends the pairs of a grid. */
+static void end_grid(struct spread *s)
+{
+    enum { LEAST = 3 };
+    double n = (double)s->pairs, around = s->pairs ? s->squares - s->sum * s->sum / n : 0;
+    s->is_unknown |= s->pairs && s->pairs < LEAST;
+    if (s->pairs >= LEAST) {
+        s->degrees += s->pairs - 1;
+        s->variance += around > 0 ? around / (n - 1) * n : 0; /* rounding can make it negative */
+    }
+    s->pairs = 0;
+    s->sum = s->squares = 0;
+}
+
 /* Returns half of the 95 % interval of the sum of all changes; NaN where it is not known. */
 static double half_of(const struct spread *s)
 {
-    enum { LEAST = 3 };
-    double n = (double)s->pairs, square = s->of_means;
-    if (s->is_unknown || (s->pairs && s->pairs < LEAST))
-        return NAN;
-    if (s->pairs) {
-        double around = s->squares - s->sum * s->sum / n, t = kp_students_t(s->pairs - 1);
-        square += around > 0 ? t * t * around / (n - 1) * n : 0; /* rounding can make it negative */
-    }
-    return sqrt(square);
+    double t = s->degrees ? kp_students_t(s->degrees) : 0;
+    return s->is_unknown ? NAN : sqrt(t * t * s->variance + s->of_means);
 }
-
-/* A unit's share of its kernel. */
-struct part {
-    struct kp_diff_kernel kernel;
-    struct spread spread;
-};
 
 static int by_kernel(const void *a, const void *b)
 {
-    return strcmp(((const struct part *)a)->kernel.name, ((const struct part *)b)->kernel.name);
+    const struct unit *x = *(const struct unit *const *)a, *y = *(const struct unit *const *)b;
+    const struct kp_launch_info *l = &x->result.launch, *m = &y->result.launch;
+    int order = strcmp(kp_launch_name(l), kp_launch_name(m));
+    return order ? order : memcmp(l->grid, m->grid, sizeof l->grid);
 }
 
-static struct part part_of(const struct unit *u, int side)
+/* Adds a unit of a side to its kernel. */
+static void add_unit(struct kp_diff_kernel *k, struct spread *spread, const struct unit *u, int side)
 {
-    struct part p = {
-        .kernel = {.name = kp_launch_name(&u->result.launch), .is_text = u->result.launch.kind != KP_WORKLOAD_KERNEL}};
-    p.kernel.launches[side] = u->launches;
-    p.kernel.timed[side] = u->timed;
-    p.kernel.ns[side] = u->ns;
+    k->launches[side] += u->launches;
+    k->timed[side] += u->timed;
+    k->ns[side] += u->ns;
     if (side == A)
-        add_pair(&p.spread, u);
+        add_pair(spread, u);
     else
-        p.spread.is_unknown = !u->partner;
-    return p;
-}
-
-static void add_part(struct part *to, const struct part *p)
-{
-    for (int side = A; side < SIDES; side++) {
-        to->kernel.launches[side] += p->kernel.launches[side];
-        to->kernel.timed[side] += p->kernel.timed[side];
-        to->kernel.ns[side] += p->kernel.ns[side];
-    }
-    to->spread.pairs += p->spread.pairs;
-    to->spread.sum += p->spread.sum;
-    to->spread.squares += p->spread.squares;
-    to->spread.of_means += p->spread.of_means;
-    to->spread.is_unknown |= p->spread.is_unknown;
+        spread->is_unknown |= !u->partner;
 }
 
 /* Puts the units of both sides together by their kernels. *out has room for each unit; *n is the number of kernels. 0
  * or -ENOMEM. */
 static int sum_kernels(const struct diff *d, struct kp_diff_kernel *out, size_t *n)
 {
-    size_t all = 0, kernels = 0;
-    struct part *parts = calloc(d->side[A].n + d->side[B].n + 1, sizeof *parts);
-    if (!parts)
+    const struct side *a = &d->side[A], *b = &d->side[B];
+    const struct unit **units = calloc(a->n + b->n + 1, sizeof *units);
+    struct spread spread = {.pairs = 0};
+    size_t all = 0;
+    *n = 0;
+    if (!units)
         return -ENOMEM;
     for (int side = A; side < SIDES; side++)
         for (size_t i = 0; i < d->side[side].n; i++)
-            parts[all++] = part_of(&d->side[side].units[i], side);
+            units[all++] = &d->side[side].units[i];
     if (all)
-        qsort(parts, all, sizeof *parts, by_kernel);
-    for (size_t i = 0; i < all; i++)
-        if (kernels && !strcmp(parts[kernels - 1].kernel.name, parts[i].kernel.name))
-            add_part(&parts[kernels - 1], &parts[i]);
-        else
-            parts[kernels++] = parts[i];
-    for (size_t i = 0; i < kernels; i++) {
-        out[i] = parts[i].kernel;
-        out[i].half = half_of(&parts[i].spread);
+        qsort(units, all, sizeof *units, by_kernel);
+    for (size_t i = 0; i < all; i++) {
+        const struct kp_launch_info *l = &units[i]->result.launch;
+        if (!*n || strcmp(out[*n - 1].name, kp_launch_name(l)) != 0) {
+            out[(*n)++] = (struct kp_diff_kernel){.name = kp_launch_name(l), .is_text = l->kind != KP_WORKLOAD_KERNEL};
+            spread = (struct spread){.pairs = 0};
+        }
+        add_unit(&out[*n - 1], &spread, units[i], units[i] >= a->units && units[i] < a->units + a->n ? A : B);
+        if (i + 1 == all || by_kernel(&units[i], &units[i + 1]))
+            end_grid(&spread);
+        out[*n - 1].half = half_of(&spread);
     }
-    free(parts);
-    *n = kernels;
+    free(units);
     return 0;
 }
 
@@ -1406,8 +1469,10 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     rc = print_pairs(o, d, outcome->pairs);
     if (rc)
         return rc;
-    for (int i = 0; i < SIDES && d->csv; i++)
-        write_alone(d, i);
+    for (int i = 0; !rc && i < SIDES && d->csv; i++)
+        rc = write_alone(d, i);
+    if (rc)
+        return rc;
     if (!d->csv)
         print_totals(o, d, outcome->pairs);
     for (int i = 0; i < SIDES; i++)
@@ -1451,8 +1516,8 @@ int kp_diff(const struct kp_sink *out, const struct kp_display *display, const s
     *err = NULL;
     for (int i = 0; !rc && i < SIDES; i++)
         rc = read_side(&d, &d.side[i], input[i].store, err);
-    for (int i = 0; !rc && options->by == KP_DIFF_BY_KERNEL && i < SIDES; i++)
-        rc = merge_kernels(&d.side[i]);
+    if (!rc && options->by == KP_DIFF_BY_KERNEL)
+        rc = merge_kernels(&d);
     for (int i = 0; i < SIDES; i++)
         d.file[i] = input[i].name;
     if (!rc && display->format == KP_FORMAT_CSV)

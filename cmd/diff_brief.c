@@ -288,6 +288,23 @@ static bool any_is_within_spread(const struct kp_diff_brief *b)
     return false;
 }
 
+/* Prints how many kernels are in neither list, and what they come to together. */
+static void print_same(struct kp_out *o, const struct kp_diff_brief *b, const struct kp_diff_kernel *at, size_t n)
+{
+    char time[KP_NUMBER_MAX + KP_UNIT_MAX];
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += of_all(&at[i]);
+    kp_format_quantity(fabs(sum), "ns", o->display->base_units, time);
+    kp_out_print(o, "==KPROF== %zu %s changed by no more than %g%%%s, together %s%s\n", n,
+                 n == 1 ? "kernel" : "kernels", b->threshold,
+                 any_is_within_spread(b) ? ", or than launches vary (+/-, 95 %)" : "",
+                 sum > 0   ? "+"
+                 : sum < 0 ? "-"
+                           : "",
+                 time);
+}
+
 void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
 {
     struct order order = {o->display->sort, b->threshold};
@@ -310,9 +327,7 @@ void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
     print_list(o, &lists[0], "Slower");
     print_list(o, &lists[1], "Faster");
     if (count[SAME])
-        kp_out_print(o, "==KPROF== %zu %s changed by no more than %g%%%s\n", count[SAME],
-                     count[SAME] == 1 ? "kernel" : "kernels", b->threshold,
-                     any_is_within_spread(b) ? ", or than the launches vary (+/-, 95 %)" : "");
+        print_same(o, b, b->kernels + count[SLOWER] + count[FASTER], count[SAME]);
     if (count[UNTIMED])
         kp_out_print(o, "==KPROF== %zu %s launches without a duration, and %s not compared\n", count[UNTIMED],
                      count[UNTIMED] == 1 ? "kernel has" : "kernels have", count[UNTIMED] == 1 ? "is" : "are");

@@ -9,11 +9,11 @@
 enum { A, B, SIDES };
 
 static const char *const headings[] = {
-    "Baseline",          "Compared",          "Kernel Name",  "Grid Size",   "Baseline ID", "Compared ID",
-    "Baseline Launches", "Compared Launches", "Section Name", "Metric Name", "Metric Unit", "Baseline Value",
-    "Compared Value",    "Change %",          "Rule Name",    "Rule Type",   "Rule Change"};
+    "Baseline",          "Compared",          "Kernel Name",  "Grid Size", "Baseline ID", "Compared ID",
+    "Baseline Launches", "Compared Launches", "Section Name", "Table",     "Metric Name", "Metric Unit",
+    "Baseline Value",    "Compared Value",    "Change %",     "Rule Name", "Rule Type",   "Rule Change"};
 
-enum { OF_METRICS = 5, OF_RULES = 3 };
+enum { OF_METRICS = 6 /* with the table */, OF_RULES = 3 };
 
 void kp_diff_csv_headings(struct kp_csv *c)
 {
@@ -46,12 +46,13 @@ static void start_row(struct kp_csv *c, const struct kp_diff_csv_pair *p, const 
     kp_csv_field(c, section);
 }
 
-void kp_diff_csv_metric(struct kp_csv *c, const struct kp_diff_csv_pair *p, const char *section, const char *name,
-                        const struct kp_metric *const value[SIDES], const char *change)
+void kp_diff_csv_metric(struct kp_csv *c, const struct kp_diff_csv_pair *p, const char *section, const char *table,
+                        const char *name, const struct kp_metric *const value[SIDES], const char *change)
 {
     char number[KP_NUMBER_MAX];
     const struct kp_metric *known = value[A] && value[A]->kind != KP_VALUE_NA ? value[A] : value[B];
     start_row(c, p, section);
+    kp_csv_field(c, table);
     kp_csv_field(c, name);
     kp_csv_field(c, known && known->kind != KP_VALUE_NA ? known->unit : "");
     for (int side = A; side < SIDES; side++)

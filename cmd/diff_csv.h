@@ -16,9 +16,10 @@ struct kp_diff_csv_pair {
 };
 
 void kp_diff_csv_headings(struct kp_csv *c);
-/* Writes a metric's row; a value is NULL where the side has none. `change`: in percent, "" for none. */
-void kp_diff_csv_metric(struct kp_csv *c, const struct kp_diff_csv_pair *p, const char *section, const char *name,
-                        const struct kp_metric *const value[2], const char *change);
+/* Writes a metric's row; a value is NULL where the side has none. `table`: of the section, "" for its first. `change`:
+ * in percent, "" for none. */
+void kp_diff_csv_metric(struct kp_csv *c, const struct kp_diff_csv_pair *p, const char *section, const char *table,
+                        const char *name, const struct kp_metric *const value[2], const char *change);
 /* Writes the row of a rule; `what`: "appeared" or "went". */
 void kp_diff_csv_rule(struct kp_csv *c, const struct kp_diff_csv_pair *p, const char *section, const char *rule,
                       const char *type, const char *what);

@@ -339,7 +339,8 @@ static int see_near(struct unmatched *u, const struct kp_launch_info *l)
     if (!base)
         return -ENOMEM;
     const char *const both[] = {base, u->near, NULL};
-    if (kp_nearest(u->kernel_name, both) != base) {
+    bool is_whole = !strcmp(u->kernel_name, kp_launch_name(l)); /* as it is listed, where the function's is asked for */
+    if (!is_whole && kp_nearest(u->kernel_name, both) != base) {
         free(base);
         return 0;
     }

@@ -109,15 +109,17 @@ static int standing(const struct kp_metric *m)
     return !m ? 0 : m->kind == KP_VALUE_NA ? 1 : 2;
 }
 
-static struct kp_line *same_place(struct kp_lines *l, const struct kp_row *row)
+/* Returns the line of the same label in the row's body, whose lines begin at `body`; other bodies have others. */
+static struct kp_line *same_place(struct kp_lines *l, size_t body, const struct kp_row *row)
 {
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = body; i < l->n; i++)
         if (l->at[i].kind == row->kind && !strcmp(l->at[i].label, row->label) && !strcmp(l->at[i].group, row->group))
             return &l->at[i];
     return NULL;
 }
 
-static int take_row(struct kp_lines *l, const struct kp_row *row, const struct kp_result *r, bool asked_for)
+static int take_row(struct kp_lines *l, size_t body, const struct kp_row *row, const struct kp_result *r,
+                    bool asked_for)
 {
     const struct kp_metric *m = kp_result_find(r, row->metric);
     struct kp_line line = {row->kind, row->group, row->label, row->metric, m, NULL, row->unit}, *held;
@@ -125,7 +127,7 @@ static int take_row(struct kp_lines *l, const struct kp_row *row, const struct k
         return 0;
     if (m && m->kind == KP_VALUE_NA && l->note && !strcmp(l->note, m->text))
         return 0; /* without any of them, the section disappears */
-    held = same_place(l, row);
+    held = same_place(l, body, row);
     if (!held)
         return kp_lines_add(l, &line);
     if (standing(m) > standing(held->metric))
@@ -137,11 +139,13 @@ int kp_lines_of_rows(const struct kp_section *s, size_t first, size_t end, const
                      struct kp_lines *out)
 {
     int rc = 0;
+    size_t body = out->n;
     out->note = v->result->launch.note;
     for (size_t i = first; !rc && i < end; i++) {
         const struct kp_row *row = &s->rows[i];
+        body = row->kind == KP_ROW_BODY ? out->n : body;
         if (strncmp(row->metric, KP_BREAKDOWN, strlen(KP_BREAKDOWN)))
-            rc = take_row(out, row, v->result, asked_for);
+            rc = take_row(out, body, row, v->result, asked_for);
         else
             rc = kp_lines_of_breakdown(row->metric + strlen(KP_BREAKDOWN), v, out);
     }

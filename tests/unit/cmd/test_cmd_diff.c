@@ -782,20 +782,24 @@ static void a_kernel_changed_by_more_than_its_launches_vary(void **state)
     struct kp_recording a = made(""), b = made("");
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         double ns = 500 * (i + 1);
-        add_launch(&a, "noise", i + 1, ns);
-        add_launch(&b, "noise", i + 1, ns + noise[i]);
-        add_launch(&a, "slower", i + 1, ns);
-        add_launch(&b, "slower", i + 1, ns + slower[i]);
+        add_launch(&a, "noise", 1, ns);
+        add_launch(&b, "noise", 1, ns + noise[i]);
+        add_launch(&a, "slower", 1, ns);
+        add_launch(&b, "slower", 1, ns + slower[i]);
     }
-    add_launch(&a, "few", 1, 1000);
-    add_launch(&b, "few", 1, 1500);
+    for (uint32_t i = 0; i < 6; i++) {
+        double ns = i % 2 ? 100 : 10000;
+        add_launch(&a, "sizes", i % 2 + 1, ns);
+        add_launch(&b, "sizes", i % 2 + 1, 1.2 * ns);
+    }
     save(&a, "a.kprof");
     save(&b, "b.kprof");
     struct compared c = compare(&d, &(struct kp_diff_options){.threshold = 0.5});
     assert_says(&c, "==KPROF== Slower in B: 2 kernels,");
-    assert_says(&c, "+500 ns        -    +50.0 1 us 1.50 us        1 few\n");
-    assert_says(&c, "+400 ns 73.49 ns     +8.0 5 us 5.40 us        4 slower\n");
-    assert_says(&c, "==KPROF== 1 kernel changed by no more than 0.5%, or than the launches vary (+/-, 95 %)\n");
+    assert_says(&c, "+6.06 us     0 ns    +20.0 30.30 us 36.36 us        6 sizes\n");
+    assert_says(&c, "+400 ns 73.49 ns     +8.0     5 us  5.40 us        4 slower\n");
+    assert_says(
+        &c, "==KPROF== 1 kernel changed by no more than 0.5%, or than launches vary (+/-, 95 %), together +40 ns\n");
     compared_free(&c);
     d.sort = KP_SORT_DURATION;
     c = compare(&d, &(struct kp_diff_options){.threshold = 0.5});
@@ -826,13 +830,15 @@ static void rows_for_programs(void **state)
     save(&b, "b.kprof");
     assert_int_equal(run("diff --csv --fail-above 10% a.kprof b.kprof", &out, &err), 1);
     assert_int_equal(strncmp(out, "\"Baseline\",\"Compared\",\"Kernel Name\",", 36), 0);
-    assert_true(asprintf(&row,
-                         "%s\"Command line profiler metrics\",\"m\",\"inst\",\"3\",\"4.5\",\"50\",\"\",\"\",\"\"\r\n",
-                         pair) > 0);
+    assert_true(
+        asprintf(&row,
+                 "%s\"Command line profiler metrics\",\"\",\"m\",\"inst\",\"3\",\"4.5\",\"50\",\"\",\"\",\"\"\r\n",
+                 pair) > 0);
     if (!strstr(out, row))
         fail_msg("no %s in %s", row, out);
-    assert_non_null(strstr(out, "\"only\",\"(1, 1, 1)\",\"\",\"1\",\"0\",\"1\",\"\",\"" KP_DIFF_DURATION
-                                "\",\"ns\",\"\",\"7\",\"\",\"\",\"\",\"\"\r\n"));
+    assert_non_null(
+        strstr(out, "\"only\",\"(1, 1, "
+                    "1)\",\"\",\"1\",\"0\",\"1\",\"\",\"\",\"Duration\",\"ns\",\"\",\"7\",\"\",\"\",\"\",\"\"\r\n"));
     assert_null(strstr(out, "==KPROF=="));
     assert_int_equal(count_of(out, "\r\n"), 3);
     assert_non_null(strstr(err, "==KPROF== Over the limit of +10%: " KP_DIFF_DURATION
@@ -865,6 +871,43 @@ static void a_missing_duration_is_no_gain(void **state)
     assert_int_equal(run("diff --brief-above 1 a.kprof b.kprof", &out, &err), 0);
     assert_non_null(strstr(out, "==KPROF== Faster in B: 0 kernels"));
     assert_non_null(strstr(out, "==KPROF== 2 kernels have launches without a duration, and are not compared\n"));
+}
+
+/* A rule has not gone where the other session does not have its section. */
+static void rules_of_sections_that_both_have(void **state)
+{
+    struct kp_recording a = kp_test_recording(), b = kp_test_recording();
+    (void)state;
+    free(b.session.set);
+    free(b.session.sections);
+    b.session.set = kp_strdup("");
+    b.session.sections = kp_strdup("LaunchStats");
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&plain, &by_launch);
+    assert_silent(&c, "went");
+    compared_free(&c);
+}
+
+/* Averages of both sides are of the same launches: a number that one lacks does not count on the other side. */
+static void averages_are_of_pairs(void **state)
+{
+    const char *out, *err;
+    (void)state;
+    struct kp_recording a = made(""), b = made("");
+    add_launch(&a, "f", 1, 1000);
+    add_launch(&a, "f", 1, 100);
+    assert_int_equal(kp_result_set_na(add_launch(&b, "f", 1, 1), KP_DIFF_DURATION, "lost"), 0);
+    add_launch(&b, "f", 1, 130);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_int_equal(run("diff --by kernel --fail-above 5% a.kprof b.kprof", &out, &err), 1);
+    if (!strstr(out, KP_DIFF_DURATION " 100 ns -> 130 ns (+30.00%)"))
+        fail_msg("%s", out);
+    assert_int_equal(run("diff --by kernel --metrics " KP_DIFF_DURATION " a.kprof b.kprof", &out, &err), 0);
+    assert_non_null(strstr(out, " ns 100 130   +30.00\n"));
+    assert_int_equal(run("diff --metrics " KP_DIFF_DURATION " a.kprof b.kprof", &out, &err), 0);
+    assert_non_null(strstr(out, " us 1 (!) n/a  differs\n"));
 }
 
 static void a_session_that_is_not_complete_is_told_of(void **state)
@@ -1146,6 +1189,8 @@ int main(void)
         cmocka_unit_test(a_kernel_changed_by_more_than_its_launches_vary),
         cmocka_unit_test(rows_for_programs),
         cmocka_unit_test(a_missing_duration_is_no_gain),
+        cmocka_unit_test(rules_of_sections_that_both_have),
+        cmocka_unit_test(averages_are_of_pairs),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),
         cmocka_unit_test(the_command_compares),
         cmocka_unit_test(several_are_compared_with_the_first),
