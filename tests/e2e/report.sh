@@ -122,4 +122,7 @@ grep -q 'KPROF_SECTION' "$tmp/kprof.err" || { fail "the nearest option is not na
 KPROF_SET=bsic both "a misspelt set" "$programs/p_direct"
 grep -q 'basic' "$tmp/kprof.err" || { fail "the nearest set is not named"; show; }
 
+# Charts of a section have rows of the same label, which are other metrics.
+"$build/kprof" report --csv --print-details all -c 1 --section ComputeWorkloadAnalysis "$source/examples/h200-demo.kprof" >"$tmp/csv"
+expect "rows of charts" "$(grep -c '"Compute Workload Analysis","ALU",' "$tmp/csv")" 4
 finish
