@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/traps.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
@@ -273,7 +274,9 @@ static void finish(void)
 void kp_process_finish(void)
 {
     int before; /* _exit is no cancellation point, in a forked child neither */
+    struct kp_traps traps;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    kp_traps_hold(&traps);
     if (atomic_load(&process->phase) == KP_PHASE_FORKED)
         tell_forked();
     /* The child of a vfork shares this memory and is not the program. */
@@ -281,5 +284,6 @@ void kp_process_finish(void)
         atexit(kp_process_exits); /* other threads that exit now find this handler */
         finish();
     }
+    kp_traps_let(&traps);
     pthread_setcancelstate(before, &before);
 }

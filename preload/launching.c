@@ -1,6 +1,7 @@
 /*
  * Launches: which are wanted, and whether they go through the window or past it.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -577,11 +578,12 @@ void kp_process_begin(void)
  * a window may close. */
 CUresult kp_process_launch(struct kp_launch *l)
 {
-    int before;
+    int before, error = errno; /* a call that succeeds leaves it */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_process_connect();
     CUresult rc = kp_process_active() ? choose(l) : l->issue(l);
     kp_launch_free(l);
     pthread_setcancelstate(before, &before);
+    errno = error;
     return rc;
 }

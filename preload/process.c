@@ -410,6 +410,8 @@ void kp_process_cuda_starts(void)
     char *cupti_dir;
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
         return;
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_guard++;
     if (prepare(&cupti_dir) && !is_watched()) {
         pin_driver(); /* the loader is busy afterwards */
@@ -417,6 +419,7 @@ void kp_process_cuda_starts(void)
     }
     free(cupti_dir);
     kp_guard--;
+    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_cuda_failed(void)
@@ -438,6 +441,8 @@ void kp_process_cuda_started(void)
 {
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
         return;
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_guard++;
     is_watched();
     pin_driver();
@@ -447,6 +452,7 @@ void kp_process_cuda_started(void)
         kp_lock_give(process->lock);
     }
     kp_guard--;
+    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_forget(enum kp_stale what, uint64_t first)

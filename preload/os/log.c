@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -35,8 +36,19 @@ static _Atomic(struct place *) log_to = &error;
 static bool log_quiet, log_apart, log_piped;
 static atomic_int writing;
 
-enum { COLUMNS_LEAST = 40 };
+enum { COLUMNS_LEAST = 40, PATIENCE_MS = 10000 /* with a reader that is slow */ };
 static size_t columns; /* of the terminal that stderr is; 0 = it is none */
+
+/* Waits for room in a pipe or terminal that does not block, as a server may have made a stderr that it shares. False at
+ * once if nobody has read since a wait was in vain: the program does not wait for each line. */
+static bool has_room(int fd)
+{
+    static atomic_bool is_stuck;
+    int timeout = atomic_load(&is_stuck) ? 0 : PATIENCE_MS;
+    bool has = poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, timeout) > 0;
+    atomic_store(&is_stuck, !has);
+    return has;
+}
 
 static int write_to(int fd, const char *text, size_t len)
 {
@@ -45,6 +57,8 @@ static int write_to(int fd, const char *text, size_t len)
     writing++;
     while (len && !rc) {
         ssize_t n = write(fd, text, len);
+        if (n < 0 && errno == EAGAIN && has_room(fd))
+            continue;
         if (n < 0 && errno != EINTR)
             rc = -errno;
         if (n > 0) {

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 
 #include "base/lock.h"
+#include "base/traps.h"
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
@@ -118,6 +119,8 @@ static atomic_int parking; /* whether; waits happen in the kernel */
 static void *run(void *arg)
 {
     struct started *s = arg;
+    struct kp_traps traps;
+    kp_traps_hold(&traps); /* a new thread has those of the program's */
     s->fn(s->arg);
     bool parks = atomic_load(&parking);
     atomic_store(&s->state, parks ? PARKED : RETURNS);

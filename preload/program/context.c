@@ -12,6 +12,7 @@
 #include "base/demangle.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "base/traps.h"
 #include "collectors/code/cubin.h"
 #include "collectors/code/sass.h"
 #include "collectors/facts/topology.h"
@@ -369,8 +370,11 @@ static int plan_for(const struct kp_context *c, const struct kp_section *const *
 {
     atomic_fetch_add(&planning, 1);
     kp_progress_begin("planning what to collect", true);
+    struct kp_traps traps;
+    kp_traps_hold(&traps);
     int rc = kp_plan_make(loaded.cupti, c->chip, c->availability, c->device.cc_major, c->device.cc_minor, sections,
                           n_sections, metrics, how, out, err);
+    kp_traps_let(&traps);
     kp_progress_end();
     atomic_fetch_sub(&planning, 1);
     if (rc)

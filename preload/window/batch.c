@@ -6,6 +6,7 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "base/traps.h"
 #include "collectors/code/sass.h"
 #include "preload/os/worker.h"
 #include "preload/program/rotation.h"
@@ -261,5 +262,8 @@ void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, c
     }
     telling = false;
     kp_worker_drain(KP_FOREVER); /* one evaluation at a time */
+    struct kp_traps traps;
+    kp_traps_hold(&traps);
     finish(b);
+    kp_traps_let(&traps);
 }

@@ -5,6 +5,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/traps.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
@@ -116,7 +117,7 @@ static void give_up(const char *why)
     kp_record_reset(w);
 }
 
-void kp_window_close(const char *why)
+static void close_window(const char *why)
 {
     struct kp_window_outcome out = {.note = NULL};
     kp_context_settle_ends();
@@ -145,6 +146,14 @@ void kp_window_close(const char *why)
     before = kp_signals_hold();
     kp_record_reset(w);
     kp_signals_let(&before);
+}
+
+void kp_window_close(const char *why)
+{
+    struct kp_traps traps;
+    kp_traps_hold(&traps); /* values are computed here */
+    close_window(why);
+    kp_traps_let(&traps);
 }
 
 void kp_window_give_up(void)

@@ -10,6 +10,26 @@ for habit in none vfork lose_reader; do
     expect "$habit: launches reported" "$(reported)" 2
 done
 
+# Divisions by zero that trap, an errno that stays, a cancelled thread's cuInit, fork handlers that launch.
+for way in "" KPROF_SET=full KPROF_REPLAY_MODE=rotate KPROF_WINDOW=1; do
+    for habit in traps traps_late errno cancel_init fork; do
+        both "$habit $way" env $way "$programs/p_harm" $habit
+    done
+done
+
+# A stderr that does not block, whose reader is slow: the report is longer than what a pipe holds.
+{ KPROF_LOG_FILE=stderr KPROF_BRIEF_ABOVE=0 profiled "$programs/p_harm" slow_reader; echo "$kprof_code" >"$tmp/code"; }
+cp "$tmp/kprof.err" "$tmp/report"
+expect "a file as stderr" "$(reported)" 102
+mkfifo "$tmp/slow"
+{ sleep 2; cat; } <"$tmp/slow" >"$tmp/report" &
+LD_LIBRARY_PATH="$build/fake" KPROF_LOG_FILE=stderr KPROF_BRIEF_ABOVE=0 \
+    LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PRELOAD_FIRST:}$library" \
+    "$programs/p_harm" slow_reader >"$tmp/kprof.out" 2>"$tmp/slow"
+expect "slow_reader: exit code" $? 0
+wait
+expect "slow_reader: launches reported" "$(reported)" 102
+
 # A program that puts its own file into descriptor 2 before CUDA finds nothing but its own text in it.
 KPROF_LOG_FILE=stderr profiled "$programs/p_harm" reuse_stderr "$tmp/mine"
 expect "reuse_stderr: exit code" "$kprof_code" 0

@@ -1,9 +1,14 @@
-/* LINK: -lcuda -lpthread */
+/* LINK: -lcuda -lpthread -lm */
 /* Two launches by a program that does what the argument names: habits that are legal without a profiler. */
 #include "linked.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
 
 static struct session session;
 static CUdeviceptr values;
@@ -62,6 +67,72 @@ static void vfork_and_fail(void)
         _exit(127);
 }
 
+/* As a build with -ffpe-trap, or numerical code that looks for its own faults. */
+static void trap(void)
+{
+    feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
+}
+
+static void *init_and_end(void *unused)
+{
+    (void)unused;
+    pthread_cancel(pthread_self());
+    MUST(cuInit(0));
+    puts("initialised");
+    pthread_testcancel();
+    puts("not reached");
+    return NULL;
+}
+
+/* The first cuInit is that of a thread which somebody has cancelled. */
+static void cancel_init(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, init_and_end, NULL);
+    pthread_join(thread, NULL);
+}
+
+enum { MANY = 100 };
+
+static bool waits_at_forks;
+
+/* A runtime that is idle at each fork: its handlers stand before those of any library. */
+static void wait_for_device(void)
+{
+    void *host;
+    if (!waits_at_forks)
+        return;
+    launch_one();
+    MUST(cuMemAllocHost(&host, 4096));
+    MUST(cuMemFreeHost(host));
+}
+
+static void register_handlers(void)
+{
+    pthread_atfork(wait_for_device, wait_for_device, NULL);
+}
+__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = register_handlers;
+
+static void fork_child(void)
+{
+    int status = 0;
+    waits_at_forks = true;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child)
+        _exit(3);
+    waitpid(child, &status, 0);
+    report_number("the child's exit code", WEXITSTATUS(status), 3);
+    waits_at_forks = false;
+}
+
+static void launch_many(void)
+{
+    fcntl(2, F_SETFL, fcntl(2, F_GETFL) | O_NONBLOCK); /* as servers do, which may share it */
+    for (int i = 0; i < MANY; i++)
+        launch_one();
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -70,9 +141,27 @@ int main(int argc, char **argv)
         clearenv();
     if (!strcmp(what, "reuse_stderr"))
         reuse_stderr(argc > 2 ? argv[2] : "/dev/null");
+    if (!strcmp(what, "traps"))
+        trap();
+    if (!strcmp(what, "cancel_init"))
+        cancel_init();
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
+    errno = 0;
     launch_one();
+    if (!strcmp(what, "errno") && errno)
+        puts("a launch has changed errno");
+    if (!strcmp(what, "traps_late"))
+        trap();
+    int more = 0;
+    if (!strcmp(what, "fork")) {
+        fork_child(); /* with a launch before it, and one behind it */
+        more = 2;
+    }
+    if (!strcmp(what, "slow_reader")) {
+        launch_many();
+        more = MANY;
+    }
     if (!strcmp(what, "close_all"))
         close_all(argc > 2 ? argv[2] : "/dev/null");
     if (!strcmp(what, "vfork"))
@@ -80,6 +169,6 @@ int main(int argc, char **argv)
     if (!strcmp(what, "lose_reader"))
         lose_reader();
     launch_one();
-    report_number("increments", sum_ints(&linked, values, 8), 2 * 8);
+    report_number("increments", sum_ints(&linked, values, 8), (2 + more) * 8);
     return program_wrong;
 }
