@@ -167,6 +167,12 @@ expect "headings of diff of three" "$(grep '^==KPROF== Comparison' "$tmp/out")" 
 expect "status of diff with one that has none of the launches" $? 1
 expect "what diff says of it" "$(cat "$tmp/said")" "==ERROR== $folder/demo.kprof and $odd have no launch in common: nothing was compared"
 expect "sessions in the file of four" "$(grep -o '"command":' "$folder/beside.html" | wc -l)" 4
+
+# A kernel that has no duration in one of two did not become faster.
+for with in timed untimed; do
+    "$kprof" diff --html "$folder/to-$with.html" "$folder/demo.kprof" "$folder/$with.kprof" >"$tmp/out" 2>&1
+    [ -s "$folder/to-$with.html" ] || fail "diff --html with $with: $(cat "$tmp/out")"
+done
 rm -f "$folder/three.html" "$folder/limit.html" "$folder/slower.kprof" "$folder/other.kprof"
 
 # The same sessions beside each other, and in one report: each can be told from the other on pages that show one of them.

@@ -594,7 +594,7 @@ def many(browser, path):
         fault(f"the first screen of many.html takes {ready} ms")
 
 
-USES = {"demo": [html_use.wide, html_use.rounding, html_use.hotspots, html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "untimed": [html_use.untimed], "timed": [html_use.untimed], "rotated": [html_use.rotated], "shared": [html_use.shared], "cutlass": [html_use.names], "alike": [html_use.alike, html_use.narrow], "xmma": [html_use.alike, html_use.narrow], "step": [html_use.told, html_use.words, html_use.narrow, html_use.ranges], "some": [html_use.frames], "frames": [html_use.sessions], "twice": [html_use.sessions], "timeline": [], "compare": [html_use.compared], "beside": [], "hostile": [html_use.ptx]}
+USES = {"demo": [html_use.wide, html_use.rounding, html_use.hotspots, html_use.keyboard, html_use.cells], "source": [html_use.inlined], "strip": [html_use.strip], "untimed": [html_use.untimed], "timed": [html_use.untimed], "rotated": [html_use.rotated], "shared": [html_use.shared], "cutlass": [html_use.names], "alike": [html_use.alike, html_use.narrow], "xmma": [html_use.alike, html_use.narrow], "step": [html_use.told, html_use.words, html_use.narrow, html_use.ranges], "some": [html_use.frames], "frames": [html_use.sessions], "twice": [html_use.sessions], "timeline": [], "compare": [html_use.compared], "to-timed": [html_use.untimed_beside], "to-untimed": [html_use.untimed_beside], "beside": [], "hostile": [html_use.ptx]}
 
 
 def main():
@@ -603,7 +603,7 @@ def main():
     sessions = sorted(f[:-len(".html")] for f in os.listdir(folder) if f.endswith(".html"))
     for name in sessions:
         path, session = f"{folder}/{name}.html", f"{folder}/{name}.kprof"
-        if name not in ("some", "strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma"):  # as many and demo
+        if name not in ("some", "strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma", "to-timed", "to-untimed"):  # as many and demo
             every_place(browser, path, name)
         if name == "many":
             many(browser, path)
@@ -616,7 +616,7 @@ def main():
         for use in USES.get(name, []):
             use(browser, fault, path, name)
             quiet(browser, path, f"{name}: {use.__name__}")
-        if name in USES and name not in ("strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma", "step", "hostile", "frames", "twice"):
+        if name in USES and name not in ("strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma", "step", "hostile", "frames", "twice", "to-timed", "to-untimed"):
             looks(browser, path, name)
         if name == "demo":
             no_times(browser, path, name)

@@ -468,6 +468,22 @@ def compared(browser, fault, path, name):
         fault(f"{name}: a name chooses {browser.run(rows)}")
 
 
+def untimed_beside(browser, fault, path, name):
+    """A kernel without a duration on a side has no change, nor has the sum; the sum tells what it lacks."""
+    browser.open(path)
+    rows = browser.run("[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel.split('(')[0], r.querySelector('.vs').textContent])")
+    base, run = browser.run("[...document.querySelectorAll('.fact')].map(f => f.innerText.replace(/\\s+/g, ' '))")
+    bars = browser.run("[...document.querySelectorAll('.change-bar > span')].map(s => parseFloat(s.style.width))")
+    wanted = {row: "–" if name == "to-untimed" or row == "saxpy" else "0 %" for row in ("transpose_naive", "saxpy", "transpose_tiled")}
+    lacks = "n/a not measured –" if name == "to-untimed" else "360.10 us without 1 launch of unknown duration –"
+    if dict(rows) != wanted or any(bars) or lacks not in run or "417.76 us" not in base or "without" in base:
+        fault(f"{name}: the kernels are {rows}, with bars of {bars}, and the sums {base!r} and {run!r}")
+    browser.go("/compare/3/7")
+    title = browser.run("document.querySelector('header.title').innerText.replace(/\\s+/g, ' ')")
+    if not title.endswith("n/a –"):
+        fault(f"{name}: a launch without a duration is {title!r}")
+
+
 def ranges(browser, fault, path, name):
     """Without ranges of launches, those of the timeline are frames, and launches can be chosen by them."""
     browser.open(path)

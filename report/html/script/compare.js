@@ -4,7 +4,8 @@ const letterOf = at => String.fromCharCode(65 + at);
 const sides = data.sessions.map((_, at) => at);
 /* The class that has the colour of a session: grey for the baseline. */
 const sideOf = at => "side side-" + (at ? 1 + (at - 1) % 5 : 0);
-const change = (a, b) => a > 0 ? 100 * (b - a) / a : NaN;
+/* NaN where one of them is null, not known. */
+const change = (a, b) => a > 0 && b !== null ? 100 * (b - a) / a : NaN;
 
 function changeNode(a, b, lessIsGood) {
   const c = change(a, b);
@@ -24,6 +25,10 @@ const sideLegend = () =>
 
 /* ---- kernels of all sessions ---- */
 
+/* The time that is compared: null where a launch has no duration, as the sum of the others is that of fewer launches.
+ */
+const wholeTime = k => !k ? 0 : k.timed < k.count ? null : k.time;
+
 /* Kernels by name, each with its sums of every session, or null; the largest difference to the baseline goes first. */
 function kernelsBeside(list) {
   const sums = sides.map(at => kernelsOf(list.filter(l => l.session === at))), byName = new Map();
@@ -33,12 +38,15 @@ function kernelsBeside(list) {
     byName.set(k.name, beside);
   }));
   for (const p of byName.values()) {
-    p.times = p.of.map(k => k ? k.time : 0);
-    p.difference = Math.max(...p.times.map(t => Math.abs(t - p.times[0])));
-    p.longest = Math.max(...p.times);
+    p.times = p.of.map(wholeTime);
+    p.difference = Math.max(...sides.map(at => Math.abs(differenceTo(p, at))));
+    p.longest = Math.max(...p.of.map(k => k ? k.time : 0));
   }
-  return {totals: sums.map(s => s.total), kernels: [...byName.values()].sort((x, y) => y.difference - x.difference)};
+  return {kernels: [...byName.values()].sort((x, y) => y.difference - x.difference)};
 }
+
+/* What a session's time is more than the baseline's, 0 where one of them is not known. */
+const differenceTo = (p, at) => p.times[0] === null || p.times[at] === null ? 0 : p.times[at] - p.times[0];
 
 /* The launch of a kernel that is compared with another: of its shape, if there is one in full. */
 function standBeside(k, launch) {
@@ -80,7 +88,7 @@ function boundsNode(p) {
 /* The change of a session's time to the baseline's. `most`: the largest of all. */
 function timeChange(p, at, most) {
   if (!at || (!p.of[at] && !p.of[0])) return null;
-  const d = p.times[at] - p.times[0];
+  const d = differenceTo(p, at);
   return [
     el("div", {class: "vs"},
        !p.of[at]    ? "gone" :
@@ -139,7 +147,9 @@ function compareBars(kernels) {
                   p.of.map(
                       (k, at) =>
                           el("div", {class: "side-row"}, el("span", {class: "dim"}, letterOf(at)),
-                             sideBar(at, 100 * p.times[at] / most, at && p.of[0] ? 100 * p.times[0] / most : null),
+                             sideBar(
+                                 at, k ? 100 * k.time / most : 0,
+                                 at && p.of[0] && p.times[0] !== null ? 100 * p.times[0] / most : null),
                              el("span", {class: "value"},
                                 k           ? timeOf(k) :
                                     p.of[0] ? "gone" :
@@ -176,12 +186,15 @@ function compareMap(kernels) {
 
 const fileOf = at => text(data.sessions[at].file) || sessionName(data.sessions[at]);
 
-function sideFact(s, at, totals) {
+/* `runs`: the sums of each session, as kernelsOf has them of a kernel. */
+function sideFact(s, at, runs) {
+  const run = runs[at], without = untimedText(run.count, run.count - run.timed);
   return el(
       "div", {class: "fact " + sideOf(at)},
-      el("span", {}, el("i"), letterOf(at) + (at ? ": " : ", the baseline: ") + fileOf(at)),
-      el("b", {}, time(totals[at])), at ? el("div", {}, changeNode(totals[0], totals[at], true)) : null,
-      el("small", {}, sessionName(s)), el("small", {}, text(s.command)));
+      el("span", {}, el("i"), letterOf(at) + (at ? ": " : ", the baseline: ") + fileOf(at)), el("b", {}, timeOf(run)),
+      without && [" ", el("small", {}, without)],
+      at ? el("div", {}, changeNode(wholeTime(runs[0]), wholeTime(run), true)) : null, el("small", {}, sessionName(s)),
+      el("small", {}, text(s.command)));
 }
 
 /* The largest change in percent; a kernel that only some sessions have goes first. */
@@ -221,11 +234,17 @@ function compareKernels(kernels) {
   ];
 }
 
+/* The sums of a session. */
+function runOf(at) {
+  const list = launches.filter(l => l.session === at), count = countOf(list);
+  return {count, timed: count - untimedOf(list), time: list.reduce((sum, l) => sum + l.time, 0)};
+}
+
 function comparePage() {
-  const {totals, kernels} = kernelsBeside(launches);
+  const {kernels} = kernelsBeside(launches), runs = sides.map(runOf);
   return el(
       "div", {}, el("header", {class: "title"}, el("h1", {}, "Comparison")),
-      el("div", {class: "facts"}, data.sessions.map((s, at) => sideFact(s, at, totals))),
+      el("div", {class: "facts"}, data.sessions.map((s, at) => sideFact(s, at, runs))),
       card("Kernels", compareKernels(kernels)),
       el("div", {class: "two"}, card("Time by kernel", compareBars(kernels)),
          card("All kernels", compareMap(kernels))));

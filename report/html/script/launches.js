@@ -22,6 +22,13 @@ const launches = data.launches.map((row, index) => {
 const countOf = list => list.reduce((sum, launch) => sum + launch.count, 0);
 const untimedOf = list => countOf(list.filter(launch => launch.ns === null));
 const timeOf = k => time(k.timed ? k.time : null);
+/* What a sum of times lacks; null where all are known. */
+function untimedText(count, untimed) {
+  if (!untimed) return null;
+  return untimed === count ?
+      "not measured" :
+      "without " + number(untimed) + (untimed === 1 ? " launch" : " launches") + " of unknown duration";
+}
 
 /* Sums up the launches by kernel, as summary.c does. `run`: the time that gains are parts of; that of the list if not
  * given. */

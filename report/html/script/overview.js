@@ -274,12 +274,7 @@ function sessionFacts(kernels, total) {
         untimed = untimedOf(launches), saved = kernels.reduce((sum, k) => sum + k.savedTime, 0);
   return el(
       "div", {class: "facts"},
-      fact(
-          "Time on the GPU", time(untimed < count ? total : null),
-          untimed === count ? "not measured" :
-              untimed       ? "without " + number(untimed) + (untimed === 1 ? " launch" : " launches") +
-                  " of unknown duration" :
-                        null),
+      fact("Time on the GPU", time(untimed < count ? total : null), untimedText(count, untimed)),
       fact("Launches", number(count), seen > count ? "of " + number(seen) + " seen" : null),
       fact("Kernels", number(kernels.length)),
       fact("Could be saved", total ? percent(100 * saved / total) : "n/a", "by the best rule of each kernel"),
