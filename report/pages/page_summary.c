@@ -39,7 +39,7 @@ static const char *const headings[ADVISED] = {"Time (%)", "Total Time (ns)", "In
 
 /* A launch, or the launches that an entry of a rotation stands for. */
 struct timed {
-    double ns, deviation; /* their mean, and standard deviation */
+    double ns, deviation; /* their mean, NaN when unknown, and standard deviation */
     uint64_t launches;
 };
 
@@ -47,8 +47,8 @@ struct group {
     char *name;
     struct timed *at;
     size_t n, capacity;
-    uint64_t launches;
-    double total, saved;      /* saved: by the best rule */
+    uint64_t launches, timed; /* timed: those whose duration is known */
+    double total, saved;      /* of these; saved by the best rule */
     size_t range;             /* of the name, see kp_launch_range_length */
     bool is_text;             /* a graph or a range, whose name is no signature */
     const char *bound, *rule; /* "" when there is none. Not owned */
@@ -109,8 +109,12 @@ static struct group *find_or_insert(struct groups *k, const char *name)
     return known || !insert(k, at, name) ? &k->at[at] : NULL;
 }
 
+/* Counts launches; those of unknown time take no part in times. */
 static int add_time(struct group *k, const struct timed *t)
 {
+    k->launches += t->launches;
+    if (isnan(t->ns))
+        return 0;
     if (k->n == k->capacity) {
         size_t capacity = k->capacity ? 2 * k->capacity : 16;
         struct timed *grown = realloc(k->at, capacity * sizeof *grown);
@@ -121,7 +125,7 @@ static int add_time(struct group *k, const struct timed *t)
     }
     k->at[k->n++] = *t;
     k->total += t->ns * (double)t->launches;
-    k->launches += t->launches;
+    k->timed += t->launches;
     return 0;
 }
 
@@ -149,15 +153,16 @@ static int take_launch(struct kp_result *r, void *arg)
 {
     struct times *t = arg;
     const struct kp_metric *m = kp_result_find(r, "gpu__time_duration.sum");
-    struct timed one = {.launches = kp_launch_weight(&r->launch)};
+    struct timed one = {.ns = NAN, .launches = kp_launch_weight(&r->launch)};
     if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged, t->page->summary))
         return -ENOMEM;
-    if (!kp_result_duration(r, &one.ns)) {
+    if (kp_result_duration(r, &one.ns)) {
+        one.deviation = m->deviation;
+        t->total += one.ns * (double)one.launches;
+    } else {
+        one.ns = NAN;
         t->without += one.launches;
-        return 0;
     }
-    one.deviation = m->deviation;
-    t->total += one.ns * (double)one.launches;
     struct group *kernel = find_or_insert(&t->kernels, kp_launch_name(&r->launch));
     if (kernel) {
         kernel->range = kp_launch_range_length(&r->launch);
@@ -176,15 +181,15 @@ static int by_duration(const void *a, const void *b)
 static int by_choice(const void *a, const void *b, void *sort)
 {
     const struct group *x = a, *y = b;
-    return kp_order(&(struct kp_ordered){x->name, x->total, x->saved, x->launches},
-                    &(struct kp_ordered){y->name, y->total, y->saved, y->launches}, *(const enum kp_sort *)sort);
+    return kp_order(&(struct kp_ordered){x->name, x->total, x->saved, x->timed},
+                    &(struct kp_ordered){y->name, y->total, y->saved, y->timed}, *(const enum kp_sort *)sort);
 }
 
 /* Returns the deviation of a sample, as nvprof's successors do: the divisor is one instance less. Launches of a
  * rotation that were not counted are taken to spread as those that were. */
 static double deviation(const struct group *k)
 {
-    double all = (double)k->launches, mean = k->total / all, squares = 0;
+    double all = (double)k->timed, mean = k->total / all, squares = 0;
     for (size_t i = 0; i < k->n; i++) {
         double n = (double)k->at[i].launches, apart = k->at[i].ns - mean;
         squares += k->at[i].deviation * k->at[i].deviation * (n - 1) + n * apart * apart;
@@ -224,12 +229,10 @@ static int take_advice(struct times *t)
     int rc = t->judged ? kp_summary_total(t->judged, &t->advice) : 0;
     for (size_t i = 0; !rc && i < t->advice.n; i++) {
         const struct kp_summary_kernel *k = &t->advice.kernels[i];
-        size_t at = place(&t->kernels, k->name);
-        if (at == t->kernels.n || strcmp(t->kernels.at[at].name, k->name) != 0)
-            continue; /* no launch of it has a duration */
-        t->kernels.at[at].bound = k->bound;
-        t->kernels.at[at].rule = k->rule ? k->rule->id : "";
-        t->kernels.at[at].saved = k->saved_ns;
+        struct group *to = &t->kernels.at[place(&t->kernels, k->name)]; /* each launch is in both */
+        to->bound = k->bound;
+        to->rule = k->rule ? k->rule->id : "";
+        to->saved = k->saved_ns;
     }
     return rc;
 }
@@ -261,19 +264,28 @@ struct cells {
     const char *at[ADVISED];
 };
 
-static void fill_cells(struct cells *c, struct group *g, double total, bool plain)
+/* Fills in the times of a group that has some. */
+static void fill_times(struct cells *c, struct group *g, double total, bool plain)
 {
     qsort(g->at, g->n, sizeof *g->at, by_duration);
     snprintf(c->number[TIME], KP_NUMBER_MAX, "%.1f", total > 0 ? 100 * g->total / total : 0);
     kp_number_cell(g->total, plain, c->number[TOTAL]);
-    kp_count_cell(g->launches, plain, c->number[INSTANCES]);
-    kp_number_cell(g->total / (double)g->launches, plain, c->number[AVERAGE]);
-    kp_number_cell((ranked(g, (g->launches - 1) / 2) + ranked(g, g->launches / 2)) / 2, plain, c->number[MEDIAN]);
+    kp_number_cell(g->total / (double)g->timed, plain, c->number[AVERAGE]);
+    kp_number_cell((ranked(g, (g->timed - 1) / 2) + ranked(g, g->timed / 2)) / 2, plain, c->number[MEDIAN]);
     kp_number_cell(g->at[0].ns, plain, c->number[LOWEST]);
     kp_number_cell(g->at[g->n - 1].ns, plain, c->number[HIGHEST]);
     kp_number_cell(deviation(g), plain, c->number[DEVIATION]);
-    for (int i = 0; i < NAME; i++)
+}
+
+static void fill_cells(struct cells *c, struct group *g, double total, bool plain)
+{
+    for (int i = 0; i < NAME; i++) {
+        snprintf(c->number[i], KP_NUMBER_MAX, "n/a");
         c->at[i] = c->number[i];
+    }
+    kp_count_cell(g->launches, plain, c->number[INSTANCES]);
+    if (g->timed)
+        fill_times(c, g, total, plain);
     c->at[NAME] = g->name;
     *c->gain = '\0';
     if (*g->rule && total > 0)
@@ -396,7 +408,7 @@ static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
     int rc = write_groups(w, &t->kernels, w->out.display->top, t->total, NAME, t->judged ? ADVISED : COLUMNS);
     if (t->without) {
         kp_format_count(t->without, number);
-        snprintf(text, sizeof text, "%s without a duration: not in the table", number);
+        snprintf(text, sizeof text, "%s without a duration: not in the times", number);
         kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
     }
     if (!rc && t->ranges.n) {

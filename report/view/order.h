@@ -9,8 +9,8 @@
 /* What kernels are ordered by. */
 struct kp_ordered {
     const char *name;
-    double ns, saved_ns; /* of all launches; saved by the best rule */
-    uint64_t launches;
+    double ns, saved_ns; /* of these launches; saved by the best rule */
+    uint64_t launches;   /* whose duration is known */
 };
 
 /* Compares two kernels as strcmp does: negative where `a` comes first. No two names are equal in an order. */

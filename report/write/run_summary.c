@@ -281,8 +281,8 @@ static int print_kernels(FILE *f, const struct kp_out *o, const struct kp_summar
 static int compare(const void *a, const void *b, void *sort)
 {
     const struct kp_summary_kernel *x = a, *y = b;
-    return kp_order(&(struct kp_ordered){x->name, x->ns, x->saved_ns, x->launches},
-                    &(struct kp_ordered){y->name, y->ns, y->saved_ns, y->launches}, *(const enum kp_sort *)sort);
+    return kp_order(&(struct kp_ordered){x->name, x->ns, x->saved_ns, x->timed},
+                    &(struct kp_ordered){y->name, y->ns, y->saved_ns, y->timed}, *(const enum kp_sort *)sort);
 }
 
 static int print_all(FILE *f, const struct kp_out *o, struct kp_summary_total *s)

@@ -610,7 +610,7 @@ def main():
         elif os.path.exists(session) and name != "hostile":
             if name not in ("some", "strip", "untimed", "timed", "cutlass", "alike", "rotated", "shared", "xmma"):
                 numbers(browser, kprof, session, path, name)
-            if name not in ("untimed", "timed"):  # their tables have other rows, see html_use.untimed
+            if name != "untimed":  # its table has no times, see html_use.untimed
                 table(browser, kprof, session, path, name)
             source(browser, path, name)
         for use in USES.get(name, []):

@@ -707,10 +707,66 @@ static void entries_weigh_by_their_launches(void **state)
     }
 }
 
+/* Writes the page summary as CSV of launches of `names`, which have these durations; 0 is none. malloc'ed. */
+static char *summary_of(size_t n, const char *const *names, const double *ns, enum kp_sort sort)
+{
+    struct kp_display d = {.format = KP_FORMAT_CSV, .n_pages = 1, .pages = {KP_PAGE_SUMMARY}, .sort = sort};
+    struct kp_result results[4] = {0};
+    struct kp_recording of = {.results = results, .n = n};
+    struct kp_launches launches = {.each = each, .from = &of};
+    struct kp_test_text t = {NULL, 0};
+    struct kp_sink sink = kp_test_sink(&t);
+    char *err = NULL;
+    for (size_t i = 0; i < n; i++) {
+        static char none[] = "", timed[] = "timed", other[] = "not timed";
+        static struct kp_nvtx_range inside[] = {
+            {.domain = none, .name = timed, .category = none, .payload = none},
+            {.domain = none, .name = other, .category = none, .payload = none},
+        };
+        results[i].launch = (struct kp_launch_info){.id = i, .demangled = (char *)names[i]};
+        results[i].launch.nvtx = (struct kp_nvtx){.ranges = &inside[!ns[i]], .n_ranges = 1};
+        if (ns[i] > 0)
+            assert_int_equal(kp_result_set_real(&results[i], "gpu__time_duration.sum", "ns", ns[i]), 0);
+        else
+            assert_int_equal(kp_result_set_na(&results[i], "gpu__time_duration.sum", "why"), 0);
+    }
+    assert_int_equal(kp_page_print(&sink, &d, &rec.session, &launches, &err), 0);
+    for (size_t i = 0; i < n; i++) {
+        results[i].launch.demangled = NULL;
+        results[i].launch.nvtx = (struct kp_nvtx){0};
+        kp_result_free(&results[i]);
+    }
+    return t.text;
+}
+
+/* All kernels and ranges are listed with all their launches; those without a duration take no part in times. */
+static void what_has_no_duration_is_listed(void **state)
+{
+    static const char *const names[] = {"b", "a", "b", "c"};
+    (void)state;
+    char *text = summary_of(4, names, (const double[]){20, 0, 0, 10}, KP_SORT_TIME);
+    assert_non_null(strstr(text, "\r\n\"66.7\",\"20\",\"2\",\"20\",\"20\",\"20\",\"20\",\"0\",\"b\",\"\"\r\n"
+                                 "\"33.3\",\"10\",\"1\",\"10\",\"10\",\"10\",\"10\",\"0\",\"c\",\"\"\r\n"
+                                 "\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"a\",\"\"\r\n"
+                                 "\"100.0\",\"30\",\"2\",\"15\",\"15\",\"10\",\"20\",\"7.0"));
+    assert_non_null(
+        strstr(text, "\r\n\"n/a\",\"n/a\",\"2\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"\",\"not timed/\"\r\n"));
+    free(text);
+    /* the mean of one launch is longer than that of the other kernel's two */
+    text = summary_of(4, names, (const double[]){20, 0, 0, 15}, KP_SORT_DURATION);
+    assert_true(strstr(text, "\"b\"") < strstr(text, "\"c\""));
+    free(text);
+    text = summary_of(2, names, (const double[]){0, 0}, KP_SORT_TIME);
+    assert_non_null(strstr(text, "\r\n\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"a\",\"\"\r\n"
+                                 "\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"b\",\"\"\r\n"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_weigh_by_their_launches),
+        cmocka_unit_test(what_has_no_duration_is_listed),
         cmocka_unit_test(each_page_in_each_format),
         cmocka_unit_test(no_page_depends_on_the_locale),
         cmocka_unit_test(options_name_pages),
