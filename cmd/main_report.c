@@ -24,6 +24,7 @@
 #include "report/pages/page.h"
 #include "report/view/chooser.h"
 #include "report/view/listed.h"
+#include "report/write/fit.h"
 #include "report/write/run_summary.h"
 
 /* The values of the flags. */
@@ -159,13 +160,23 @@ static bool sums_up(const struct kp_display *d)
     return d->rules && (kp_display_shows(d, KP_PAGE_SUMMARY) || (kp_display_shows(d, KP_PAGE_DETAILS) && !d->grouping));
 }
 
+/* Prints the summary of all files in lines as wide as the terminal. */
+static int print_sum(const struct kp_summary *summary, const struct kp_display *d)
+{
+    struct kp_sink out = kp_stream_sink(stdout);
+    struct kp_fit fit;
+    kp_fit_init(&fit, &out, d->width);
+    int rc = kp_run_summary_print(summary, &(struct kp_out){.sink = &fit.sink, .display = d});
+    int ended = kp_fit_end(&fit);
+    return rc ? rc : ended;
+}
+
 /* Prints several files, such as a program's ranks leave. Reports an unreadable file and goes on. Returns the status
  * of the first that failed. */
 static int print_files(char *const *paths, const struct kp_options *o, const struct kp_display *d,
                        struct printed *printed)
 {
     struct kp_summary *summary = kp_summary_new();
-    struct kp_sink out = kp_stream_sink(stdout);
     int status = summary ? EXIT_SUCCESS : kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     for (; summary && *paths; paths++) {
         int one = print_file(*paths, o, d, summary, printed);
@@ -173,7 +184,7 @@ static int print_files(char *const *paths, const struct kp_options *o, const str
     }
     if (sums_up(d) && printed->n > 1)
         printf("==KPROF== All %zu processes together:\n", printed->n);
-    int rc = summary ? kp_run_summary_print(summary, &(struct kp_out){.sink = &out, .display = d}) : 0;
+    int rc = summary ? print_sum(summary, d) : 0;
     if (!status)
         status = kp_console_end(rc, NULL);
     kp_summary_free(summary);

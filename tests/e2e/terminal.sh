@@ -211,6 +211,10 @@ for columns in 60 80 120; do
 done
 COLUMNS=60 "$build/kprof" report --page summary --top 15 "$tmp/ranges.kprof" >"$tmp/step" 2>&1
 has step 'the 15 longest:$' 1
+# So has that of two sessions, after which the sum of both follows.
+COLUMNS=60 "$build/kprof" report --page summary --top 15 "$tmp/step.kprof" "$tmp/ranges.kprof" >"$tmp/both" 2>&1
+[ "$(widest both)" -le 60 ] || fail "the summary of two sessions has lines of $(widest both) columns of 60"
+has both '^          gains are of that; the 15 longest:$' 3
 
 # Two steps compared are one screen, too: what became slower, what faster, and how to see the rest.
 python3 "$source/tests/e2e/html_sessions.py" changed "$tmp/step.kprof" "$tmp/changed.kprof" || fail "html_sessions.py changed"
