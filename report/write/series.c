@@ -4,34 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/width.h"
 #include "report/define/units.h"
 #include "report/write/columns.h"
 
 enum { TITLE, UNIT, LEAST, MEAN, MOST, TIMELINE, COLUMNS };
+static const char *const titles[TIMELINE] = {"Metric", "Unit", "Min", "Mean", "Max"};
 
-/* The room that a line of a file has beside the longest label. */
-enum { TIMELINE_WIDTH = 56 };
+enum {
+    TIMELINE_WIDTH = 56, /* the room that a line of a file has beside the longest label */
+    TIMELINE_LEAST = 16, /* narrower drawings tell nothing: names are broken then */
+    GAP = 2,             /* between columns */
+};
 
-static size_t timeline_width(const struct kp_out *o)
+/* What is shown of the columns. */
+struct layout {
+    bool few;     /* without LEAST and MEAN, as the drawing tells nearly the same */
+    size_t width; /* of the drawing */
+};
+
+static bool is_lost(const struct layout *l, size_t column)
 {
-    return TIMELINE_WIDTH - (KP_LINE_WIDTH - kp_out_width(o));
-}
-
-/* Whether a narrow terminal loses the column: the drawing tells nearly the same. */
-static bool is_lost(const struct kp_out *o, size_t column)
-{
-    return (column == LEAST || column == MEAN) && kp_out_wide(o) < KP_LINE_WIDTH_LEAST;
-}
-
-/* Adds a row of those columns that are shown. */
-static int add_cells(const struct kp_out *o, struct kp_columns *table, const char *const all[COLUMNS])
-{
-    const char *cells[COLUMNS];
-    size_t n = 0;
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (!is_lost(o, i))
-            cells[n++] = all[i];
-    return kp_columns_add(table, cells);
+    return l->few && (column == LEAST || column == MEAN);
 }
 
 /* Heights from nothing to the maximum, the lowest for values up to zero; a blank is time without a sample. */
@@ -111,19 +105,74 @@ static void draw(const struct timeline *t, double end, size_t width, char out[TI
     out[width] = '\0';
 }
 
-static int add_row(const struct kp_out *o, struct kp_columns *table, const char *title, const struct timeline *t,
-                   double end)
+/* A row, whose drawing is as wide as the other columns leave room. */
+struct row {
+    struct timeline line;
+    char *title; /* owned */
+    char unit[KP_UNIT_MAX], least[KP_NUMBER_MAX], mean[KP_NUMBER_MAX], most[KP_NUMBER_MAX];
+};
+
+/* Fills in all but the drawing. `r` starts as all 0. */
+static int fill_row(struct kp_out *o, const struct kp_series_row *from, struct row *r)
 {
-    bool base = o->display->base_units;
-    char unit[KP_UNIT_MAX], least[KP_NUMBER_MAX], mean[KP_NUMBER_MAX], most[KP_NUMBER_MAX], line[TIMELINE_WIDTH + 1];
-    double divisor = kp_unit_divisor(t->series->unit, t->n ? t->most : 0, base, unit);
-    if (!t->n)
-        return add_cells(o, table, (const char *[COLUMNS]){title, unit, "", "", "", "n/a"});
-    kp_format_real(t->least / divisor, least);
-    kp_format_real(t->mean / divisor, mean);
-    kp_format_real(t->most / divisor, most);
-    draw(t, end, timeline_width(o), line);
-    return add_cells(o, table, (const char *[COLUMNS]){title, unit, least, mean, most, line});
+    struct timeline *t = &r->line;
+    *t = read_series(from->series);
+    double divisor = kp_unit_divisor(t->series->unit, t->n ? t->most : 0, o->display->base_units, r->unit);
+    if (t->n) {
+        kp_format_real(t->least / divisor, r->least);
+        kp_format_real(t->mean / divisor, r->mean);
+        kp_format_real(t->most / divisor, r->most);
+    }
+    r->title = kp_out_title(o, &(struct kp_line){.label = from->label, .name = from->series->name});
+    return r->title ? 0 : -ENOMEM;
+}
+
+static void cells_of(const struct row *r, const char *drawing, const char *cells[COLUMNS])
+{
+    const char *const all[COLUMNS] = {r->title, r->unit, r->least, r->mean, r->most, drawing};
+    memcpy(cells, all, sizeof all);
+}
+
+/* Returns the columns of a line that are not the drawing's. */
+static size_t width_of_others(const struct layout *l, const struct row *rows, size_t n)
+{
+    size_t used = KP_INDENT;
+    for (size_t column = 0; column < TIMELINE; column++) {
+        size_t widest = kp_width(titles[column]);
+        for (size_t i = 0; i < n; i++) {
+            const char *cells[COLUMNS];
+            cells_of(&rows[i], "", cells);
+            widest = kp_width(cells[column]) > widest ? kp_width(cells[column]) : widest;
+        }
+        used += is_lost(l, column) ? 0 : widest + GAP;
+    }
+    return used;
+}
+
+/* Has the drawing give way to names and numbers; then a narrow terminal loses columns. */
+static struct layout layout_of(const struct kp_out *o, const struct row *rows, size_t n)
+{
+    size_t line = kp_out_wide(o);
+    struct layout l = {.few = line < KP_LINE_WIDTH_LEAST};
+    l.few |= line < KP_LINE_WIDTH && width_of_others(&l, rows, n) + TIMELINE_LEAST > line;
+    size_t used = width_of_others(&l, rows, n), room = line > used ? line - used : 0;
+    l.width = room < TIMELINE_LEAST ? TIMELINE_LEAST : room < TIMELINE_WIDTH ? room : TIMELINE_WIDTH;
+    return l;
+}
+
+/* Adds a row of those columns that are shown. */
+static int add_row(struct kp_columns *table, const struct layout *l, const struct row *r, double end)
+{
+    char line[TIMELINE_WIDTH + 1] = "n/a";
+    const char *all[COLUMNS], *cells[COLUMNS];
+    size_t n = 0;
+    if (r->line.n)
+        draw(&r->line, end, l->width, line);
+    cells_of(r, line, all);
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!is_lost(l, i))
+            cells[n++] = all[i];
+    return kp_columns_add(table, cells);
 }
 
 /* Writes the heading of the timelines: the begin of the kernel, and the end of the last sample. */
@@ -142,18 +191,18 @@ static void write_axis(double end, size_t width, bool base, char out[TIMELINE_WI
 }
 
 /* Prints the number of samples, which differs from pass to pass. */
-static void print_samples(struct kp_out *o, const struct timeline *t, size_t n, double dropped)
+static void print_samples(struct kp_out *o, const struct row *rows, size_t n, double dropped)
 {
     char fewest[KP_NUMBER_MAX], most[KP_NUMBER_MAX], interval[KP_NUMBER_MAX + KP_UNIT_MAX], lost[KP_NUMBER_MAX];
-    size_t low = t->series->n_values, high = low;
+    size_t low = rows->line.series->n_values, high = low;
     for (size_t i = 1; i < n; i++) {
-        size_t have = t[i].series->n_values;
+        size_t have = rows[i].line.series->n_values;
         low = have < low ? have : low;
         high = have > high ? have : high;
     }
     kp_format_count(low, fewest);
     kp_format_count(high, most);
-    kp_format_quantity(t->step, "ns", o->display->base_units, interval);
+    kp_format_quantity(rows->line.step, "ns", o->display->base_units, interval);
     kp_out_print(o, "    %s%s%s samples, one every %s", fewest, low < high ? " to " : "", low < high ? most : "",
                  interval);
     if (dropped > 0) {
@@ -163,48 +212,48 @@ static void print_samples(struct kp_out *o, const struct timeline *t, size_t n, 
     kp_out_print(o, "; rows are drawn from 0 to their maximum\n");
 }
 
-static int make_table(struct kp_out *o, const struct kp_series_row *rows, const struct timeline *lines, size_t n,
-                      double end, struct kp_columns *table)
+/* Prints the rows. */
+static int print_table(struct kp_out *o, const struct row *rows, size_t n, double end)
 {
+    static const bool left[COLUMNS] = {[TITLE] = true, [UNIT] = true, [TIMELINE] = true};
+    static const struct kp_columns_look look = {KP_INDENT, GAP, false};
+    const struct layout l = layout_of(o, rows, n);
+    char axis[TIMELINE_WIDTH + 1];
+    const char *headings[COLUMNS];
+    bool to_the_left[COLUMNS];
+    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = 0};
+    write_axis(end, l.width, o->display->base_units, axis);
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!is_lost(&l, i)) {
+            to_the_left[table.n] = left[i];
+            headings[table.n++] = i == TIMELINE ? axis : titles[i];
+        }
     int rc = 0;
-    for (size_t i = 0; !rc && i < n; i++) {
-        const char *name = rows[i].series->name;
-        char *title = kp_out_title(o, &(struct kp_line){.label = rows[i].label, .name = name});
-        rc = title ? add_row(o, table, title, &lines[i], end) : -ENOMEM;
-        free(title);
-    }
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = add_row(&table, &l, &rows[i], end);
+    if (!rc)
+        kp_columns_print(o, &table, &look);
+    kp_columns_free(&table);
     return rc;
 }
 
-void kp_series_draw(struct kp_out *o, const struct kp_series_row *rows, size_t n, double dropped)
+void kp_series_draw(struct kp_out *o, const struct kp_series_row *from, size_t n, double dropped)
 {
-    static const bool left[COLUMNS] = {[TITLE] = true, [UNIT] = true, [TIMELINE] = true};
-    static const struct kp_columns_look look = {KP_INDENT, 2, false};
-    char axis[TIMELINE_WIDTH + 1];
-    const char *const all[COLUMNS] = {"Metric", "Unit", "Min", "Mean", "Max", axis}, *headings[COLUMNS];
-    bool to_the_left[COLUMNS];
-    struct kp_columns table = {.headings = headings, .to_the_left = to_the_left, .n = 0};
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (!is_lost(o, i)) {
-            to_the_left[table.n] = left[i];
-            headings[table.n++] = all[i];
-        }
-    struct timeline *lines = calloc(n, sizeof *lines);
+    struct row *rows = calloc(n, sizeof *rows);
     double end = 0;
-    if (!kp_out_has(o, lines))
+    int rc = 0;
+    if (!kp_out_has(o, rows))
         return;
-    for (size_t i = 0; i < n; i++) {
-        lines[i] = read_series(rows[i].series);
-        end = end_of(&lines[i]) > end ? end_of(&lines[i]) : end;
+    for (size_t i = 0; !rc && i < n; i++) {
+        rc = fill_row(o, &from[i], &rows[i]);
+        end = end_of(&rows[i].line) > end ? end_of(&rows[i].line) : end;
     }
-    write_axis(end, timeline_width(o), o->display->base_units, axis);
-    int rc = make_table(o, rows, lines, n, end, &table);
-    if (!rc) {
-        kp_columns_print(o, &table, &look);
-        print_samples(o, lines, n, dropped);
-    } else if (!o->rc) {
+    rc = rc ? rc : print_table(o, rows, n, end);
+    if (!rc)
+        print_samples(o, rows, n, dropped);
+    else if (!o->rc)
         o->rc = rc;
-    }
-    kp_columns_free(&table);
-    free(lines);
+    for (size_t i = 0; i < n; i++)
+        free(rows[i].title);
+    free(rows);
 }
