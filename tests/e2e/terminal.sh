@@ -105,9 +105,9 @@ has narrow '^    64.0 L2         49.3 UncoGlobaAcces transpose_naive(...)$' 1
 has narrow '^      1      24,938  74.6% long_scoreboard$' 1
 has narrow '^    L2 Throughput           %        89.15  %@' 1
 # A drawing gives way before names and numbers are broken, and columns of numbers do before that on a narrow terminal.
-for columns in 80 100 120 200; do
-    COLUMNS=$columns "$build/kprof" report --page pm --print-units base "$source/examples/h200-demo.kprof" >"$tmp/narrow"
-    [ "$(widest narrow)" -le $columns ] || fail "the page pm has lines of $(widest narrow) columns of $columns"
+for room in 80 100 120 200; do
+    COLUMNS=$room "$build/kprof" report --page pm --print-units base "$source/examples/h200-demo.kprof" >"$tmp/narrow"
+    [ "$(widest narrow)" -le $room ] || fail "the page pm has lines of $(widest narrow) columns of $room"
     has narrow '^    SM Tensor Pipe Throughput  %  .*  _*$' 4
     has narrow '^    PCIe Write  *byte/s .* [0-9],[0-9]\{3\},[0-9]\{3\},[0-9.]*  [^ ]*$' 4
 done
