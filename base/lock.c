@@ -21,6 +21,8 @@ enum {
 
 static __thread int own_id __attribute__((tls_model("initial-exec")));
 static __thread bool forking __attribute__((tls_model("initial-exec")));
+/* Between our handlers of a fork: handlers that a library registered before ours run there, and may call the driver. */
+static __thread bool between __attribute__((tls_model("initial-exec")));
 static __thread bool held[KP_LOCKS] __attribute__((tls_model("initial-exec"))); /* during a fork by this thread */
 
 struct kp_lock kp_locks[KP_LOCKS] = {
@@ -218,17 +220,12 @@ static bool take(struct kp_lock *l, long patience_ms)
     return true;
 }
 
-/* Whether the caller has the lock as it forks: handlers that a library registered before ours run between ours, and may
- * call the driver. Its locks are neither taken nor given until ours have run. */
-static bool is_held_by_fork(const struct kp_lock *l)
-{
-    return held[l->rank] && l == &kp_locks[l->rank];
-}
+static void give_held(void);
 
 bool kp_lock_take(struct kp_lock *l, long patience_ms)
 {
-    if (is_held_by_fork(l))
-        return true;
+    if (between)
+        give_held();
     check_order(l, patience_ms);
     bool got = take(l, patience_ms);
     if (got)
@@ -238,8 +235,6 @@ bool kp_lock_take(struct kp_lock *l, long patience_ms)
 
 void kp_lock_give(struct kp_lock *l)
 {
-    if (is_held_by_fork(l))
-        return;
     note_given(l);
     if (atomic_exchange(&l->word, 0) & WAITED_FOR)
         wake(&l->word, 1);
@@ -270,10 +265,14 @@ static void before_fork(void)
         long left = FORK_PATIENCE_MS - (kp_now_ms() - start);
         held[i] = at_fork[i] == HELD && kp_lock_take(&kp_locks[i], left > 0 ? left : 0);
     }
+    between = true;
 }
 
-static void after_fork(void)
+/* Gives back what the thread holds for a fork: at its end, or as soon as another library's handler needs a lock. Held
+ * locks would stop that handler for ever; the child may then find what another thread was changing. */
+static void give_held(void)
 {
+    between = false;
     for (int i = KP_LOCKS - 1; i >= 0; i--)
         if (held[i]) {
             held[i] = false;
@@ -291,7 +290,7 @@ static void in_child(void)
     }
     kp_locks_at_end(); /* the child holds none */
     own_id = 0;
-    forking = false;
+    forking = between = false;
     then();
 }
 
@@ -302,7 +301,7 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 void kp_locks_watch_forks(void (*child)(void))
 {
     then = child;
-    __register_atfork(before_fork, after_fork, in_child, &__dso_handle);
+    __register_atfork(before_fork, give_held, in_child, &__dso_handle);
 }
 
 bool kp_locks_broken(int lock)

@@ -772,12 +772,28 @@ static void print_cell(struct kp_out *o, int width, const char *text, size_t mos
     kp_out_one_line(o, text, len);
 }
 
+/* Prints a row; a name that is wider than its column has a line of its own. */
 static void print_cells(struct kp_out *o, const int width[COLUMNS], const char *const text[COLUMNS])
 {
-    kp_out_print(o, "    %-*s", kp_width_printf(text[NAME], (size_t)width[NAME]), text[NAME]);
+    const char *name = text[NAME];
+    if (kp_width(name) > (size_t)width[NAME]) {
+        kp_out_print(o, "    %s\n", name);
+        name = "";
+    }
+    kp_out_print(o, "    %-*s", kp_width_printf(name, (size_t)width[NAME]), name);
     for (int i = UNIT; i < COLUMNS; i++)
         print_cell(o, width[i], text[i], i == VALUE_A || i == VALUE_B ? VALUE_MAX : SIZE_MAX);
     kp_out_print(o, "\n");
+}
+
+/* Narrows the names where a line has no room for all columns. */
+static void fit_names(const struct kp_out *o, const char *heading, int width[COLUMNS])
+{
+    int others = KP_INDENT, line = (int)kp_out_wide(o), least = (int)strlen(heading);
+    for (int i = UNIT; i < COLUMNS; i++)
+        others += 1 + width[i];
+    if (others + width[NAME] > line)
+        width[NAME] = line - others > least ? line - others : least;
 }
 
 static void print_rows(struct kp_out *o, const struct diff *d, const struct rows *r)
@@ -796,6 +812,7 @@ static void print_rows(struct kp_out *o, const struct diff *d, const struct rows
             most = kp_width(cells[j].text[i]) > most ? kp_width(cells[j].text[i]) : most;
         width[i] = (int)((i == VALUE_A || i == VALUE_B) && most > VALUE_MAX ? VALUE_MAX : most);
     }
+    fit_names(o, headings[NAME], width);
     print_rule(o, width);
     print_cells(o, width, headings);
     print_rule(o, width);
@@ -1461,7 +1478,7 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
         rc = check_metrics(d, input, err);
     if (rc)
         return rc;
-    d->brief = is_brief(d, outcome->pairs);
+    d->brief = outcome->brief = is_brief(d, outcome->pairs);
     if (!d->csv)
         print_sides(o, d, input);
     if (d->brief)

@@ -45,6 +45,7 @@ struct kp_diff_input {
 
 struct kp_diff_outcome {
     size_t pairs, exceeded;   /* of limits, one for every pair */
+    bool brief;               /* kernels were listed instead of pairs */
     size_t unchecked;         /* limits without a comparable pair */
     bool without_counters[2]; /* the session has launches, but no counters for any */
     char *over;               /* malloc'ed: of CSV, a line for each limit that was exceeded; NULL: none */

@@ -138,6 +138,23 @@ void kp_idle_tell_overwrite(const struct kp_options *o, bool written, const char
     free(line);
 }
 
+void kp_idle_tell_lists(const struct kp_options *o, bool listed)
+{
+    static const size_t of_lists[] = {OF(sort), OF(top)};
+    size_t n;
+    const struct kp_option *all = kp_option_rows(&n);
+    for (size_t i = 0; !listed && i < sizeof of_lists / sizeof *of_lists; i++) {
+        const struct kp_option *row = kp_option_row(of_lists[i]);
+        char *line = NULL;
+        if (!given[row - all] || !is_asked_for(o, row))
+            continue;
+        if (asprintf(&line, "--%s has no effect without lists by kernel, which stand for many pairs (--brief-above)",
+                     row->flag) >= 0)
+            kp_console_warn(line);
+        free(line);
+    }
+}
+
 /* ---- what is written instead of pages ---- */
 
 enum {

@@ -18,6 +18,9 @@ void kp_idle_tell(const struct kp_options *o);
  * sub-command that write files, as `--html or --trace-json`. */
 void kp_idle_tell_overwrite(const struct kp_options *o, bool written, const char *writers);
 
+/* Does the same for the order and number of the kernels that `kprof diff` lists, where it has not `listed` any. */
+void kp_idle_tell_lists(const struct kp_options *o, bool listed);
+
 /* What `kprof report` writes in place of pages; bits. */
 enum kp_instead {
     KP_INSTEAD_JSON = 1,

@@ -180,10 +180,10 @@ static int tell_failed(const struct sessions *s, const struct kp_diff_input pair
     return err ? kp_console_error(KP_EXIT_USAGE, "%s", err) : kp_console_end(rc, NULL);
 }
 
-/* Prints the comparison of one session with the first. *failed: it could not be read or written. Returns its exit
- * status. */
+/* Prints the comparison of one session with the first. *failed: it could not be read or written; *listed is set where
+ * kernels were listed. Returns its exit status. */
 static int print_one(const struct sessions *s, size_t other, const struct flags *f, const struct kp_display *d,
-                     bool *failed)
+                     bool *failed, bool *listed)
 {
     const struct kp_diff_input pair[2] = {s->at[0], s->at[other]};
     struct kp_diff_options options = f->options;
@@ -201,6 +201,7 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
     fputs(outcome.over ? outcome.over : "", stderr);
     int status = tell_failed(s, pair, rc, err);
     *failed = status;
+    *listed |= outcome.brief;
     if (!status) {
         status = status_of(pair, f, &outcome);
         kp_console_warn(outcome.warnings ? outcome.warnings : "");
@@ -215,12 +216,14 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
 static int print_all(const struct sessions *s, const struct flags *f, const struct kp_options *o,
                      const struct kp_display *d)
 {
-    bool failed = false;
+    bool failed = false, listed = false;
     int status = EXIT_SUCCESS;
     for (size_t i = 1; !failed && i < s->n; i++) {
-        int one = print_one(s, i, f, d, &failed);
+        int one = print_one(s, i, f, d, &failed, &listed);
         status = one > status ? one : status;
     }
+    if (!failed)
+        kp_idle_tell_lists(o, listed);
     if (!failed && f->html) {
         int written = write_html(s, o, d, f->html);
         status = status ? status : written;

@@ -365,7 +365,10 @@ static void many_pairs_are_told_by_kernel(void **state)
     assert_int_equal(run("diff --brief-above 3 --sort gain --top 1 a.kprof b.kprof", &out, &err), 0);
     assert_non_null(
         strstr(out, "Slower in B: 3 kernels, together +3.37 us, by change in percent; the first 1, --top 0 lists all"));
-    assert_int_equal(run("diff --brief-above 3 --show changed a.kprof b.kprof", &out, &err), 0);
+    assert_string_equal(err, "");
+    assert_int_equal(run("diff --brief-above 3 --show changed --top 1 a.kprof b.kprof", &out, &err), 0);
+    assert_string_equal(err, "==WARNING== --top has no effect without lists by kernel, which stand for many pairs "
+                             "(--brief-above)\n");
     assert_null(strstr(out, "Slower in B"));
 }
 
@@ -873,6 +876,23 @@ static void a_missing_duration_is_no_gain(void **state)
     assert_non_null(strstr(out, "==KPROF== 2 kernels have launches without a duration, and are not compared\n"));
 }
 
+/* On a narrow terminal a long name has a line of its own, and the values stay below their headings. */
+static void long_names_stay_whole(void **state)
+{
+    static const char name[] = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue.ratio";
+    struct kp_recording a = made(name), b = made(name);
+    (void)state;
+    kp_result_set_real(add_launch(&a, "f", 1, 10), name, "inst", 1);
+    kp_result_set_real(add_launch(&b, "f", 1, 10), name, "inst", 2);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct compared c = compare(&(struct kp_display){.width = 60}, &by_launch);
+    assert_says(&c, "\n    Metric Name                     Metric Unit A B Change %\n");
+    assert_says(&c, "\n    smsp__average_warps_issue_stalled_long_scoreboard_per_issue.ratio\n"
+                    "                                           inst 1 2  +100.00\n");
+    compared_free(&c);
+}
+
 /* A rule has not gone where the other session does not have its section. */
 static void rules_of_sections_that_both_have(void **state)
 {
@@ -1189,6 +1209,7 @@ int main(void)
         cmocka_unit_test(a_kernel_changed_by_more_than_its_launches_vary),
         cmocka_unit_test(rows_for_programs),
         cmocka_unit_test(a_missing_duration_is_no_gain),
+        cmocka_unit_test(long_names_stay_whole),
         cmocka_unit_test(rules_of_sections_that_both_have),
         cmocka_unit_test(averages_are_of_pairs),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),

@@ -892,6 +892,7 @@ static void test_room_too_small(void **state)
     struct kp_cupti quiet = cupti;
     (void)state;
     need_fake();
+    clock_ticks = true;
     quiet.cuptiPmSamplingCounterDataGetSampleInfo = fake->cuptiPmSamplingCounterDataGetSampleInfo;
     t.setup.cupti = &quiet;
     t.providers.kinds = KP_PROVIDER_PM;
