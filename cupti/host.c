@@ -358,10 +358,9 @@ static int add_metrics(struct kp_host *h, const char **names, size_t n)
     return KP_CALL(h->c, cuptiProfilerHostConfigAddMetrics, &a);
 }
 
-/* Schedules the names with a host that has nothing yet. */
+/* Schedules the names with a host that has nothing yet, into an empty *out. */
 static int schedule_with(struct kp_host *h, const char *const *names, size_t n, struct kp_config *out)
 {
-    memset(out, 0, sizeof(*out));
     out->names = malloc((n ? n : 1) * sizeof(*names));
     if (!out->names)
         return -ENOMEM;

@@ -117,8 +117,9 @@ static void give_up(const char *why)
     kp_record_reset(w);
 }
 
-static void close_window(const char *why)
+void kp_window_close(const char *why)
 {
+    struct kp_traps traps;
     struct kp_window_outcome out = {.note = NULL};
     kp_context_settle_ends();
     kp_timed_settle();
@@ -126,6 +127,7 @@ static void close_window(const char *why)
         give_up("its context ended while the window was open, beside another thread's call that did not end");
     if (!w->open)
         return;
+    kp_traps_hold(&traps); /* values are computed here */
     kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", w->strategy->name, why,
              w->launches, w->wanted, w->n - w->launches);
     bool noted = w->strategy->rewinds && !w->strategy->whole && w->wanted;
@@ -146,13 +148,6 @@ static void close_window(const char *why)
     before = kp_signals_hold();
     kp_record_reset(w);
     kp_signals_let(&before);
-}
-
-void kp_window_close(const char *why)
-{
-    struct kp_traps traps;
-    kp_traps_hold(&traps); /* values are computed here */
-    close_window(why);
     kp_traps_let(&traps);
 }
 
