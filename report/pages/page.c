@@ -27,14 +27,14 @@ static const struct page_row {
 } rows[KP_PAGE_IDS] = {
     [KP_PAGE_DETAILS] = {kp_details_page, .nvtx = true, .grouped = true},
     [KP_PAGE_RAW] = {kp_raw_page, .nvtx = true, .grouped = true},
-    [KP_PAGE_SESSION] = {kp_session_page},
-    [KP_PAGE_SUMMARY] = {kp_summary_page},
+    [KP_PAGE_SESSION] = {kp_session_page, .nvtx = false},
+    [KP_PAGE_SUMMARY] = {kp_summary_page, .nvtx = false},
     [KP_PAGE_TRACE] = {kp_trace_page, .nvtx = true},
-    [KP_PAGE_SOURCE] = {kp_source_page},
-    [KP_PAGE_PM] = {kp_pm_page},
-    [KP_PAGE_TIMELINE] = {kp_timeline_page},
-    [KP_PAGE_SERIES] = {kp_series_page},
-    [KP_PAGE_RANKS] = {kp_ranks_page},
+    [KP_PAGE_SOURCE] = {kp_source_page, .nvtx = false},
+    [KP_PAGE_PM] = {kp_pm_page, .nvtx = false},
+    [KP_PAGE_TIMELINE] = {kp_timeline_page, .nvtx = false},
+    [KP_PAGE_SERIES] = {kp_series_page, .nvtx = false},
+    [KP_PAGE_RANKS] = {kp_ranks_page, .nvtx = false},
 };
 
 /* --- pages with any writer --- */
