@@ -19,18 +19,29 @@ enum {
     SCRATCH_BYTES = 1 << 16, /* at least: an image for 192 launches needs 7,680 (CUPTI 13.0), another might need more */
 };
 
+/* What an image has room for. */
+struct shape {
+    const struct kp_config *list; /* NULL = there is no image */
+    size_t launches;
+};
+
 struct kp_chosen {
     const struct kp_cupti *c;
     CUcontext ctx;
-    uint8_t *data; /* the image, made anew for each pass; has the layout of its list */
-    size_t room;   /* of it, for the largest list */
-    size_t size;   /* of the image at hand */
+    uint8_t *data;      /* the image, emptied for each list that is taken up */
+    size_t room;        /* of it, for the largest list */
+    size_t size;        /* of the image at hand */
+    struct shape empty; /* the image at hand, while it has nothing of a pass */
+    struct shape last;  /* the image made last */
+    struct shape kept_of;
+    uint8_t *kept_empty; /* a copy of such an image, of `kept_size` byte */
+    size_t kept_size;
     uint8_t *scratch;
     size_t scratch_size;
     size_t launches;
     const struct kp_config *smallest; /* list, whose image begins a session */
     bool begun, configured, running, on;
-    bool patched;           /* it has counted a list by patched code */
+    bool patched;           /* it has had a list that patched code counts */
     struct kp_chosen *kept; /* the one before that did not end */
 };
 
@@ -74,6 +85,8 @@ int kp_chosen_bytes(const struct kp_cupti *c, const struct kp_config *lists, siz
     int rc = 0;
     *bytes = 0;
     for (size_t i = 0; !rc && i < n; i++) {
+        if (!lists[i].layout)
+            continue;
         const CUpti_Profiler_CounterDataImageOptions o = options_of(&lists[i], launches);
         size_t one = 0;
         rc = bytes_of(c, &o, &one);
@@ -95,25 +108,14 @@ static uint8_t *take_pages(size_t size)
     return data;
 }
 
-/* Makes an image for the list, and the scratch memory fit for it, which is allocated at first. */
-static int make_image(struct kp_chosen *s, const struct kp_config *list)
+/* Makes the scratch memory fit for the image at hand. It is allocated at first. */
+static int make_scratch(struct kp_chosen *s)
 {
-    const CUpti_Profiler_CounterDataImageOptions o = options_of(list, s->launches);
-    KP_PARAMS(CUpti_Profiler_CounterDataImage_Initialize_Params, p);
     KP_PARAMS(CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params, c);
     KP_PARAMS(CUpti_Profiler_CounterDataImage_InitializeScratchBuffer_Params, i);
-    int rc = bytes_of(s->c, &o, &s->size);
-    if (!rc && s->size > s->room)
-        rc = -ENOSPC;
-    if (rc)
-        return rc;
-    p.pOptions = &o;
-    p.sizeofCounterDataImageOptions = o.structSize;
-    p.counterDataImageSize = c.counterDataImageSize = i.counterDataImageSize = s->size;
-    p.pCounterDataImage = c.pCounterDataImage = i.pCounterDataImage = s->data;
-    rc = KP_CALL(s->c, cuptiProfilerCounterDataImageInitialize, &p);
-    if (!rc)
-        rc = KP_CALL(s->c, cuptiProfilerCounterDataImageCalculateScratchBufferSize, &c);
+    c.counterDataImageSize = i.counterDataImageSize = s->size;
+    c.pCounterDataImage = i.pCounterDataImage = s->data;
+    int rc = KP_CALL(s->c, cuptiProfilerCounterDataImageCalculateScratchBufferSize, &c);
     if (!rc && !s->scratch) {
         s->scratch_size = c.counterDataScratchBufferSize;
         s->scratch = malloc(s->scratch_size > SCRATCH_BYTES ? s->scratch_size : SCRATCH_BYTES);
@@ -128,13 +130,74 @@ static int make_image(struct kp_chosen *s, const struct kp_config *list)
     return KP_CALL(s->c, cuptiProfilerCounterDataImageInitializeScratchBuffer, &i);
 }
 
+static bool same_shape(const struct shape *a, const struct shape *b)
+{
+    return a->list == b->list && a->launches == b->launches;
+}
+
+static void forget_kept(struct kp_chosen *s)
+{
+    if (s->kept_empty)
+        munmap(s->kept_empty, s->kept_size);
+    s->kept_empty = NULL;
+    s->kept_of = (struct shape){.list = NULL};
+}
+
+/* Keeps a copy of the empty image, as copying takes a third of the time of making it. */
+static void keep_empty(struct kp_chosen *s, const struct shape *of)
+{
+    forget_kept(s);
+    s->kept_empty = take_pages(s->size);
+    if (!s->kept_empty)
+        return;
+    memcpy(s->kept_empty, s->data, s->size);
+    s->kept_size = s->size;
+    s->kept_of = *of;
+}
+
+static int initialise(struct kp_chosen *s, const CUpti_Profiler_CounterDataImageOptions *o)
+{
+    KP_PARAMS(CUpti_Profiler_CounterDataImage_Initialize_Params, p);
+    p.pOptions = o;
+    p.sizeofCounterDataImageOptions = o->structSize;
+    p.counterDataImageSize = s->size;
+    p.pCounterDataImage = s->data;
+    return KP_CALL(s->c, cuptiProfilerCounterDataImageInitialize, &p);
+}
+
+/* Makes an empty image for so many launches of a pass of the list. */
+static int make_image(struct kp_chosen *s, const struct kp_config *list, size_t launches)
+{
+    const struct shape shape = {.list = list, .launches = launches};
+    if (same_shape(&shape, &s->empty))
+        return 0;
+    const CUpti_Profiler_CounterDataImageOptions o = options_of(list, launches);
+    int rc = bytes_of(s->c, &o, &s->size);
+    if (!rc && s->size > s->room)
+        rc = -ENOSPC;
+    if (rc)
+        return rc;
+    if (same_shape(&shape, &s->kept_of))
+        memcpy(s->data, s->kept_empty, s->size);
+    else
+        rc = initialise(s, &o);
+    if (!rc && same_shape(&shape, &s->last) && !same_shape(&shape, &s->kept_of))
+        keep_empty(s, &shape);
+    if (!rc)
+        rc = make_scratch(s);
+    s->last = shape;
+    s->empty = rc ? (struct shape){.list = NULL} : shape;
+    return rc;
+}
+
 /* Makes room for the image of any list. */
 static int make_room(struct kp_chosen *s, const struct kp_config *lists, size_t n)
 {
-    s->smallest = lists;
-    for (size_t i = 1; i < n; i++)
-        if (lists[i].layout_size < s->smallest->layout_size)
+    for (size_t i = 0; i < n; i++)
+        if (lists[i].layout && (!s->smallest || lists[i].layout_size < s->smallest->layout_size))
             s->smallest = &lists[i];
+    if (!s->smallest)
+        return -EINVAL;
     int rc = kp_chosen_bytes(s->c, lists, n, s->launches, &s->room);
     return rc || (s->data = take_pages(s->room)) ? rc : -ENOMEM;
 }
@@ -168,12 +231,14 @@ static struct kp_chosen_data *take_image(struct kp_chosen *s)
 /* Gives the image's memory back: the next pass makes another. */
 static void give_image(struct kp_chosen *s)
 {
+    s->empty = (struct shape){.list = NULL};
     madvise(s->data, s->room, MADV_DONTNEED);
 }
 
 void kp_chosen_read(const struct kp_chosen_data *d, const uint8_t **data, size_t *size)
 {
-    *data = d->data;
+    if (data)
+        *data = d->data;
     *size = d->size;
 }
 
@@ -199,7 +264,7 @@ int kp_chosen_wake(struct kp_chosen *s)
     p.maxLaunchesPerPass = s->launches;
     int rc = kp_cupti_room();
     if (!rc)
-        rc = make_image(s, s->smallest);
+        rc = make_image(s, s->smallest, s->launches);
     p.counterDataScratchBufferSize = s->scratch_size;
     p.pCounterDataScratchBuffer = s->scratch;
     if (!rc)
@@ -252,6 +317,7 @@ void kp_chosen_abandon(struct kp_chosen *s)
     }
     if (s->data)
         munmap(s->data, s->room);
+    forget_kept(s);
     free(s->scratch);
     free(s);
 }
@@ -270,13 +336,13 @@ bool kp_chosen_takes(const struct kp_chosen *s, const struct kp_config *list)
     return !s->patched || kp_config_patches(list);
 }
 
-int kp_chosen_start(struct kp_chosen *s, const struct kp_config *list)
+int kp_chosen_load(struct kp_chosen *s, const struct kp_config *list, size_t launches)
 {
-    if (!kp_chosen_takes(s, list))
+    if (!kp_chosen_takes(s, list) || launches > s->launches)
         return -EINVAL;
     int rc = unset(s);
     if (!rc)
-        rc = make_image(s, list);
+        rc = make_image(s, list, launches);
     if (rc)
         return rc;
     s->patched = kp_config_patches(list);
@@ -289,13 +355,23 @@ int kp_chosen_start(struct kp_chosen *s, const struct kp_config *list)
     c.targetNestingLevel = 1;
     rc = KP_CALL(s->c, cuptiProfilerSetConfig, &c);
     s->configured = !rc;
-    if (rc)
-        return rc;
+    return rc;
+}
+
+int kp_chosen_pass(struct kp_chosen *s)
+{
     KP_PARAMS(CUpti_Profiler_BeginPass_Params, b);
     b.ctx = s->ctx;
-    rc = KP_CALL(s->c, cuptiProfilerBeginPass, &b);
+    int rc = KP_CALL(s->c, cuptiProfilerBeginPass, &b);
     s->running = !rc;
+    s->empty = (struct shape){.list = NULL};
     return rc;
+}
+
+int kp_chosen_start(struct kp_chosen *s, const struct kp_config *list)
+{
+    int rc = kp_chosen_load(s, list, s->launches);
+    return rc ? rc : kp_chosen_pass(s);
 }
 
 int kp_chosen_count(struct kp_chosen *s, bool on)
@@ -311,19 +387,28 @@ int kp_chosen_count(struct kp_chosen *s, bool on)
     return rc;
 }
 
-/* Ends the pass; afterwards the image has its data. */
-static int end_pass(struct kp_chosen *s, size_t *dropped)
+int kp_chosen_end(struct kp_chosen *s, bool *last)
 {
     KP_PARAMS(CUpti_Profiler_EndPass_Params, e);
-    KP_PARAMS(CUpti_Profiler_FlushCounterData_Params, f);
+    *last = false;
+    if (!s->running)
+        return 0;
     int rc = kp_chosen_count(s, false);
     if (rc)
         return rc;
     s->running = false;
-    e.ctx = f.ctx = s->ctx;
+    e.ctx = s->ctx;
     rc = KP_CALL(s->c, cuptiProfilerEndPass, &e);
-    if (!rc)
-        rc = KP_CALL(s->c, cuptiProfilerFlushCounterData, &f);
+    *last = e.allPassesSubmitted != 0;
+    return rc;
+}
+
+/* Writes what the passes have counted into the image. */
+static int flush(const struct kp_chosen *s, size_t *dropped)
+{
+    KP_PARAMS(CUpti_Profiler_FlushCounterData_Params, f);
+    f.ctx = s->ctx;
+    int rc = KP_CALL(s->c, cuptiProfilerFlushCounterData, &f);
     *dropped = f.numRangesDropped;
     return rc;
 }
@@ -338,17 +423,29 @@ static int count_ranges(const struct kp_chosen *s, size_t *n)
     return rc;
 }
 
-int kp_chosen_stop(struct kp_chosen *s, struct kp_chosen_data **data, size_t *n, size_t *dropped)
+int kp_chosen_take(struct kp_chosen *s, struct kp_chosen_data **data, size_t *n, size_t *dropped)
 {
     *data = NULL;
     *n = *dropped = 0;
-    if (!s->running)
-        return 0;
-    int rc = end_pass(s, dropped);
+    int rc = flush(s, dropped);
     if (!rc)
         rc = count_ranges(s, n);
     if (!rc)
         rc = (*data = take_image(s)) ? 0 : -ENOMEM;
+    give_image(s);
+    return rc;
+}
+
+int kp_chosen_stop(struct kp_chosen *s, struct kp_chosen_data **data, size_t *n, size_t *dropped)
+{
+    bool last;
+    *data = NULL;
+    *n = *dropped = 0;
+    if (!s->running)
+        return 0;
+    int rc = kp_chosen_end(s, &last);
+    if (!rc)
+        return kp_chosen_take(s, data, n, dropped);
     if (!s->running) /* else the end is tried again, and needs it */
         give_image(s);
     return rc;
@@ -362,8 +459,11 @@ bool kp_chosen_runs(const struct kp_chosen *s)
 int kp_chosen_rest(struct kp_chosen *s)
 {
     KP_PARAMS(CUpti_Profiler_EndSession_Params, p);
+    bool last, ran = s->running;
     size_t dropped;
-    int rc = s->running ? end_pass(s, &dropped) : 0;
+    int rc = kp_chosen_end(s, &last);
+    if (!rc && ran)
+        rc = flush(s, &dropped);
     if (!s->begun || s->running)
         return rc;
     rc = unset(s); /* a failure of the pass is over then */

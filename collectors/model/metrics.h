@@ -28,8 +28,9 @@ struct kp_config {
     /* Where lists share an image: the first of its passes that is this list's, and how many it has in all; 0: the list
      * has all of them. */
     size_t turn, turns;
-    uint8_t *
-        layout; /* of counter data for the list alone, as kp_host_layout makes it, where launches are chosen; or NULL */
+    /* Of counter data for all lists that share the image, as kp_host_layout makes it: the first of them has it, where a
+     * session can count them. */
+    uint8_t *layout;
     size_t layout_size;
 };
 /* Whether both have the same image. The profiler changes to another only when it is enabled anew. */

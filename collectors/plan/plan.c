@@ -55,7 +55,9 @@ static int schedule(struct kp_planner *x, unsigned how)
     int rc = kp_plan_schedule(x);
     if (!rc && how & KP_PLAN_WATCH)
         rc = kp_plan_watch(x);
-    return rc ? rc : kp_plan_share_images(x);
+    if (!rc)
+        rc = kp_plan_share_images(x);
+    return rc ? rc : kp_plan_lay_out(x);
 }
 
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
@@ -83,8 +85,13 @@ int kp_plan_watch_more(const struct kp_cupti *c, const char *chip, const uint8_t
 {
     struct kp_planner x = {.plan = p, .cupti = c, .chip = chip, .availability = availability};
     int rc = kp_tables_open(c, KP_TABLES_COUNTED, chip, availability, &x.host);
+    size_t before = p->n_metrics;
     if (!rc)
         rc = kp_plan_watch(&x);
+    if (!rc && p->n_metrics > before) /* the first list has left the image */
+        rc = kp_plan_share_images(&x);
+    if (!rc)
+        rc = kp_plan_lay_out(&x);
     kp_tables_close(x.host);
     return rc;
 }

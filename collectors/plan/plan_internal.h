@@ -100,6 +100,9 @@ int kp_plan_pack_and_tell(struct kp_planner *x, int (*pack)(struct kp_planner *x
  * then takes 10 to 50 ms, and 0.2 to 1 s where the profiler must be enabled anew. A list that it refuses begins another
  * image; one of a single list stays its own. 0, -ENOMEM or -ECANCELED. */
 int kp_plan_share_images(struct kp_planner *x);
+/* Lays out counter data for the lists of each image: the first of them has the layout. A list without one is counted by
+ * the range profiler. 0 or -ENOMEM. */
+int kp_plan_lay_out(struct kp_planner *x);
 /* Forgets kp_planner.first, as its list has changed or nobody needs it any more. */
 void kp_plan_forget_first(struct kp_planner *x);
 

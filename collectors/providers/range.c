@@ -1,6 +1,6 @@
 /*
- * The counters of the plan's lists, by CUPTI's range profiler. Launches of a rotation are counted in a session
- * (cupti/chosen.h) where this CUPTI has one: it leaves the others alone, and takes lists in any order.
+ * The counters of the plan's lists: in sessions where this CUPTI has them, which begin sooner, leave other launches
+ * alone, and take lists in any order; else, for ranges, and in several runs by CUPTI's range profiler.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
+#include "collectors/providers/sessions.h"
 #include "collectors/replay/taken.h"
-#include "cupti/chosen.h"
 #include "cupti/target.h"
 
 /* A decode error that is neither CUPTI's code nor an errno. */
@@ -52,13 +52,16 @@ struct range {
     size_t used_ranges;           /* with this room */
     struct kp_config used_config; /* and this list, of which the image alone is kept */
     struct lease *leases;
-    struct kp_chosen *session; /* in place of the profiler; NULL = there is none */
-    size_t session_room;       /* launches */
-    bool no_session;           /* none can be had */
-    size_t room;               /* 0 = not known yet */
+    struct kp_sessions sessions; /* in place of the profiler */
+    atomic_size_t held;          /* byte of their counter data that is not evaluated yet */
+    bool beside;                 /* the profiler counts launches beside replays, so it has these, too */
+    size_t room;                 /* 0 = not known yet */
     /* Of the current window. */
+    bool in_session;             /* a session replays the current list */
+    size_t from, n_waiting;      /* lists that it has counted, and not decoded: the first one, how many */
+    size_t awaited;              /* ranges of these */
     struct lease *lease;         /* of the current list */
-    struct kp_chosen_data *data; /* of a session's pass that has ended */
+    struct kp_chosen_data *data; /* of a session's passes that have ended */
     bool marked;                 /* a launch's range is open */
     int hook;                    /* CUPTI's code of a failed push or pop */
     size_t seen, expected;       /* ranges */
@@ -69,6 +72,8 @@ struct part {
     size_t list;
     struct lease *lease;
     struct kp_chosen_data *data;
+    size_t bytes;  /* of the data, counted in `held` */
+    bool borrowed; /* the data is another part's */
 };
 
 /* The decoded counters of a window. */
@@ -179,29 +184,17 @@ static int make_lease(struct range *r, const struct kp_config *config, size_t ra
 
 /* ---- the profiler ---- */
 
-/* Ends the session; `rests`: its image is kept for the next one. If that fails, nothing more is collected in the
- * context. */
-static int end_session(struct range *r, bool rests)
+/* Returns why nothing more can be collected in the context, CUPTI's code, or 0. */
+static int why_stuck(const struct range *r)
 {
-    if (!r->session || (rests && kp_chosen_rests(r->session)))
-        return r->stuck;
-    bool counts = !kp_chosen_rests(r->session);
-    if (counts)
-        kp_taken_disables(r->setup->taken);
-    int rc = rests ? kp_chosen_rest(r->session) : kp_chosen_close(r->session);
-    if (!rc && counts)
-        kp_taken_disabled(r->setup->taken);
-    r->stuck = r->stuck ? r->stuck : rc;
-    if (!rests)
-        r->session = NULL;
-    return r->stuck;
+    return r->stuck ? r->stuck : r->sessions.stuck;
 }
 
 static int enable(struct range *r)
 {
-    int ended = end_session(r, true);
-    if (ended || r->profiler)
-        return ended;
+    int ended = kp_sessions_end(&r->sessions, true);
+    if (ended || r->stuck || r->profiler)
+        return why_stuck(r);
     kp_taken_enables(r->setup->taken);
     int rc = kp_range_open(r->setup->cupti, r->setup->ctx, &r->profiler);
     if (rc)
@@ -221,7 +214,8 @@ static int disable(struct range *r)
     r->stuck = r->stuck ? r->stuck : rc;
     r->profiler = NULL;
     r->used = false;
-    return end_session(r, true);
+    kp_sessions_end(&r->sessions, true);
+    return why_stuck(r);
 }
 
 /* Disables the profiler while the program runs. KP_VENDOR: PC sampling never recognises a function that is first
@@ -300,28 +294,16 @@ static size_t room_in_turn(const struct range *r, const struct kp_lists *lists, 
     return most && r->setup->memory / most < room ? r->setup->memory / most : room;
 }
 
-/* Whether a session may count the launches of a rotation: this CUPTI has them, and each list has its layout. */
+/* Whether a session may count the launches of a rotation. */
 static bool has_session(struct range *r)
 {
-    const struct kp_lists *lists = &r->setup->one_pass;
-    if (!r->setup->chooses || r->no_session || r->stuck)
-        return false;
-    r->no_session = !kp_chosen_available(r->setup->cupti);
-    for (size_t i = 0; i < lists->n; i++)
-        r->no_session |= !lists->at[i].layout;
-    return !r->no_session;
+    return r->setup->chooses && !r->stuck && kp_sessions_suit(&r->sessions, &r->setup->one_pass);
 }
 
-/* Returns how many launches fit the memory for counter data, KP_CHOSEN_ROOM at most. */
-static size_t room_of_session(const struct range *r)
+/* Whether a session may replay the launches of a window. */
+static bool replays_in_session(struct range *r)
 {
-    const struct kp_lists *lists = &r->setup->one_pass;
-    size_t one = 0, two = 0;
-    if (kp_chosen_bytes(r->setup->cupti, lists->at, lists->n, 1, &one) ||
-        kp_chosen_bytes(r->setup->cupti, lists->at, lists->n, 2, &two) || two <= one)
-        return 1;
-    uint64_t most = r->setup->memory / (two - one);
-    return most < KP_CHOSEN_ROOM ? most ? most : 1 : KP_CHOSEN_ROOM;
+    return !r->beside && !r->stuck && kp_sessions_suit(&r->sessions, &r->setup->replayed);
 }
 
 static size_t find_room(struct range *r)
@@ -329,10 +311,11 @@ static size_t find_room(struct range *r)
     size_t most = r->setup->window ? r->setup->window : 1;
     if (r->room)
         return r->room;
-    if (has_session(r)) {
-        size_t room = room_of_session(r);
-        return r->room = room < most ? room : most;
-    }
+    if (has_session(r))
+        return r->room = kp_sessions_fit(&r->sessions, &r->setup->one_pass, false,
+                                         most < KP_CHOSEN_ROOM ? most : KP_CHOSEN_ROOM);
+    if (replays_in_session(r))
+        return r->room = kp_sessions_fit(&r->sessions, &r->setup->replayed, true, most);
     if (enable(r)) /* may be available later: do not cache */
         return most;
     const struct kp_lists *replayed = &r->setup->replayed, *in_turn = &r->setup->one_pass;
@@ -370,57 +353,11 @@ static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_
     return 0;
 }
 
-/* Counts by the range profiler from now on, which tells why if it cannot either. */
-static bool give_sessions_up(struct range *r, const char *what, int code)
-{
-    kp_debug(KP_DEBUG_REPLAY, "no %s: code %d", what, code);
-    end_session(r, false);
-    r->no_session = true;
-    return false;
-}
-
-/* Begins a session with room for so many launches. */
-static bool open_session(struct range *r, size_t launches)
-{
-    const struct kp_lists *lists = &r->setup->one_pass;
-    if (end_session(r, false))
-        return false;
-    kp_taken_enables(r->setup->taken);
-    int rc = kp_chosen_open(r->setup->cupti, r->setup->ctx, lists->at, lists->n, launches, &r->session);
-    r->session_room = launches;
-    if (!rc)
-        return true;
-    kp_taken_disabled(r->setup->taken);
-    return give_sessions_up(r, "session", rc);
-}
-
-/* Makes the session that there is take the list. */
-static bool take_up_session(struct range *r, const struct kp_config *list)
-{
-    if (!kp_chosen_takes(r->session, list) && end_session(r, true))
-        return false;
-    if (!kp_chosen_rests(r->session))
-        return true;
-    kp_taken_enables(r->setup->taken);
-    int rc = kp_chosen_wake(r->session);
-    if (!rc)
-        return true;
-    kp_taken_disabled(r->setup->taken);
-    return give_sessions_up(r, "further session", rc);
-}
-
 /* Starts a pass of the list in a session. False: there is none. */
-static bool start_session(struct range *r, const struct kp_config *list)
+static bool start_session(struct range *r, size_t list)
 {
-    if (!has_session(r) || !list->image || list->turns || list->passes != 1 || (r->profiler && disable(r)))
-        return false;
-    size_t room = find_room(r);
-    bool usable = r->session && r->session_room >= room;
-    if (usable ? !take_up_session(r, list) : !open_session(r, room))
-        return false;
-    kp_taken_started(r->setup->taken);
-    int rc = kp_chosen_start(r->session, list);
-    return rc ? give_sessions_up(r, "pass of a session", rc) : true;
+    return has_session(r) && !(r->profiler && disable(r)) &&
+           kp_sessions_choose(&r->sessions, &r->setup->one_pass, list, find_room(r));
 }
 
 /* ---- ranges ---- */
@@ -460,9 +397,9 @@ static void map_ranges(const struct kp_providers *x, struct counted *k)
 /* Keeps the first failure of a mark, for the explanation. */
 static int mark(struct range *r, bool begin)
 {
-    int rc = r->session && !kp_chosen_rests(r->session) ? kp_chosen_count(r->session, begin)
-             : begin                                    ? kp_range_push(r->profiler)
-                                                        : kp_range_pop(r->profiler);
+    int rc = kp_sessions_counts(&r->sessions) ? kp_chosen_count(r->sessions.session, begin)
+             : begin                          ? kp_range_push(r->profiler)
+                                              : kp_range_pop(r->profiler);
     r->marked = begin && !rc;
     if (rc && !r->hook)
         r->hook = rc;
@@ -475,6 +412,7 @@ static int range_open(struct kp_providers *x)
 {
     struct range *r = own(x);
     r->setup = &x->setup;
+    r->sessions.setup = &x->setup;
     return kp_host_open(r->setup->cupti, r->setup->chip, r->setup->availability, &r->hosts[0]);
 }
 
@@ -483,10 +421,10 @@ static void range_close(struct kp_providers *x, bool alive)
     struct range *r = own(x);
     if (alive) {
         disable(r);
-        end_session(r, false);
+        kp_sessions_end(&r->sessions, false);
     } else {
         kp_range_abandon(r->profiler);
-        kp_chosen_abandon(r->session);
+        kp_chosen_abandon(r->sessions.session);
     }
     kp_chosen_free(r->data);
     kp_config_free(&r->used_config);
@@ -537,10 +475,70 @@ static int range_window(struct kp_providers *x)
     return 0;
 }
 
+/* Keeps the counters of a list, in the data or the lease at hand. */
+static int keep_part(struct kp_providers *x, size_t list, bool borrowed)
+{
+    struct range *r = own(x);
+    struct counted *k = gathered(x);
+    struct part *grown = k ? realloc(k->parts, (k->n_parts + 1) * sizeof(*grown)) : NULL;
+    if (!grown)
+        return -ENOMEM;
+    k->parts = grown;
+    struct part *part = &grown[k->n_parts++];
+    *part = (struct part){.list = list, .lease = r->lease, .data = r->data, .borrowed = borrowed};
+    if (r->data && !borrowed)
+        kp_chosen_read(r->data, NULL, &part->bytes);
+    atomic_fetch_add(&r->held, part->bytes);
+    r->lease = NULL;
+    x->gathered->any = true;
+    return 0;
+}
+
+/* Decodes the lists that a session has counted: they share the data, which the first part has. */
+static int keep_waiting(struct kp_providers *x)
+{
+    struct range *r = own(x);
+    size_t dropped = 0, n = r->n_waiting, kept = 0;
+    r->n_waiting = 0;
+    if (!n || !kp_sessions_counts(&r->sessions))
+        return n ? -EIO : 0;
+    int rc = kp_chosen_take(r->sessions.session, &r->data, &r->seen, &dropped);
+    r->seen += rc ? 0 : dropped;
+    if (!rc && (dropped || r->seen != r->awaited))
+        rc = WRONG_RANGES;
+    while (!rc && kept < n && !(rc = keep_part(x, r->from + kept, kept)))
+        kept++;
+    if (!kept)
+        kp_chosen_free(r->data);
+    r->data = NULL;
+    return rc;
+}
+
+/* Takes up the list in a session, for replay. False: none has it. */
+static bool begin_in_session(struct kp_providers *x, size_t list, size_t ranges)
+{
+    struct range *r = own(x);
+    const struct kp_lists *lists = &r->setup->replayed;
+    if (x->window.counted || x->carry || x->window.mode != KP_RANGE_AUTO || !replays_in_session(r) ||
+        (r->profiler && disable(r)))
+        return false;
+    size_t room = room_step(ranges ? ranges : 1, find_room(r));
+    if (r->n_waiting && kp_sessions_goes_on(&r->sessions, lists, list, room))
+        return true;
+    keep_waiting(x); /* what it has lost shows as missing */
+    r->from = list;
+    if (atomic_load(&r->held) > r->setup->memory / 2)
+        r->setup->settle();
+    return kp_sessions_load(&r->sessions, lists, list, room);
+}
+
 static int begin_list(struct kp_providers *x, size_t list, size_t ranges)
 {
     struct range *r = own(x);
     const struct kp_config *config = &lists_of(x)->at[list];
+    r->in_session = begin_in_session(x, list, ranges);
+    if (r->in_session)
+        return 0;
     int rc = take_lease(r, x->window.mode, config, ranges, &r->lease);
     if (!rc && !x->carry) {
         rc = kp_range_begin(r->profiler, x->window.mode, r->lease->image);
@@ -561,8 +559,9 @@ static int range_begin(struct kp_providers *x)
 
 static int range_start(struct kp_providers *x)
 {
+    struct range *r = own(x);
     kp_taken_started(x->setup.taken);
-    return kp_range_start(own(x)->profiler);
+    return r->in_session ? kp_sessions_start(&r->sessions) : kp_range_start(r->profiler);
 }
 
 static int range_count(struct kp_providers *x, size_t room)
@@ -572,10 +571,11 @@ static int range_count(struct kp_providers *x, size_t room)
     if (x->part >= x->setup.one_pass.n)
         return -ENOENT;
     bool may_choose = x->window.mode == KP_RANGE_AUTO && !x->carry && !x->window.swept;
-    if (may_choose && start_session(own(x), &x->setup.one_pass.at[x->part])) {
-        x->window.chooses = own(x)->session_room;
+    if (may_choose && start_session(own(x), x->part)) {
+        x->window.chooses = own(x)->sessions.room;
         return 0;
     }
+    own(x)->beside = true;
     int rc = begin_list(x, x->part, room);
     return rc ? rc : range_start(x);
 }
@@ -598,17 +598,33 @@ static int range_after(struct kp_providers *x, struct kp_counters_launch *l)
     return own(x)->marked ? mark(own(x), false) : 0;
 }
 
-/* Ends a pass of the session, which is ended if it cannot. */
+/* Ends a session whose pass cannot be ended. */
+static void end_running(struct range *r)
+{
+    if (r->sessions.session && kp_chosen_runs(r->sessions.session))
+        kp_sessions_end(&r->sessions, false);
+}
+
 static int stop_session(struct range *r)
 {
     size_t ranges = 0, dropped = 0;
     kp_chosen_free(r->data);
-    int rc = kp_chosen_stop(r->session, &r->data, &ranges, &dropped);
+    int rc = kp_chosen_stop(r->sessions.session, &r->data, &ranges, &dropped);
     r->seen = ranges + dropped;
-    if (kp_chosen_runs(r->session))
-        end_session(r, false);
+    end_running(r);
     if (!rc && dropped)
         return WRONG_RANGES;
+    return rc ? rc : r->hook;
+}
+
+/* Ends a pass of a replay in the session. */
+static int stop_replayed(struct range *r, const struct kp_config *list, bool *last)
+{
+    *last = true;
+    if (!kp_sessions_counts(&r->sessions)) /* a pass that has not begun */
+        return 0;
+    int rc = kp_sessions_stop(&r->sessions, list, last);
+    end_running(r);
     return rc ? rc : r->hook;
 }
 
@@ -620,6 +636,8 @@ static int range_stop(struct kp_providers *x, bool *last)
         return stop_session(r);
     }
     const struct kp_config *list = &lists_of(x)->at[x->part];
+    if (r->in_session)
+        return stop_replayed(r, list, last);
     int rc = kp_range_stop(r->profiler, last);
     if (x->carry && !rc)
         *last = true; /* of this run */
@@ -630,39 +648,41 @@ static int range_stop(struct kp_providers *x, bool *last)
     return rc ? rc : r->hook; /* ranges and launches do not match */
 }
 
-static int keep_part(struct kp_providers *x)
+/* Decodes at once, or with the list behind this one in the image. */
+static int decode_replayed(struct kp_providers *x)
 {
     struct range *r = own(x);
-    struct counted *k = gathered(x);
-    struct part *grown = k ? realloc(k->parts, (k->n_parts + 1) * sizeof(*grown)) : NULL;
-    if (!grown)
-        return -ENOMEM;
-    k->parts = grown;
-    grown[k->n_parts++] = (struct part){.list = x->part, .lease = r->lease, .data = r->data};
-    r->lease = NULL;
-    r->data = NULL;
-    x->gathered->any = true;
-    return 0;
+    const struct kp_lists *lists = &r->setup->replayed;
+    r->n_waiting++;
+    r->awaited = r->expected;
+    return x->part + 1 < lists->n && lists->at[x->part + 1].turn ? 0 : keep_waiting(x);
 }
 
 static int range_decode(struct kp_providers *x)
 {
     struct range *r = own(x);
     size_t ranges = 0, dropped = 0;
-    if (x->window.chooses)
-        return r->seen == r->expected ? keep_part(x) : WRONG_RANGES;
+    if (r->in_session)
+        return decode_replayed(x);
+    if (x->window.chooses) {
+        int rc = r->seen == r->expected ? keep_part(x, x->part, false) : WRONG_RANGES;
+        r->data = rc ? r->data : NULL;
+        return rc;
+    }
     int rc = kp_range_decode(r->profiler, &ranges, &dropped);
     if (rc)
         return rc;
     r->seen = ranges + dropped;
     if (r->seen != r->expected || dropped)
         return WRONG_RANGES;
-    return x->carry && !x->carry->last ? kp_image_write(r->lease->image, x->carry->to) : keep_part(x);
+    return x->carry && !x->carry->last ? kp_image_write(r->lease->image, x->carry->to) : keep_part(x, x->part, false);
 }
 
 static void range_over(struct kp_providers *x)
 {
     struct range *r = own(x);
+    keep_waiting(x); /* a list behind those has failed */
+    r->in_session = false;
     if (r->lease)
         atomic_store(&r->lease->busy, false);
     r->lease = NULL;
@@ -670,17 +690,18 @@ static void range_over(struct kp_providers *x)
     r->data = NULL;
     r->marked = false;
     if (x->window.chooses && x->window.last)
-        end_session(r, false); /* its image takes memory of the host */
+        kp_sessions_end(&r->sessions, false); /* its image takes memory of the host */
 }
 
 static int range_release(struct kp_providers *x)
 {
+    keep_waiting(x);
     return disable(own(x));
 }
 
 static bool range_stuck(const struct kp_providers *x)
 {
-    return own(x)->stuck;
+    return why_stuck(own(x));
 }
 
 static char *range_explain(const struct kp_providers *x, int code)
@@ -703,7 +724,9 @@ static void range_free(void *of)
     for (size_t p = 0; p < k->n_parts; p++) {
         if (k->parts[p].lease)
             atomic_store(&k->parts[p].lease->busy, false);
-        kp_chosen_free(k->parts[p].data);
+        if (!k->parts[p].borrowed)
+            kp_chosen_free(k->parts[p].data);
+        atomic_fetch_sub(&k->r->held, k->parts[p].bytes);
     }
     free(k->parts);
     free(k->ranges);

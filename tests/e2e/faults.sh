@@ -40,26 +40,40 @@ invalid=1 memory=8 busy=26 unsupported=27 privileges=35 subscribers=39 unknown=9
 for f in cuptiProfilerInitialize cuptiDeviceGetChipName \
     cuptiProfilerHostInitialize cuptiProfilerHostConfigAddMetrics cuptiProfilerHostGetConfigImageSize \
     cuptiProfilerHostGetConfigImage cuptiProfilerHostGetNumOfPasses \
-    cuptiProfilerHostEvaluateToGpuValues cuptiRangeProfilerEnable cuptiRangeProfilerSetConfig \
-    cuptiRangeProfilerGetCounterDataSize cuptiRangeProfilerCounterDataImageInitialize cuptiRangeProfilerDecodeData \
+    cuptiProfilerHostEvaluateToGpuValues cuptiProfilerEndPass cuptiProfilerFlushCounterData \
     cuptiRangeProfilerGetCounterDataInfo; do
     broken "$f fails" FAKE_FAIL=$f:$unknown
+done
+# Sessions fail, and the range profiler, too.
+no_session=cuptiProfilerBeginSession:$unknown
+for f in cuptiRangeProfilerEnable cuptiRangeProfilerSetConfig cuptiRangeProfilerGetCounterDataSize \
+    cuptiRangeProfilerCounterDataImageInitialize cuptiRangeProfilerDecodeData; do
+    broken "$f fails" FAKE_FAIL=$f:$unknown,$no_session
+done
+# Without sessions the range profiler counts.
+for f in cuptiProfilerBeginSession cuptiProfilerSetConfig cuptiProfilerCounterDataImageCalculateSize \
+    cuptiProfilerCounterDataImageInitialize cuptiProfilerCounterDataImageInitializeScratchBuffer; do
+    hurt "$f fails" FAKE_FAIL=$f:$unknown
 done
 for f in cuptiProfilerGetCounterAvailability cuptiProfilerHostGetMetricProperties cuptiGetContextId cuptiGetStreamIdEx cuptiActivityEnable; do
     hurt "$f fails" FAKE_FAIL=$f:$unknown
 done
-broken "another process counts" FAKE_FAIL=cuptiRangeProfilerEnable:1
+broken "another process counts" FAKE_FAIL=cuptiRangeProfilerEnable:1,$no_session
 grep -rq 'another process may be counting on this GPU' "$tmp/report" "$tmp/kprof.err" || { fail "no word of another process"; show; }
-broken "no permission" FAKE_FAIL=cuptiRangeProfilerEnable:$privileges,cuptiProfilerGetCounterAvailability:$privileges
+broken "no permission" FAKE_FAIL=cuptiProfilerBeginSession:$privileges,cuptiRangeProfilerEnable:$privileges,cuptiProfilerGetCounterAvailability:$privileges
 grep -rq 'NVreg_RestrictProfilingToAdminUsers=0' "$tmp/report" "$tmp/kprof.err" || { fail "no remedy for permission"; show; }
-broken "counters busy" FAKE_FAIL=cuptiRangeProfilerEnable:$busy
-broken "another subscriber" FAKE_FAIL=cuptiRangeProfilerEnable:$subscribers
+broken "counters busy" FAKE_FAIL=cuptiRangeProfilerEnable:$busy,$no_session
+broken "another subscriber" FAKE_FAIL=cuptiRangeProfilerEnable:$subscribers,$no_session
 broken "no memory to save" FAKE_FAIL=cuptiCheckpointSave:$memory
 broken "no memory to save, once" FAKE_FAIL=cuptiCheckpointSave:$memory:2
-broken "not supported" FAKE_FAIL=cuptiRangeProfilerStart:$unsupported
-broken "Start fails in the middle" FAKE_FAIL=cuptiRangeProfilerStart:$unknown:12
-broken "Stop fails in the middle" FAKE_FAIL=cuptiRangeProfilerStop:$unknown:12
-broken "decoding fails in the middle" FAKE_FAIL=cuptiRangeProfilerDecodeData:$invalid:2
+broken "not supported" FAKE_FAIL=cuptiRangeProfilerStart:$unsupported,$no_session
+broken "Start fails in the middle" FAKE_FAIL=cuptiRangeProfilerStart:$unknown:12,$no_session
+broken "Stop fails in the middle" FAKE_FAIL=cuptiRangeProfilerStop:$unknown:12,$no_session
+broken "decoding fails in the middle" FAKE_FAIL=cuptiRangeProfilerDecodeData:$invalid:2,$no_session
+broken "a pass fails to begin" FAKE_FAIL=cuptiProfilerBeginPass:$unknown:12
+broken "a pass fails to end" FAKE_FAIL=cuptiProfilerEndPass:$unknown:12
+broken "the switch fails" FAKE_FAIL=cuptiProfilerEnableProfiling:$unknown:3
+broken "decoding a session fails" FAKE_FAIL=cuptiProfilerFlushCounterData:$invalid:2
 broken "an unknown chip" FAKE_CC=99.0
 
 # Without the libraries.

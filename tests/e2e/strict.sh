@@ -161,9 +161,9 @@ cp "$build/kprof" "$build/libkprof.so" alone
 command=alone/kprof
 kind stacks --call-stack native -- "$p >/dev/null"
 unset command
-export FAKE_FAIL=cuptiRangeProfilerEnable:35
+export FAKE_FAIL=cuptiProfilerBeginSession:35,cuptiRangeProfilerEnable:35
 kind permission -- "$p >/dev/null"
-FAKE_FAIL=cuptiRangeProfilerEnable:26
+FAKE_FAIL=cuptiProfilerBeginSession:26,cuptiRangeProfilerEnable:26
 kind counters -- "$p >/dev/null"
 FAKE_FAIL=cuptiCheckpointRestore:999
 kind damage -- "$p >/dev/null"

@@ -232,9 +232,14 @@ CUptiResult cuptiProfilerDisableProfiling(CUpti_Profiler_DisableProfiling_Params
 
 CUptiResult cuptiProfilerEndPass(CUpti_Profiler_EndPass_Params *params)
 {
+    static struct fake_counter counter = {__func__, 0, NULL};
     CUpti_RangeProfiler_Object *object;
+    int injected;
+    bool fails;
 
-    ENTER(params, CUpti_Profiler_EndPass_Params);
+    if (!params || params->structSize != CUpti_Profiler_EndPass_Params_STRUCT_SIZE || params->pPriv)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    fails = fake_count(&counter, &injected); /* a pass that cannot be ended is over all the same */
     wait_for_kernels(params->ctx, __func__);
     LOCKED();
     object = session_of(params->ctx, __func__);
@@ -243,6 +248,8 @@ CUptiResult cuptiProfilerEndPass(CUpti_Profiler_EndPass_Params *params)
     object->running = false;
     object->pass++;
     object->decoded = false;
+    if (fails)
+        return (CUptiResult)injected;
     params->targetNestingLevel = 1;
     params->passIndex = object->pass % object->n_passes;
     params->allPassesSubmitted = object->pass == object->n_passes;

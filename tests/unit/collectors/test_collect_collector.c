@@ -256,8 +256,9 @@ static size_t *session_bytes;
 /* ---- plans ---- */
 
 static struct kp_plan *several, *two_groups, *one_pass, *rotation;
-static size_t patched;        /* the list of `rotation` that patched code counts */
-static size_t in_order[MOST]; /* 0, 1, 2 ... */
+static struct kp_plan *by_session, *two_by_session; /* as the first two, for sessions */
+static size_t patched;                              /* the list of `rotation` that patched code counts */
+static size_t in_order[MOST];                       /* 0, 1, 2 ... */
 
 static struct kp_plan *plan_of(const char *metrics, bool one)
 {
@@ -265,6 +266,16 @@ static struct kp_plan *plan_of(const char *metrics, bool one)
     char *err = NULL;
     if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, metrics, one, &p, &err))
         fail_msg("%s", err ? err : "plan");
+    return p;
+}
+
+/* Without layouts no session counts the lists, but the range profiler. */
+static struct kp_plan *by_profiler(struct kp_plan *p)
+{
+    for (size_t g = 0; g < p->n_groups; g++) {
+        free(p->groups[g].layout);
+        p->groups[g].layout = NULL;
+    }
     return p;
 }
 
@@ -316,8 +327,10 @@ static int open_library(void **state)
     *(void **)&value_of = dlsym(handle, "fake_cupti_value");
     session_bytes = dlsym(handle, "fake_cupti_session_bytes");
     assert_true(value_of && session_bytes);
-    several = plan_of(metrics_list, false);
-    two_groups = plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", false);
+    by_session = plan_of(metrics_list, false);
+    two_by_session = plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", false);
+    several = by_profiler(plan_of(metrics_list, false));
+    two_groups = by_profiler(plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", false));
     one_pass = plan_of("gpu__time_duration.sum,dram__bytes.sum", true);
     plan_rotation();
     assert_true(several->n_groups == 1 && several->passes > 1);
@@ -333,6 +346,8 @@ static int close_library(void **state)
         return 0;
     kp_plan_free(several);
     kp_plan_free(two_groups);
+    kp_plan_free(by_session);
+    kp_plan_free(two_by_session);
     kp_plan_free(one_pass);
     kp_plan_free(rotation);
     kp_cupti_free(fake);
@@ -1761,6 +1776,192 @@ static void test_counting_that_fails(void **state)
     count_with_failing_mark("push", 1);
 }
 
+/* ---- replays in sessions ---- */
+
+static const char in_session[] =
+    "save restore rehearse enable disable session-image session end-session list unlist pass on "
+    "issue off end-pass flush drop settle";
+
+static void open_by_session(struct kp_plan *plan)
+{
+    t.setup.plan = plan;
+    open_collector();
+}
+
+/* The range profiler is never there. */
+static void test_window_in_a_session(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    assert_int_equal(kp_collector_room(t.c), MOST);
+    kp_test_window_of("AIC");
+    replay();
+    kp_test_window_check_memory();
+    assert_int_equal(t.out.replay.passes, by_session->passes);
+    kp_test_calls(in_session, passes("save restore rehearse session-image session list",
+                                     " restore pass on issue off end-pass", " flush drop"));
+    check_results(by_session, in_order);
+    kp_test_forget_calls();
+    replay(); /* the session is there */
+    kp_test_window_check_memory();
+    kp_test_calls(in_session, passes("save restore rehearse unlist session-image list",
+                                     " restore pass on issue off end-pass", " flush drop"));
+    check_results(by_session, in_order);
+    kp_test_forget_calls();
+    kp_collector_close(t.c, true);
+    t.c = NULL;
+    kp_test_calls(in_session, "unlist end-session");
+}
+
+static void test_unwanted_between_in_a_session(void **state)
+{
+    static const size_t ranges[] = {1, 4, 5, 7};
+    (void)state;
+    open_by_session(by_session);
+    replay_of("aIcaACaIc");
+    kp_test_window_check_memory();
+    check_results(by_session, ranges);
+}
+
+/* One with more room is another session; one with less is not. */
+static void test_rooms_of_sessions(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    static const char *const windows[] = {"A", "AICAI", "AI", "AICAICAIC"};
+    for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
+        replay_of(windows[i]);
+        check_results(by_session, in_order);
+    }
+    kp_test_calls("session end-session enable", "session end-session session");
+}
+
+/* Ranges are for the range profiler. */
+static void test_ranges_between_sessions(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    for (int i = 0; i < 4; i++) {
+        kp_test_window_of("AI");
+        w->job.mode = i % 2 ? KP_RANGE_USER : KP_RANGE_AUTO;
+        replay();
+        kp_test_window_check_memory();
+        check_results(by_session, in_order);
+    }
+    kp_test_calls("session end-session enable disable",
+                  "session end-session enable disable session end-session enable");
+}
+
+/* Lists that share an image are taken up together, and decoded together. */
+static void test_lists_in_a_session(void **state)
+{
+    (void)state;
+    open_by_session(two_by_session);
+    for (int i = 0; i < 2; i++) {
+        kp_test_forget_calls();
+        replay_of("AiC");
+        kp_test_window_check_memory();
+        kp_test_calls("session list pass end-pass flush",
+                      i ? "list pass end-pass pass end-pass flush" : "session list pass end-pass pass end-pass flush");
+        check_results(two_by_session, (const size_t[]){0, 2});
+    }
+}
+
+/* What a list has counted is kept where the next one cannot be, or has to begin anew. */
+static void test_a_list_whose_successor_fails(void **state)
+{
+    (void)state;
+    open_by_session(two_by_session);
+    kp_test_window_of("AiC");
+    kp_test_fail("pass", 2, FAILS);
+    replay();
+    kp_test_fail("pass", 2, 0);
+    kp_test_window_check_memory();
+    check_nothing(KP_STAGE_START, "CUPTI_ERROR_UNKNOWN");
+    replay(); /* by the range profiler, as a pass could not start */
+    check_results(two_by_session, (const size_t[]){0, 2});
+    assert_int_equal(kp_test_count("session"), 1);
+    assert_true(kp_test_count("enable") > 0);
+}
+
+/* Without a session, or a list in it, the range profiler has the window, and those behind it. */
+static void test_no_session_for_a_replay(void **state)
+{
+    static const char *const fails[] = {"session", "session-image", "list"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(fails) / sizeof(*fails); i++) {
+        open_by_session(by_session);
+        kp_test_fail(fails[i], 1, FAILS);
+        for (int again = 0; again < 2; again++) {
+            replay_of("AIC");
+            kp_test_window_check_memory();
+            check_results(by_session, in_order);
+        }
+        kp_test_fail(fails[i], 1, 0);
+        assert_int_equal(kp_test_count(fails[i]), 1);
+        assert_int_equal(kp_test_count("enable"), 1);
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+    }
+}
+
+/* Whatever fails in a pass is told, and the next window has its values. */
+static void test_failures_of_sessions(void **state)
+{
+    static const struct {
+        const char *word;
+        unsigned nth;
+        enum kp_stage stage;
+    } rows[] = {{"pass", 1, KP_STAGE_START}, {"pass", 2, KP_STAGE_START},    {"on", 2, KP_STAGE_START},
+                {"off", 2, KP_STAGE_STOP},   {"end-pass", 1, KP_STAGE_STOP}, {"flush", 1, KP_STAGE_DECODE},
+                {"info", 1, KP_STAGE_DECODE}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        open_by_session(by_session);
+        kp_test_window_of("AIC");
+        kp_test_fail(rows[i].word, rows[i].nth, FAILS);
+        replay();
+        kp_test_fail(rows[i].word, rows[i].nth, 0);
+        check_nothing(rows[i].stage, "CUPTI_ERROR_UNKNOWN");
+        replay();
+        kp_test_window_check_memory();
+        check_results(by_session, in_order);
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+    }
+}
+
+/* Counter data that nobody has evaluated yet is not to fill the memory. */
+static void test_counter_data_of_sessions(void **state)
+{
+    (void)state;
+    t.setup.memory = 12 * sizeof(struct fake_image_range);
+    open_by_session(by_session);
+    assert_int_equal(kp_collector_room(t.c), 6);
+    for (int i = 0; i < 4; i++) {
+        replay_of("AICAIC");
+        t.pending[t.n_pending++] = t.out.counters;
+    }
+    kp_test_calls("settle", "settle*3");
+    settle();
+}
+
+/* The range profiler that counts beside replays has these, too: neither waits for the other to begin. */
+static void test_counting_beside_sessions(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    replay_of("AI");
+    check_results(by_session, in_order);
+    for (int i = 0; i < 2; i++) {
+        count("AI", KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+        replay_of("AI");
+        check_results(by_session, in_order);
+    }
+    assert_int_equal(kp_test_count("session"), 1);
+}
+
 /* ---- sessions, which count chosen launches in one pass ---- */
 
 static const char of_sessions[] = "session end-session list unlist pass end-pass enable disable config start stop";
@@ -1854,7 +2055,7 @@ static void test_chosen(void **state)
     open_chooser();
     assert_int_equal(kp_collector_room(t.c), MOST);
     choose("aIcAii", 0);
-    kp_test_calls(NULL, "session-image session session-image list pass launch on launch off launch on launch off "
+    kp_test_calls(NULL, "session-image session list pass launch on launch off launch on launch off "
                         "launch*2 end-pass flush info "
                         "evaluate*2");
     choose("iiA", 1);
@@ -2256,6 +2457,16 @@ int main(void)
         TEST(test_counting_beside_sweeps),
         TEST(test_counting_that_does_not_begin),
         TEST(test_counting_that_fails),
+        TEST(test_window_in_a_session),
+        TEST(test_unwanted_between_in_a_session),
+        TEST(test_rooms_of_sessions),
+        TEST(test_ranges_between_sessions),
+        TEST(test_lists_in_a_session),
+        TEST(test_a_list_whose_successor_fails),
+        TEST(test_no_session_for_a_replay),
+        TEST(test_failures_of_sessions),
+        TEST(test_counter_data_of_sessions),
+        TEST(test_counting_beside_sessions),
         TEST(test_chosen),
         TEST(test_chosen_and_evaluated_late),
         TEST(test_chosen_in_the_memory_given),

@@ -66,6 +66,9 @@ static struct kp_cupti *fake, cupti;
     X(cuptiRangeProfilerSetConfig, "config", CUpti_RangeProfiler_SetConfig_Params)                                     \
     X(cuptiRangeProfilerStart, "start", CUpti_RangeProfiler_Start_Params)                                              \
     X(cuptiRangeProfilerStop, "stop", CUpti_RangeProfiler_Stop_Params)                                                 \
+    X(cuptiProfilerBeginSession, "session", CUpti_Profiler_BeginSession_Params)                                        \
+    X(cuptiProfilerBeginPass, "pass", CUpti_Profiler_BeginPass_Params)                                                 \
+    X(cuptiProfilerEndSession, "end-session", CUpti_Profiler_EndSession_Params)                                        \
     X(cuptiPCSamplingEnable, "pc-on", CUpti_PCSamplingEnableParams)                                                    \
     X(cuptiPCSamplingSetConfigurationAttribute, "pc-set", CUpti_PCSamplingConfigurationInfoParams)                     \
     X(cuptiPCSamplingGetConfigurationAttribute, "pc-get", CUpti_PCSamplingConfigurationInfoParams)                     \
@@ -136,7 +139,7 @@ static const char lost_list[] = "smsp__pcsamp_dropped_samples,"
                                 "pmsampling:sm__warps_active.avg.pct_of_peak_sustained_elapsed,"
                                 "pmsampling:sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed";
 
-static struct kp_plan *plan;
+static struct kp_plan *plan, *by_session; /* the latter for sessions */
 
 /* A context that lives as long as the process has the list of SASS metrics: it would go with the first test's. */
 static void keep_list(void)
@@ -172,8 +175,13 @@ static int open_library(void **state)
     *(void **)&lose_rest = dlsym(handle, "fake_cupti_pm_lose_rest");
     *(void **)&more_idle = dlsym(handle, "fake_cupti_pm_more_idle");
     assert_true(value_of && sample_of && samples_of && lose_rest && more_idle);
-    if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, counter, 0, &plan, &err))
+    if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, counter, 0, &plan, &err) ||
+        kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, counter, 0, &by_session, &err))
         fail_msg("%s", err ? err : "plan");
+    for (size_t g = 0; g < plan->n_groups; g++) { /* without a layout the range profiler counts it */
+        free(plan->groups[g].layout);
+        plan->groups[g].layout = NULL;
+    }
     return 0;
 }
 
@@ -183,6 +191,7 @@ static int close_library(void **state)
     if (!fake)
         return 0;
     kp_plan_free(plan);
+    kp_plan_free(by_session);
     kp_cupti_free(fake);
     return 0;
 }
@@ -593,8 +602,9 @@ static void test_flush(void **state)
     }
 }
 
-static const char in_order[] = "save restore rehearse enable disable config start stop pc-on pc-start pc-stop pc-off "
-                               "sass-on sass-off pm-on pm-start pm-stop pm-off drop";
+static const char in_order[] =
+    "save restore rehearse enable disable config start stop session pass end-session pc-on pc-start pc-stop pc-off "
+    "sass-on sass-off pm-on pm-start pm-stop pm-off drop";
 
 /* The program's launches and the rehearsal are watched; PC sampling is over before the range profiler is enabled. That
  * is not enabled any more when the others are, nor when the program goes on. */
@@ -613,6 +623,26 @@ static void test_order(void **state)
                             "pm-on restore pm-start pm-stop pm-start pm-stop pm-off "
                             "pm-on restore pm-start pm-stop pm-start pm-stop pm-off drop");
     check_results(0);
+}
+
+/* A session is not there beside the others either. */
+static void test_order_with_sessions(void **state)
+{
+    (void)state;
+    t.setup.plan = by_session;
+    take_reference("AI");
+    open_collector();
+    kp_collector_room(t.c);
+    for (int i = 0; i < 2; i++) {
+        replay("AI");
+        kp_test_calls(in_order, "save pc-on restore rehearse pc-start restore pc-stop pc-off "
+                                "session restore pass end-session "
+                                "restore sass-on sass-off sass-on sass-off "
+                                "pm-on restore pm-start pm-stop pm-start pm-stop pm-off "
+                                "pm-on restore pm-start pm-stop pm-start pm-stop pm-off drop");
+        check_results(0);
+        kp_test_forget_calls();
+    }
 }
 
 /* Functions that come up after the range profiler was enabled. */
@@ -1750,6 +1780,7 @@ int main(void)
         ON_FAKE(test_unwanted_between),
         ON_FAKE(test_flush),
         ON_FAKE(test_order),
+        ON_FAKE(test_order_with_sessions),
         ON_FAKE(test_new_functions),
         ON_FAKE(test_names_of_reasons),
         ON_FAKE(test_first_sample),

@@ -170,6 +170,8 @@ static const char *const names[] = {"gpu__time_duration.sum", "dram__bytes.sum",
 enum { LISTS = 3, PATCHED = 3 }; /* the last one is counted by patched code */
 
 static struct kp_config lists[LISTS + 1];
+static const char *const throughput[] = {"sm__throughput.avg.pct_of_peak_sustained_elapsed"};
+static struct kp_config several; /* of more than one pass */
 static double (*value_of)(const char *metric, const char *kernel, size_t range);
 
 static int open_library(void **state)
@@ -197,6 +199,8 @@ static int open_library(void **state)
         assert_int_equal(kp_host_schedule(fake, chip, NULL, &names[i], 1, &lists[i]), 0);
         assert_int_equal(lists[i].passes, 1);
     }
+    assert_int_equal(kp_host_schedule(fake, chip, NULL, throughput, 1, &several), 0);
+    assert_true(several.passes > 2);
     return 0;
 }
 
@@ -205,6 +209,7 @@ static int close_library(void **state)
     (void)state;
     for (size_t i = 0; i <= LISTS; i++)
         kp_config_free(&lists[i]);
+    kp_config_free(&several);
     kp_cupti_free(fake);
     return 0;
 }
@@ -231,6 +236,8 @@ static int set_up(void **state)
     for (size_t i = 0; i <= LISTS; i++)
         if (!lists[i].layout)
             assert_int_equal(kp_host_layout(t.host, &lists[i], 1, &lists[i].layout, &lists[i].layout_size), 0);
+    if (!several.layout)
+        assert_int_equal(kp_host_layout(t.host, &several, 1, &several.layout, &several.layout_size), 0);
     return 0;
 }
 
@@ -339,7 +346,7 @@ static void test_only_the_chosen(void **state)
     open_session();
     launch("aic"); /* no pass runs */
     assert_int_equal(kp_chosen_start(t.s, &lists[0]), 0);
-    kp_test_calls(NULL, "launch*3 size image scratch-size scratch list pass");
+    kp_test_calls(NULL, "launch*3 list pass"); /* the image that began the session is of this list */
     launch("iAcIaC");
     kp_test_calls("launch on off", "launch on launch off launch on launch off launch on launch");
     struct kp_chosen_data *d = stop(3);
@@ -577,6 +584,94 @@ static void test_close_while_a_pass_runs(void **state)
     assert_int_equal(kp_chosen_close(NULL), 0);
 }
 
+/* ---- lists of several passes ---- */
+
+static void open_several(void)
+{
+    if (!fake)
+        kp_test_real_cupti();
+    assert_int_equal(kp_chosen_open(&cupti, t.ctx, &several, 1, ROOM, &t.s), 0);
+}
+
+/* Runs the window in passes of the list, at most so many, and returns how many it were. */
+static size_t run_passes(const char *letters, size_t most)
+{
+    bool last = false;
+    size_t n = 0;
+    for (; n < most && !last; n++) {
+        assert_int_equal(kp_chosen_pass(t.s), 0);
+        kp_test_window_clear();
+        launch(letters);
+        assert_int_equal(kp_chosen_count(t.s, true), 0);
+        assert_int_equal(kp_chosen_end(t.s, &last), 0);
+        assert_false(kp_chosen_runs(t.s));
+    }
+    assert_int_equal(last, n == several.passes);
+    return n;
+}
+
+/* The data has the values of each of the window's wanted launches, from all passes. */
+static void take_several(void)
+{
+    struct kp_chosen_data *d = NULL;
+    const uint8_t *data;
+    size_t n = 0, dropped = 99, size, range = 0;
+    assert_int_equal(kp_chosen_take(t.s, &d, &n, &dropped), 0);
+    assert_non_null(d);
+    assert_int_equal(n, w->n_wanted);
+    assert_int_equal(dropped, 0);
+    kp_chosen_read(d, &data, &size);
+    for (size_t i = 0; i < w->n; i++) {
+        double value = 0;
+        if (!w->wanted[i])
+            continue;
+        assert_int_equal(kp_host_evaluate(t.host, data, size, range, (const char **)throughput, 1, &value), 0);
+        assert_true(value == value_of(throughput[0], kp_test_kernel_names[w->kernel[i]], range++));
+    }
+    kp_chosen_free(d);
+}
+
+/* The first image is that of the session's begin, the second is made and copied, the others are copies. */
+static void test_several_passes(void **state)
+{
+    static const struct {
+        size_t launches, images;
+    } windows[] = {{ROOM, 0}, {ROOM, 1}, {ROOM, 0}, {3, 1}, {3, 1}, {3, 0}, {ROOM, 1}};
+    (void)state;
+    open_several();
+    for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
+        kp_test_forget_calls();
+        assert_int_equal(kp_chosen_load(t.s, &several, windows[i].launches), 0);
+        assert_int_equal(kp_test_count("image"), windows[i].images);
+        assert_int_equal(run_passes("aIcA", SIZE_MAX), several.passes);
+        take_several();
+    }
+    assert_int_equal(kp_chosen_load(t.s, &several, ROOM + 1), -EINVAL);
+}
+
+/* A list that is left between two passes, or that cannot be decoded, begins with its first pass all the same. */
+static void test_passes_that_are_left(void **state)
+{
+    struct kp_chosen_data *d = NULL;
+    size_t n = 0, dropped = 0;
+    (void)state;
+    open_several();
+    for (int decoded = 0; decoded < 3; decoded++) {
+        assert_int_equal(kp_chosen_load(t.s, &several, ROOM), 0);
+        assert_int_equal(run_passes("AI", 2), 2);
+        if (decoded == 1)
+            kp_test_fail("flush", 1, FAILS);
+        if (decoded)
+            assert_int_equal(kp_chosen_take(t.s, &d, &n, &dropped), decoded == 1 ? FAILS : 0);
+        kp_test_fail("flush", 1, 0);
+        assert_int_equal(d != NULL, decoded == 2);
+        kp_chosen_free(d);
+        assert_int_equal(kp_chosen_load(t.s, &several, 3), 0);
+        assert_int_equal(run_passes("IAC", SIZE_MAX), several.passes);
+        take_several();
+    }
+}
+
 /* A session that rests has its image alone, empty; it begins again with no list. */
 static void test_rest(void **state)
 {
@@ -593,7 +688,7 @@ static void test_rest(void **state)
         kp_test_calls(NULL, "off end-pass flush unlist end-session");
         assert_true(kp_chosen_rests(t.s));
         assert_false(kp_chosen_runs(t.s));
-        assert_int_equal(views(), 1);
+        assert_int_equal(views(), 2); /* and a copy of the empty image of the list that it had twice */
         assert_int_equal(kp_chosen_rest(t.s), 0);
         kp_test_calls(NULL, "");
         kp_test_fail("session", 1, FAILS);
@@ -857,6 +952,8 @@ int main(void)
         TEST(test_start_fails),
         TEST(test_stop_fails),
         TEST(test_close_while_a_pass_runs),
+        TEST(test_several_passes),
+        TEST(test_passes_that_are_left),
         TEST(test_rest),
         TEST(test_rest_fails),
         TEST(test_close_cannot_end_the_pass),
