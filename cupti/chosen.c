@@ -252,6 +252,23 @@ void kp_chosen_free(struct kp_chosen_data *d)
 
 /* ---- the session ---- */
 
+/* A pass had fewer ranges than it should have. */
+static atomic_bool lacked;
+
+void kp_chosen_lacks(void)
+{
+    atomic_store(&lacked, true);
+}
+
+/* Returns how many ranges to ask for. KP_VENDOR (CUPTI 13.0, H200): a session has two buffers for so many, and a pass
+ * fills both, without a word on what comes behind them. They lie in pinned memory, 0.55 MB and 0.4 ms for each range.
+ */
+static size_t ranges_to_ask(const struct kp_chosen *s)
+{
+    bool two = !strcmp(kp_cupti_version(s->c), "13.0") && !atomic_load(&lacked);
+    return two ? (s->launches + 1) / 2 : s->launches;
+}
+
 int kp_chosen_wake(struct kp_chosen *s)
 {
     KP_PARAMS(CUpti_Profiler_BeginSession_Params, p);
@@ -260,7 +277,7 @@ int kp_chosen_wake(struct kp_chosen *s)
     p.pCounterDataImage = s->data;
     p.range = CUPTI_AutoRange;
     p.replayMode = CUPTI_UserReplay;
-    p.maxRangesPerPass = s->launches;
+    p.maxRangesPerPass = ranges_to_ask(s);
     p.maxLaunchesPerPass = s->launches;
     int rc = kp_cupti_room();
     if (!rc)

@@ -494,6 +494,16 @@ static int keep_part(struct kp_providers *x, size_t list, bool borrowed)
     return 0;
 }
 
+/* Whether a session has counted all launches. One that has lost some is not used again. */
+static bool has_all(struct range *r, size_t expected, size_t dropped)
+{
+    if (r->seen < expected && !dropped) {
+        kp_chosen_lacks();
+        kp_sessions_end(&r->sessions, false);
+    }
+    return r->seen == expected && !dropped;
+}
+
 /* Decodes the lists that a session has counted: they share the data, which the first part has. */
 static int keep_waiting(struct kp_providers *x)
 {
@@ -504,7 +514,7 @@ static int keep_waiting(struct kp_providers *x)
         return n ? -EIO : 0;
     int rc = kp_chosen_take(r->sessions.session, &r->data, &r->seen, &dropped);
     r->seen += rc ? 0 : dropped;
-    if (!rc && (dropped || r->seen != r->awaited))
+    if (!rc && !has_all(r, r->awaited, dropped))
         rc = WRONG_RANGES;
     while (!rc && kept < n && !(rc = keep_part(x, r->from + kept, kept)))
         kept++;
@@ -665,7 +675,7 @@ static int range_decode(struct kp_providers *x)
     if (r->in_session)
         return decode_replayed(x);
     if (x->window.chooses) {
-        int rc = r->seen == r->expected ? keep_part(x, x->part, false) : WRONG_RANGES;
+        int rc = has_all(r, r->expected, 0) ? keep_part(x, x->part, false) : WRONG_RANGES;
         r->data = rc ? r->data : NULL;
         return rc;
     }

@@ -66,7 +66,7 @@ CUptiResult cuptiProfilerCounterDataImageInitialize(CUpti_Profiler_CounterDataIm
     return CUPTI_SUCCESS;
 }
 
-enum { SCRATCH_BYTES = 64 };
+enum { SCRATCH_BYTES = 64, BUFFERS = 2 };
 
 CUptiResult cuptiProfilerCounterDataImageCalculateScratchBufferSize(
     CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params *params)
@@ -112,7 +112,7 @@ CUptiResult cuptiProfilerBeginSession(CUpti_Profiler_BeginSession_Params *params
     object = calloc(1, sizeof(*object));
     if (!object)
         return CUPTI_ERROR_OUT_OF_MEMORY;
-    object->ranges = calloc(params->maxRangesPerPass, sizeof(*object->ranges));
+    object->ranges = calloc(BUFFERS * params->maxRangesPerPass, sizeof(*object->ranges));
     if (!object->ranges) {
         free(object);
         return CUPTI_ERROR_OUT_OF_MEMORY;
@@ -120,7 +120,7 @@ CUptiResult cuptiProfilerBeginSession(CUpti_Profiler_BeginSession_Params *params
     object->ctx = ctx;
     object->session = true;
     object->image = (void *)params->pCounterDataImage;
-    object->max_ranges = object->room = params->maxRangesPerPass;
+    object->max_ranges = object->room = BUFFERS * params->maxRangesPerPass;
     object->mode = params->range;
     object->next = objects;
     objects = object;

@@ -1946,6 +1946,30 @@ static void test_counter_data_of_sessions(void **state)
     settle();
 }
 
+static CUptiResult CUPTIAPI begin_with_half(CUpti_Profiler_BeginSession_Params *p)
+{
+    CUpti_Profiler_BeginSession_Params half = *p;
+    half.maxRangesPerPass = (p->maxRangesPerPass + 1) / 2;
+    kp_test_met("session");
+    return fake->cuptiProfilerBeginSession(&half);
+}
+
+/* A CUPTI whose sessions have one buffer loses a window at most, and is not trusted with two any more. */
+static void test_sessions_of_one_buffer(void **state)
+{
+    (void)state;
+    cupti.cuptiProfilerBeginSession = begin_with_half;
+    open_by_session(by_session);
+    kp_test_window_of(many(MOST));
+    replay();
+    check_nothing(KP_STAGE_DECODE, "the counters saw");
+    replay();
+    kp_test_window_check_memory();
+    check_results(by_session, in_order);
+    assert_int_equal(kp_test_count("session"), 2);
+    cupti.cuptiProfilerBeginSession = log_cuptiProfilerBeginSession;
+}
+
 /* The range profiler that counts beside replays has these, too: neither waits for the other to begin. */
 static void test_counting_beside_sessions(void **state)
 {
@@ -2487,6 +2511,7 @@ int main(void)
         TEST(test_a_choice_without_end),
         TEST(test_context_gone),
         TEST(test_context_gone_with_a_session),
+        TEST(test_sessions_of_one_buffer), /* last: no session is trusted with two buffers any more */
     };
     return cmocka_run_group_tests(tests, open_library, close_library);
 }

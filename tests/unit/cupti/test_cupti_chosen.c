@@ -754,7 +754,7 @@ static void test_close_cannot_end_the_pass(void **state)
     check_no_session();
 }
 
-/* Launches without room are told apart from those that were counted. */
+/* Launches without room are not counted, which shows in the number alone. */
 static void test_room(void **state)
 {
     struct kp_chosen_data *d = NULL;
@@ -765,9 +765,38 @@ static void test_room(void **state)
     launch("AICAICaiAI");
     assert_int_equal(kp_chosen_stop(t.s, &d, &n, &dropped), 0);
     assert_int_equal(n, ROOM);
-    assert_int_equal(dropped, 2);
+    assert_int_equal(dropped, 0);
     kp_chosen_free(d);
     count("AICAIC", 1); /* the room is that of each pass */
+}
+
+static size_t asked; /* ranges of the last session */
+
+static CUptiResult CUPTIAPI note_session(CUpti_Profiler_BeginSession_Params *p)
+{
+    asked = p->maxRangesPerPass;
+    return fake->cuptiProfilerBeginSession(p);
+}
+
+/* A session has two buffers, where a pass fits both; a version that is not known, or that lacked ranges, has one. */
+static void test_buffers(void **state)
+{
+    struct kp_cupti other = cupti;
+    (void)state;
+    other.cuptiProfilerBeginSession = cupti.cuptiProfilerBeginSession = note_session;
+    for (int i = 0; i < 3; i++) {
+        if (i == 1)
+            snprintf(other.version, sizeof(other.version), "13.9");
+        if (i == 2)
+            kp_chosen_lacks();
+        if (!fake)
+            kp_test_real_cupti();
+        assert_int_equal(kp_chosen_open(i == 1 ? &other : &cupti, t.ctx, lists, LISTS + 1, ROOM - 1, &t.s), 0);
+        assert_int_equal(asked, i ? ROOM - 1 : ROOM / 2);
+        count("AICAI", 1);
+        assert_int_equal(close_session(), 0);
+    }
+    cupti.cuptiProfilerBeginSession = log_cuptiProfilerBeginSession;
 }
 
 static void test_bytes(void **state)
@@ -965,6 +994,7 @@ int main(void)
         TEST(test_layouts_that_lack),
         TEST(test_layout_fails),
         TEST(test_a_layout_has_all_lists),
+        TEST(test_buffers), /* last: what was lacked once stays so */
     };
     return cmocka_run_group_tests(tests, open_library, close_library);
 }
