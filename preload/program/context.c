@@ -694,6 +694,19 @@ void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CU
     }
 }
 
+void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(CUcontext ctx))
+{
+    kp_context_settle_ends();
+    for (struct kp_context *other = contexts; other; other = other->next) {
+        CUcontext before;
+        if (other == c || other->dead || !other->taken.enabled || other->device_ordinal != c->device_ordinal ||
+            !rests(other->ctx) || d->cuCtxPushCurrent(other->ctx) != CUDA_SUCCESS)
+            continue;
+        kp_collector_rest(other->collector);
+        d->cuCtxPopCurrent(&before);
+    }
+}
+
 /* What the collector is asked for besides the plan. */
 static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup, const struct kp_context *c)
 {

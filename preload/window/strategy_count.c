@@ -5,6 +5,7 @@
 #include "preload/gate/gate.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
+#include "preload/window/claim.h"
 #include "preload/window/issue.h"
 #include "preload/window/job.h"
 #include "preload/window/rotate.h"
@@ -61,6 +62,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
         (alone && !q->what->wanted) || !carry(w, q))
         return false;
     recorded = q->key && kp_rotation_is_first(q->key) && kp_rotate_record(q->context);
+    kp_claim_counters(w->setup->driver, c);
     int rc = kp_collector_count_begin(c->collector, w->mode, w->most, 0, why);
     if (!rc)
         return true;

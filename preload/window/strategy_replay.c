@@ -10,6 +10,7 @@
 #include "preload/program/ctx_wait.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
+#include "preload/window/claim.h"
 #include "preload/window/flags.h"
 #include "preload/window/host_calls.h"
 #include "preload/window/issue.h"
@@ -93,6 +94,7 @@ void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, long
     j->job.rehearse = how->rehearse;
     j->job.arg = &repeat;
     kp_mute_begin(&mute);
+    kp_claim_counters(w->setup->driver, w->context);
     kp_collector_replay(w->context->collector, &j->job, out);
     kp_mute_end(&mute);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "preload/os/progress.h"
 #include "preload/program/rotation.h"
+#include "preload/window/claim.h"
 #include "preload/window/job.h"
 #include "preload/window/rotate.h"
 #include "preload/window/strategy.h"
@@ -44,6 +45,7 @@ static int begin_count(struct kp_window *w, char **why)
     struct kp_collector *c = w->context->collector;
     const struct kp_rotation *r = w->context->rotation;
     size_t extra = kp_rotation_extra_of(r, w->group);
+    kp_claim_counters(w->setup->driver, w->context);
     return extra == SIZE_MAX ? kp_collector_count_begin(c, w->mode, w->most, w->group, why)
                              : kp_collector_beside_begin(c, extra, w->most, kp_rotation_longest(r, w->group), why);
 }

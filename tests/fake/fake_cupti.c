@@ -531,14 +531,23 @@ CUptiResult cuptiProfilerDeviceSupported(CUpti_Profiler_DeviceSupported_Params *
     return CUPTI_SUCCESS;
 }
 
+static bool others_count(CUcontext ctx);
+
 CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params *params)
 {
     static const char image[64] = AVAILABILITY_MAGIC;
+    CUcontext ctx;
 
     ENTER(params, CUpti_Profiler_GetCounterAvailability_Params);
     if (!initialised)
         return CUPTI_ERROR_NOT_INITIALIZED;
-    need_usable(params->ctx ? params->ctx : fake_driver()->context_current(), __func__);
+    ctx = params->ctx ? params->ctx : fake_driver()->context_current();
+    need_usable(ctx, __func__);
+    {
+        LOCKED();
+        if (others_count(ctx))
+            return CUPTI_ERROR_HARDWARE_BUSY;
+    }
     if (params->pCounterAvailabilityImage) {
         if (params->counterAvailabilityImageSize < sizeof(image))
             return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
@@ -573,6 +582,19 @@ struct CUpti_RangeProfiler_Object {
 };
 
 static CUpti_RangeProfiler_Object *objects;
+
+/* Whether another context of the device has the counters: from its first pass on, or from the begin of its session. */
+static bool others_count(CUcontext ctx)
+{
+    int device = fake_driver()->context_device(ctx);
+
+    for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
+        if (!object->disabled && (object->session || object->started) && object->ctx != ctx &&
+            fake_driver()->context_state(object->ctx) == FAKE_LIVE &&
+            fake_driver()->context_device(object->ctx) == device)
+            return true;
+    return false;
+}
 
 /* The object, checked as far as every call checks it. */
 static CUpti_RangeProfiler_Object *object_of(CUpti_RangeProfiler_Object *given, const char *function)
@@ -903,6 +925,8 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params *params)
     object = object_of(params->pRangeProfilerObject, __func__);
     if (!object->configured)
         fake_misuse("%s: SetConfig comes first", __func__);
+    if (others_count(object->ctx))
+        return CUPTI_ERROR_HARDWARE_BUSY;
     if (object->running)
         fake_misuse("%s: started already", __func__);
     if (object->one_pass && object->ran)

@@ -2,7 +2,7 @@
 /* Contexts that come and go, each with a stream of its own and work in the default one. With an argument, two contexts
  * of one thread, as of a process that drives two GPUs: a collective kernel in the first one waits for its partner in
  * the second. Arguments: `partner`, or `launch` for one of another kernel before the partner; `beside`: one thread
- * launches while another one makes contexts and destroys them. */
+ * launches while another one makes contexts and destroys them; `turns`: two contexts of a device launch in turns. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -110,11 +110,32 @@ static void launch_beside(struct session *s)
     report("each launch once", sum_ints(&linked, a, N) == atomic_load(&launches) * N);
 }
 
+static void take_turns(const struct session *first)
+{
+    struct session of[2] = {*first, *first};
+    CUdeviceptr data[2];
+
+    open_second(first, &of[1]);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < 2; i++) {
+            MUST(cuCtxSetCurrent(of[i].ctx));
+            if (!round)
+                data[i] = device_ints(&linked, (const int[N]){0}, N);
+            for (int k = 0; k <= round; k++)
+                launch(get_function(&linked, &of[i], "increment"), of[i].stream, data[i]);
+            report_number(i ? "second" : "first", sum_ints(&linked, data[i], N), (round + 1) * (round + 2) / 2 * N);
+        }
+}
+
 int main(int argc, char **argv)
 {
     struct session s;
 
     open_session(&linked, &s, 0);
+    if (argc > 1 && !strcmp(argv[1], "turns")) {
+        take_turns(&s);
+        return program_wrong;
+    }
     if (argc > 1 && !strcmp(argv[1], "beside")) {
         launch_beside(&s);
         return program_wrong;

@@ -103,6 +103,8 @@ CUptiResult cuptiProfilerBeginSession(CUpti_Profiler_BeginSession_Params *params
     for (object = objects; object; object = object->next)
         if (object->ctx == ctx && !object->disabled)
             fake_misuse("%s: the context has a range profiler or a session already", __func__);
+    if (others_count(ctx))
+        return CUPTI_ERROR_HARDWARE_BUSY;
     if (params->range != CUPTI_AutoRange || params->replayMode != CUPTI_UserReplay)
         return CUPTI_ERROR_NOT_SUPPORTED; /* of the fake */
     if (!own_image(params->pCounterDataImage, params->counterDataImageSize) || !params->pCounterDataScratchBuffer ||

@@ -1,0 +1,15 @@
+/*
+ * The counters of a device belong to one context at a time. A window takes them from the others before its passes.
+ *
+ * Threads: inside the gate's exclusive section.
+ */
+#ifndef KP_PRELOAD_WINDOW_CLAIM_H
+#define KP_PRELOAD_WINDOW_CLAIM_H
+
+#include "preload/program/context.h"
+
+/* Takes the counters of its device for a context. Another one that does not become idle within 0.2 s keeps them, and so
+ * do all while a stream is captured: the window then tells that the counters are busy. */
+void kp_claim_counters(const struct kp_driver *d, const struct kp_context *c);
+
+#endif
