@@ -261,7 +261,7 @@ void kp_chosen_lacks(void)
 }
 
 /* Returns how many ranges to ask for. KP_VENDOR (CUPTI 13.0, H200): a session has two buffers for so many, and a pass
- * fills both, without a word on what comes behind them. They lie in pinned memory, 0.55 MB and 0.4 ms for each range.
+ * fills both, without a word on what comes behind them. Each range takes 0.55 MB of the device's memory, and 0.4 ms.
  */
 static size_t ranges_to_ask(const struct kp_chosen *s)
 {

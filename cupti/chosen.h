@@ -31,7 +31,7 @@ struct kp_chosen_data;
 bool kp_chosen_available(const struct kp_cupti *c);
 
 /* Begins a session on `ctx`, with room for so many launches of a pass, of lists[0..n), which have layouts (or share the
- * image of one before them) and outlive it. Takes 70 ms and, for each launch, 0.8 ms and 0.6 MB of pinned memory.
+ * image of one before them) and outlive it. Takes 70 ms and, for each launch, 0.8 ms and 0.6 MB of the device's memory.
  * Beside it no range profiler counts on the context. */
 int kp_chosen_open(const struct kp_cupti *c, CUcontext ctx, const struct kp_config *lists, size_t n, size_t launches,
                    struct kp_chosen **out);

@@ -411,6 +411,9 @@ static int share_image(const struct kp_config *image, struct kp_config *lists, s
 {
     uint8_t **copies = calloc(n + 1, sizeof(*copies));
     size_t made = 0, turn = 0;
+    bool patched = false;
+    for (size_t i = 0; i < n; i++)
+        patched |= kp_config_patches(&lists[i]);
     while (copies && made < n && (copies[made] = malloc(image->size)))
         memcpy(copies[made++], image->image, image->size);
     for (size_t i = 0; i < made; i++) {
@@ -420,6 +423,7 @@ static int share_image(const struct kp_config *image, struct kp_config *lists, s
             lists[i].size = image->size;
             lists[i].turn = turn;
             lists[i].turns = image->passes;
+            lists[i].patched = patched;
             turn += lists[i].passes;
         }
         free(unused);

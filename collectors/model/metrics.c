@@ -28,5 +28,5 @@ bool kp_config_patches(const struct kp_config *config)
     for (size_t i = 0; i < config->n_names; i++)
         if (kp_metric_is_patched(config->names[i]))
             return true;
-    return false;
+    return config->patched;
 }

@@ -28,6 +28,7 @@ struct kp_config {
     /* Where lists share an image: the first of its passes that is this list's, and how many it has in all; 0: the list
      * has all of them. */
     size_t turn, turns;
+    bool patched; /* patched code counts another list of the image */
     /* Of counter data for all lists that share the image, as kp_host_layout makes it: the first of them has it, where a
      * session can count them. */
     uint8_t *layout;
@@ -35,7 +36,7 @@ struct kp_config {
 };
 /* Whether both have the same image. The profiler changes to another only when it is enabled anew. */
 bool kp_config_same(const struct kp_config *a, const struct kp_config *b);
-/* Whether patched code counts any of its metrics. */
+/* Whether patched code counts any of its metrics, or of a list that shares its image. */
 bool kp_config_patches(const struct kp_config *config);
 /* Frees the data of `config` and zeroes it. */
 void kp_config_free(struct kp_config *config);

@@ -282,6 +282,27 @@ static void test_lists_in_turn(void **state)
     assert_null(kept);
 }
 
+/* A list of an image is one of patched code where any list of it is. */
+static void test_patched_code_in_an_image(void **state)
+{
+    const struct kp_cupti *c = kp_test_real_cupti();
+    static const char *const names[] = {"sm__cycles_active.avg",
+                                        "smsp__sass_thread_inst_executed_op_integer_pred_on.sum"};
+    struct kp_config lists[2];
+    size_t good = 0;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(kp_host_schedule(c, "GH100", NULL, &names[i], 1, &lists[i]), 0);
+        assert_int_equal(kp_config_patches(&lists[i]), i);
+    }
+    assert_int_equal(kp_host_schedule_turns(c, "GH100", NULL, lists, 2, NULL, &good), 0);
+    assert_int_equal(good, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(kp_config_patches(&lists[i]));
+        kp_config_free(&lists[i]);
+    }
+}
+
 /* PCIe counters cannot be collected with those of the SM; after the refusal the next list is none the worse. */
 static void test_metrics_that_do_not_mix(void **state)
 {
@@ -657,6 +678,7 @@ int main(void)
         cmocka_unit_test(test_passes_of_the_basic_set),
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_lists_in_turn),
+        cmocka_unit_test(test_patched_code_in_an_image),
         cmocka_unit_test(test_metrics_that_do_not_mix),
         cmocka_unit_test(test_unknown_metric_in_a_list),
         cmocka_unit_test(test_what_fits_a_pass),
