@@ -55,6 +55,12 @@ void kp_csv_fields(struct kp_csv *c, const char *const *texts, size_t n)
         kp_csv_field(c, texts[i]);
 }
 
+void kp_csv_empty(struct kp_csv *c, size_t n)
+{
+    while (n--)
+        kp_csv_field(c, "");
+}
+
 void kp_csv_formatted(struct kp_csv *c, const char *format, ...)
 {
     char text[128];

@@ -21,12 +21,6 @@ void kp_diff_csv_headings(struct kp_csv *c)
     kp_csv_end_row(c);
 }
 
-static void leave_empty(struct kp_csv *c, size_t n)
-{
-    while (n--)
-        kp_csv_field(c, "");
-}
-
 static void start_row(struct kp_csv *c, const struct kp_diff_csv_pair *p, const char *section)
 {
     const uint32_t *grid = p->launch->grid;
@@ -58,7 +52,7 @@ void kp_diff_csv_metric(struct kp_csv *c, const struct kp_diff_csv_pair *p, cons
     for (int side = A; side < SIDES; side++)
         kp_csv_field(c, value[side] ? kp_plain_value(value[side], number) : "");
     kp_csv_field(c, change);
-    leave_empty(c, OF_RULES);
+    kp_csv_empty(c, OF_RULES);
     kp_csv_end_row(c);
 }
 
@@ -66,7 +60,7 @@ void kp_diff_csv_rule(struct kp_csv *c, const struct kp_diff_csv_pair *p, const 
                       const char *type, const char *what)
 {
     start_row(c, p, section);
-    leave_empty(c, OF_METRICS);
+    kp_csv_empty(c, OF_METRICS);
     kp_csv_field(c, rule);
     kp_csv_field(c, type);
     kp_csv_field(c, what);

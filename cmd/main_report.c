@@ -638,6 +638,8 @@ int kp_main_report(int argc, char **argv)
     f.force = o.force_overwrite;
     status = check_files(&f);
     if (!status)
+        kp_open_tell_twice(argv + optind, (size_t)(argc - optind));
+    if (!status)
         status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     kp_options_free(&o);
     return status;

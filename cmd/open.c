@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <libgen.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/nearest.h"
@@ -130,4 +132,21 @@ int kp_open_display(struct kp_options *o, struct kp_display *d)
     d->sections = o->section;
     d->metrics = o->metrics;
     return 0;
+}
+
+void kp_open_tell_twice(char *const *paths, size_t n)
+{
+    struct stat *files = calloc(n + 1, sizeof *files); /* without memory nothing is told */
+    for (size_t i = 0; files && i < n; i++) {
+        size_t k = 0;
+        bool is_there = !stat(paths[i], &files[i]);
+        while (is_there && k < i && (files[k].st_ino != files[i].st_ino || files[k].st_dev != files[i].st_dev))
+            k++;
+        char *text = NULL;
+        if (is_there && k < i &&
+            asprintf(&text, "%s is the same file as %s: its launches count twice", paths[i], paths[k]) >= 0)
+            kp_console_warn(text);
+        free(text);
+    }
+    free(files);
 }

@@ -23,12 +23,6 @@ static void keep(struct kp_writer *w, int rc)
     w->out.rc = w->out.rc ? w->out.rc : rc;
 }
 
-static void leave_empty(struct kp_csv *c, size_t n)
-{
-    while (n--)
-        kp_csv_field(c, "");
-}
-
 /* --- the page and its rows --- */
 
 /* Whether rows have columns of a rotation: those of launches do. */
@@ -57,7 +51,7 @@ static void write_rotation_headings(struct kp_csv_writer *c)
 static void write_units(struct kp_csv_writer *c, size_t before)
 {
     const struct kp_layout *l = c->layout;
-    leave_empty(&c->csv, before);
+    kp_csv_empty(&c->csv, before);
     kp_csv_fields(&c->csv, l->units, l->n);
     for (size_t i = 0; i < l->n; i++)
         if (is_mean(c, i))
@@ -332,7 +326,7 @@ static void write_place(struct kp_csv_writer *c, const struct kp_code *code, con
         kp_csv_formatted(&c->csv, "%" PRIu32, i->location->line);
         write_sites(c, code, i->location);
     } else {
-        leave_empty(&c->csv, 3);
+        kp_csv_empty(&c->csv, 3);
     }
     kp_csv_field(&c->csv, i->code ? i->code->opcode : "");
     kp_csv_field(&c->csv, i->code ? i->code->text : "");
@@ -340,7 +334,7 @@ static void write_place(struct kp_csv_writer *c, const struct kp_code *code, con
         kp_csv_formatted(&c->csv, "%" PRIu32, i->code->ptx);
         kp_csv_field(&c->csv, kp_code_ptx(code, i->code->ptx));
     } else {
-        leave_empty(&c->csv, 2);
+        kp_csv_empty(&c->csv, 2);
     }
 }
 
@@ -352,7 +346,7 @@ static void write_access(struct kp_csv_writer *c, const struct kp_instruction *i
     if (i && i->access_bits)
         kp_csv_formatted(&c->csv, "%u", i->access_bits);
     else
-        leave_empty(&c->csv, 1);
+        kp_csv_empty(&c->csv, 1);
 }
 
 static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)

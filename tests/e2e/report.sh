@@ -125,4 +125,14 @@ grep -q 'basic' "$tmp/kprof.err" || { fail "the nearest set is not named"; show;
 # Charts of a section have rows of the same label, which are other metrics.
 "$build/kprof" report --csv --print-details all -c 1 --section ComputeWorkloadAnalysis "$source/examples/h200-demo.kprof" >"$tmp/csv"
 expect "rows of charts" "$(grep -c '"Compute Workload Analysis","ALU",' "$tmp/csv")" 4
+# A file that is named twice, by whatever path, is told of; two sessions are not.
+KPROF_EXPORT=$tmp/one.kprof KPROF_FORCE_OVERWRITE=yes profiled "$programs/p_extra"
+cp "$tmp/one.kprof" "$tmp/other.kprof"
+ln -sf one.kprof "$tmp/link.kprof"
+stored "$tmp/one.kprof" "$tmp/other.kprof" >"$tmp/out" 2>"$tmp/err"
+expect "two sessions: warnings" "$(grep -c 'count twice' "$tmp/err")" 0
+stored "$tmp/one.kprof" "$tmp/other.kprof" "$tmp/link.kprof" >"$tmp/out" 2>"$tmp/err"
+expect "one session twice: exit code" $? 0
+grep -q "==WARNING== $tmp/link.kprof is the same file as $tmp/one.kprof: its launches count twice" "$tmp/err" ||
+    { fail "one session twice: no warning"; cat "$tmp/err"; }
 finish
