@@ -98,6 +98,7 @@ static void wait_for_plan(void)
 /* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
 void kp_process_exit_called(void)
 {
+    kp_passing_ends_process();
     kp_ahead_wait(false);
     wait_for_plan();
     if (atomic_load(&process->ending) && atomic_load(&process->exiter) == kp_thread_id())
@@ -232,6 +233,7 @@ enum { MANY_LAUNCHES = 1000 };
 
 static void finish(void)
 {
+    kp_passing_ends_process();
     kp_locks_at_end();
     kp_thread_park(exiter_ends);
     /* A handler that interrupted our own work on this thread cannot wait for that work. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/lock.h"
 #include "collectors/replay/by_device.h"
 #include "collectors/replay/evict.h"
 #include "collectors/replay/vmem.h"
@@ -241,7 +242,7 @@ void kp_flush_give(struct kp_flush *f)
 
 /* ---- flushing ---- */
 
-static CUresult flush_code(const struct kp_flush *f)
+static CUresult load_code(const struct kp_flush *f)
 {
     const struct kp_driver *d = f->d;
     CUmodule module;
@@ -252,6 +253,16 @@ static CUresult flush_code(const struct kp_flush *f)
     /* Modules load lazily: only getting the function brings the code onto the device. */
     rc = d->cuModuleGetFunction(&function, module, code_name);
     d->cuModuleUnload(module);
+    return rc;
+}
+
+/* Holds signals meanwhile: the program's handler may call exit, which waits for ever for the allocator's lock that the
+ * driver has. That takes 0.1 ms before each launch of a pass. */
+static CUresult flush_code(const struct kp_flush *f)
+{
+    sigset_t before = kp_signals_hold();
+    CUresult rc = load_code(f);
+    kp_signals_let(&before);
     return rc;
 }
 

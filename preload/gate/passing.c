@@ -48,6 +48,13 @@ static void give_table(void *arg)
     kp_lock_give(lock);
 }
 
+void kp_passing_ends_process(void)
+{
+    struct kp_passing *t = kp_passing_own;
+    while (t && !kp_guard && atomic_load(&t->calls) > 0)
+        kp_passing_leave(t);
+}
+
 /* Takes a table for this thread, if one is free. The lock is taken. */
 static void take_table(void)
 {

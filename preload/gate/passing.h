@@ -84,6 +84,11 @@ static inline void kp_passing_leave(struct kp_passing *t)
         kp_wake_all(&t->calls);
 }
 
+/* The calling thread ends the process. Where that is from a handler, which interrupted a launch that passes at its
+ * begin or its end, the launch does not go on: nobody is to wait for it. One within the driver's function does not
+ * count. */
+void kp_passing_ends_process(void);
+
 /* Returns what is known of a launch that goes straight to the driver, or NULL. Then the gate has been entered shared,
  * the driver's function is called, and its answer goes to kp_passing_end, which returns it. */
 static inline struct kp_pass *kp_passing_begin(CUfunction f, const struct kp_pass_shape *s)

@@ -116,11 +116,11 @@ static bool is_unaware(const struct kp_window *w, size_t k)
 
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
 {
+    sigset_t before = kp_signals_hold();
     struct kp_batch *b = kp_batch_new(w->wanted);
     double each = cost_of_each(w);
     if (b && w->rotates)
         kp_batch_group(b, w->group);
-    sigset_t before = kp_signals_hold();
     for (size_t k = 0; k < w->n; k++) {
         struct kp_item *i = &w->items[k];
         if (b && w->reads && k == w->end)

@@ -234,6 +234,25 @@ static void the_gate_waits_for_them(void **state)
     assert_int_equal(take(KP_PASS_NAME), 0);
 }
 
+/* A handler that ends the process where it interrupted the begin or the end of such a launch: nobody waits for that.
+ * The driver's function goes on for all that is known. */
+static void the_end_of_the_process(void **state)
+{
+    (void)state;
+    learn(function(7), &plain, KP_PASS_NAME);
+    struct kp_pass *p = kp_passing_begin(function(7), &plain);
+    assert_non_null(p);
+    kp_passing_ends_process();
+    assert_int_equal(atomic_load(kp_passing_calls(0)), 1);
+    kp_guard--; /* as far as kp_passing_end has come */
+    assert_false(kp_gate_enter_exclusive(0, 0));
+    kp_passing_ends_process();
+    assert_true(kp_gate_enter_exclusive(0, 0));
+    kp_gate_leave_exclusive();
+    kp_passing_ends_process();
+    assert_int_equal(atomic_load(kp_passing_calls(0)), 0);
+}
+
 static int outdate(void **state)
 {
     (void)state;
@@ -250,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup(the_table_is_full, outdate),
         cmocka_unit_test_setup(the_gate_waits_for_them, outdate),
         cmocka_unit_test_setup(threads_have_tables, outdate),
+        cmocka_unit_test_setup(the_end_of_the_process, outdate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
