@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectors/providers/provider.h"
@@ -347,6 +348,16 @@ static bool has_failed(struct kp_providers *x, bool begins, int rc)
     return rc && x->kind;
 }
 
+/* Has the provider act at a launch. Holds signals meanwhile: the program's handler may call exit, which waits for ever
+ * for the allocator's lock where it interrupted us. */
+static int act(struct kp_providers *x, bool before, struct kp_counters_launch *l)
+{
+    sigset_t held = kp_signals_hold();
+    int rc = before ? x->kind->before(x, l) : x->kind->after(x, l);
+    kp_signals_let(&held);
+    return rc;
+}
+
 /* Ends what a launch without replay had begun before the driver refused it: it belongs to no other launch. */
 static void drop_refused(struct kp_providers *x)
 {
@@ -354,7 +365,7 @@ static void drop_refused(struct kp_providers *x)
     x->begun = false;
     if (!l)
         return;
-    has_failed(x, false, x->kind->after(x, l));
+    has_failed(x, false, act(x, false, l));
     kp_counters_drop(l);
 }
 
@@ -376,7 +387,7 @@ CUresult kp_providers_before(struct kp_providers *x, CUstream stream, enum kp_pr
     if (driver == CUDA_SUCCESS)
         drop_refused(x);
     if (driver == CUDA_SUCCESS && x->kind)
-        *failed = has_failed(x, x->kind->by_launch, x->kind->before(x, launch(x)));
+        *failed = has_failed(x, x->kind->by_launch, act(x, true, launch(x)));
     x->begun = driver == CUDA_SUCCESS && runs(x);
     return driver;
 }
@@ -385,7 +396,7 @@ CUresult kp_providers_after(struct kp_providers *x, enum kp_providers_wait wait,
 {
     bool due = is_due(x, false, wait);
     CUresult driver = due ? wait_for_launch(x) : CUDA_SUCCESS;
-    *failed = due && has_failed(x, false, x->kind->after(x, launch(x)));
+    *failed = due && has_failed(x, false, act(x, false, launch(x)));
     x->begun = false;
     x->next++;
     return driver;
