@@ -42,6 +42,7 @@ struct kp_chosen {
     const struct kp_config *smallest; /* list, whose image begins a session */
     bool begun, configured, running, on;
     bool patched;           /* it has had a list that patched code counts */
+    bool unended;           /* its end has failed: CUPTI may still write to its memory */
     struct kp_chosen *kept; /* the one before that did not end */
 };
 
@@ -255,9 +256,9 @@ void kp_chosen_free(struct kp_chosen_data *d)
 /* A pass had fewer ranges than it should have. */
 static atomic_bool lacked;
 
-void kp_chosen_lacks(void)
+bool kp_chosen_lacks(void)
 {
-    atomic_store(&lacked, true);
+    return !atomic_exchange(&lacked, true);
 }
 
 /* Returns how many ranges to ask for. KP_VENDOR (CUPTI 13.0, H200): a session has two buffers for so many, and a pass
@@ -328,7 +329,7 @@ void kp_chosen_abandon(struct kp_chosen *s)
 {
     if (!s)
         return;
-    if (!kp_chosen_rests(s)) {
+    if (!kp_chosen_rests(s) || s->unended) {
         keep(s);
         return;
     }
@@ -488,9 +489,12 @@ int kp_chosen_rest(struct kp_chosen *s)
         return rc;
     p.ctx = s->ctx;
     rc = KP_CALL(s->c, cuptiProfilerEndSession, &p);
+    if (rc == KP_CUPTI_LOST) /* a CUPTI that is given up has nothing to end */
+        rc = 0;
+    s->unended = rc != 0;
     s->begun = s->configured = s->patched = false;
     give_image(s);
-    return rc == KP_CUPTI_LOST ? 0 : rc; /* a CUPTI that is given up has nothing to end */
+    return rc;
 }
 
 int kp_chosen_close(struct kp_chosen *s)

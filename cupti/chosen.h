@@ -42,8 +42,8 @@ int kp_chosen_close(struct kp_chosen *s);
 void kp_chosen_abandon(struct kp_chosen *s);
 
 /* Tells that a pass had fewer ranges than launches that fit the session: later ones, of all contexts, begin with twice
- * the memory. Any thread. */
-void kp_chosen_lacks(void);
+ * the memory. False: it was told before. Any thread. */
+bool kp_chosen_lacks(void);
 
 /* Whether the session may take the list next. KP_VENDOR (CUPTI 13.0): behind a list that patched code counts it takes
  * no other than such lists; its end would read through a wrong pointer. */

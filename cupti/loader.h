@@ -59,6 +59,6 @@ char *kp_cupti_explain_begin(const struct kp_cupti *c, const char *what, int cod
 bool kp_cupti_denied(void);
 
 /* Codes that callers distinguish (values of CUptiResult). */
-enum { KP_CUPTI_OK = 0, KP_CUPTI_OUT_OF_MEMORY = 8, KP_CUPTI_NO_PERMISSION = 35 };
+enum { KP_CUPTI_OK = 0, KP_CUPTI_OUT_OF_MEMORY = 8, KP_CUPTI_BUSY = 26, KP_CUPTI_NO_PERMISSION = 35 };
 
 #endif

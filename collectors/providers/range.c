@@ -311,11 +311,15 @@ static size_t find_room(struct range *r)
     size_t most = r->setup->window ? r->setup->window : 1;
     if (r->room)
         return r->room;
-    if (has_session(r))
-        return r->room = kp_sessions_fit(&r->sessions, &r->setup->one_pass, false,
-                                         most < KP_CHOSEN_ROOM ? most : KP_CHOSEN_ROOM);
-    if (replays_in_session(r))
-        return r->room = kp_sessions_fit(&r->sessions, &r->setup->replayed, true, most);
+    if (has_session(r)) {
+        r->room =
+            kp_sessions_fit(&r->sessions, &r->setup->one_pass, false, most < KP_CHOSEN_ROOM ? most : KP_CHOSEN_ROOM);
+        return r->room ? r->room : 1;
+    }
+    if (replays_in_session(r)) {
+        r->room = kp_sessions_fit(&r->sessions, &r->setup->replayed, true, most);
+        return r->room ? r->room : 1; /* known later */
+    }
     if (enable(r)) /* may be available later: do not cache */
         return most;
     const struct kp_lists *replayed = &r->setup->replayed, *in_turn = &r->setup->one_pass;
@@ -497,10 +501,10 @@ static int keep_part(struct kp_providers *x, size_t list, bool borrowed)
 /* Whether a session has counted all launches. One that has lost some is not used again. */
 static bool has_all(struct range *r, size_t expected, size_t dropped)
 {
-    if (r->seen < expected && !dropped) {
-        kp_chosen_lacks();
+    if (r->seen < expected && !dropped && kp_chosen_lacks())
         kp_sessions_end(&r->sessions, false);
-    }
+    else if (r->seen < expected && !dropped)
+        kp_sessions_give_up(&r->sessions, "session with all launches", WRONG_RANGES);
     return r->seen == expected && !dropped;
 }
 
@@ -514,6 +518,8 @@ static int keep_waiting(struct kp_providers *x)
         return n ? -EIO : 0;
     int rc = kp_chosen_take(r->sessions.session, &r->data, &r->seen, &dropped);
     r->seen += rc ? 0 : dropped;
+    if (rc)
+        kp_sessions_give_up(&r->sessions, "decoding of a session", rc);
     if (!rc && !has_all(r, r->awaited, dropped))
         rc = WRONG_RANGES;
     while (!rc && kept < n && !(rc = keep_part(x, r->from + kept, kept)))
@@ -627,14 +633,18 @@ static int stop_session(struct range *r)
     return rc ? rc : r->hook;
 }
 
-/* Ends a pass of a replay in the session. */
-static int stop_replayed(struct range *r, const struct kp_config *list, bool *last)
+/* Ends a pass of a replay in the session. Where it cannot, what lists before have counted is kept. */
+static int stop_replayed(struct kp_providers *x, const struct kp_config *list, bool *last)
 {
+    struct range *r = own(x);
     *last = true;
     if (!kp_sessions_counts(&r->sessions)) /* a pass that has not begun */
         return 0;
     int rc = kp_sessions_stop(&r->sessions, list, last);
-    end_running(r);
+    if (rc && !kp_chosen_runs(r->sessions.session))
+        keep_waiting(x);
+    if (rc)
+        kp_sessions_give_up(&r->sessions, "end of a session's pass", rc);
     return rc ? rc : r->hook;
 }
 
@@ -647,7 +657,7 @@ static int range_stop(struct kp_providers *x, bool *last)
     }
     const struct kp_config *list = &lists_of(x)->at[x->part];
     if (r->in_session)
-        return stop_replayed(r, list, last);
+        return stop_replayed(x, list, last);
     int rc = kp_range_stop(r->profiler, last);
     if (x->carry && !rc)
         *last = true; /* of this run */

@@ -1,5 +1,7 @@
 #include "collectors/providers/sessions.h"
 
+#include <errno.h>
+
 #include "base/debug.h"
 #include "collectors/replay/taken.h"
 
@@ -38,7 +40,9 @@ size_t kp_sessions_fit(const struct kp_sessions *s, const struct kp_lists *lists
     size_t each = together ? 0 : bytes_each(s, lists->at, lists->n);
     for (size_t i = 0; together && i < lists->n; i++)
         each += 2 * bytes_each(s, &lists->at[i], 1);
-    uint64_t fit = each ? s->setup->memory / each : 1;
+    uint64_t fit = each ? s->setup->memory / each : 0;
+    if (!each)
+        return 0;
     return fit < most ? fit ? fit : 1 : most;
 }
 
@@ -52,7 +56,7 @@ int kp_sessions_end(struct kp_sessions *s, bool rests)
     int rc = rests ? kp_chosen_rest(s->session) : kp_chosen_close(s->session);
     if (!rc && counts)
         kp_taken_disabled(s->setup->taken);
-    s->stuck = s->stuck ? s->stuck : rc;
+    s->stuck = rc; /* one that rests no more is tried again */
     s->head = NULL;
     if (!rests)
         s->session = NULL;
@@ -64,12 +68,11 @@ bool kp_sessions_counts(const struct kp_sessions *s)
     return s->session && !kp_chosen_rests(s->session);
 }
 
-/* The range profiler counts from now on, which tells why if it cannot either. */
-static bool give_up(struct kp_sessions *s, const char *what, int code)
+bool kp_sessions_give_up(struct kp_sessions *s, const char *what, int code)
 {
     kp_debug(KP_DEBUG_REPLAY, "no %s: code %d", what, code);
     kp_sessions_end(s, false);
-    s->none = true;
+    s->none = code != -ENOMEM && code != KP_CUPTI_OUT_OF_MEMORY && code != KP_CUPTI_BUSY; /* these pass */
     return false;
 }
 
@@ -85,7 +88,7 @@ static bool begin(struct kp_sessions *s, const struct kp_lists *lists, size_t la
     if (!rc)
         return true;
     kp_taken_disabled(s->setup->taken);
-    return give_up(s, "session", rc);
+    return kp_sessions_give_up(s, "session", rc);
 }
 
 /* Makes the session that there is take the list. */
@@ -100,7 +103,7 @@ static bool take_up(struct kp_sessions *s, const struct kp_config *list)
     if (!rc)
         return true;
     kp_taken_disabled(s->setup->taken);
-    return give_up(s, "further session", rc);
+    return kp_sessions_give_up(s, "further session", rc);
 }
 
 /* Makes a session that takes the list, with room for so many launches. */
@@ -127,7 +130,7 @@ bool kp_sessions_load(struct kp_sessions *s, const struct kp_lists *lists, size_
             rc = kp_chosen_end(s->session, &last);
         s->next++;
     }
-    return rc ? give_up(s, "list in a session", rc) : true;
+    return rc ? kp_sessions_give_up(s, "list in a session", rc) : true;
 }
 
 bool kp_sessions_goes_on(const struct kp_sessions *s, const struct kp_lists *lists, size_t i, size_t launches)
@@ -144,7 +147,7 @@ bool kp_sessions_choose(struct kp_sessions *s, const struct kp_lists *lists, siz
     kp_taken_started(s->setup->taken);
     s->head = NULL;
     int rc = kp_chosen_start(s->session, list);
-    return rc ? give_up(s, "pass of a session", rc) : true;
+    return rc ? kp_sessions_give_up(s, "pass of a session", rc) : true;
 }
 
 int kp_sessions_start(struct kp_sessions *s)
@@ -153,7 +156,7 @@ int kp_sessions_start(struct kp_sessions *s)
     if (!rc)
         rc = kp_chosen_count(s->session, true);
     if (rc)
-        give_up(s, "pass of a session", rc);
+        kp_sessions_give_up(s, "pass of a session", rc);
     return rc;
 }
 

@@ -28,13 +28,17 @@ struct kp_sessions {
 /* Whether sessions may count these lists: this CUPTI has them, and each image has its layout. */
 bool kp_sessions_suit(struct kp_sessions *s, const struct kp_lists *lists);
 
-/* Returns how many launches fit the memory for counter data, `most` at most and at least 1. A launch has the image of
- * one list; `together`: those of all lists, and an empty one of each besides. */
+/* Returns how many launches fit the memory for counter data, `most` at most and at least 1; 0 when it is not known. A
+ * launch has the image of one list; `together`: those of all lists, and an empty one of each besides. */
 size_t kp_sessions_fit(const struct kp_sessions *s, const struct kp_lists *lists, bool together, size_t most);
 
 /* Ends the session; `rests`: its image is kept for the next one. Returns the code of one that could not be ended, now
  * or before: nothing more is collected in the context then. */
 int kp_sessions_end(struct kp_sessions *s, bool rests);
+
+/* Ends the session, for the range profiler to count from now on, which tells why if it cannot either. A code that
+ * passes, of memory or of counters that others have, is no reason against further sessions. Returns false. */
+bool kp_sessions_give_up(struct kp_sessions *s, const char *what, int code);
 
 /* Whether a session counts now. */
 bool kp_sessions_counts(const struct kp_sessions *s);

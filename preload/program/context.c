@@ -771,9 +771,19 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         join_series(setup, c);
 }
 
+/* Whether another context of the program has the counters of the device, as its work did not end when they were to be
+ * taken. */
+static bool others_count(const struct kp_context *c)
+{
+    const struct kp_context *other = contexts;
+    while (other && (other == c || other->dead || !other->taken.enabled || other->device_ordinal != c->device_ordinal))
+        other = other->next;
+    return other;
+}
+
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    if (c->availability || !c->plan || c->no_counters)
+    if (c->availability || !c->plan || c->no_counters || others_count(c))
         return;
     kp_taken_begin(&c->taken, true);
     int rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);

@@ -74,6 +74,11 @@ broken "a pass fails to begin" FAKE_FAIL=cuptiProfilerBeginPass:$unknown:12
 broken "a pass fails to end" FAKE_FAIL=cuptiProfilerEndPass:$unknown:12
 broken "the switch fails" FAKE_FAIL=cuptiProfilerEnableProfiling:$unknown:3
 broken "decoding a session fails" FAKE_FAIL=cuptiProfilerFlushCounterData:$invalid:2
+# What fails in sessions for good costs a window, and the range profiler counts the others.
+for f in cuptiProfilerEndPass cuptiProfilerFlushCounterData; do
+    KPROF_WINDOW=1 broken "$f fails, windows of one" FAKE_FAIL=$f:$unknown
+    [ "$(account profiled)" -ge 1 ] || { fail "$f fails: no other window has counters"; show; }
+done
 broken "an unknown chip" FAKE_CC=99.0
 
 # Without the libraries.

@@ -649,6 +649,19 @@ static void test_several_passes(void **state)
     assert_int_equal(kp_chosen_load(t.s, &several, ROOM + 1), -EINVAL);
 }
 
+/* The memory of a session whose end has failed stays: CUPTI may still write to it. */
+static void test_memory_after_an_end_that_failed(void **state)
+{
+    (void)state;
+    open_session();
+    kp_test_fail("end-session", 1, FAILS);
+    assert_int_equal(kp_chosen_rest(t.s), FAILS);
+    kp_test_fail("end-session", 1, 0);
+    assert_int_equal(close_session(), 0);
+    check_view_is_kept();
+    check_no_session();
+}
+
 /* A list that is left between two passes, or that cannot be decoded, begins with its first pass all the same. */
 static void test_passes_that_are_left(void **state)
 {
@@ -981,6 +994,7 @@ int main(void)
         TEST(test_start_fails),
         TEST(test_stop_fails),
         TEST(test_close_while_a_pass_runs),
+        TEST(test_memory_after_an_end_that_failed),
         TEST(test_several_passes),
         TEST(test_passes_that_are_left),
         TEST(test_rest),
