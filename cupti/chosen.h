@@ -73,7 +73,9 @@ int kp_chosen_count(struct kp_chosen *s, bool on);
 int kp_chosen_stop(struct kp_chosen *s, struct kp_chosen_data **data, size_t *n, size_t *dropped);
 bool kp_chosen_runs(const struct kp_chosen *s);
 
-/* Returns the counter data, for kp_host_evaluate: valid until it is freed. Any thread, one at a time. */
+/* Returns the counter data, for kp_host_evaluate: valid until it is freed. `data` may be NULL. Any thread, one at a
+ * time.
+ */
 void kp_chosen_read(const struct kp_chosen_data *d, const uint8_t **data, size_t *size);
 void kp_chosen_free(struct kp_chosen_data *d);
 

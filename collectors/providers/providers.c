@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lock.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/text.h"
 #include "collectors/providers/provider.h"
 #include "cupti/loader.h"

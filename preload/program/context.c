@@ -694,13 +694,18 @@ void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CU
     }
 }
 
+/* Whether `other` has the counters of the device of `c`. */
+static bool counts_instead(const struct kp_context *other, const struct kp_context *c)
+{
+    return other != c && !other->dead && other->taken.enabled && other->device_ordinal == c->device_ordinal;
+}
+
 void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(CUcontext ctx))
 {
     kp_context_settle_ends();
     for (struct kp_context *other = contexts; other; other = other->next) {
         CUcontext before;
-        if (other == c || other->dead || !other->taken.enabled || other->device_ordinal != c->device_ordinal ||
-            !rests(other->ctx) || d->cuCtxPushCurrent(other->ctx) != CUDA_SUCCESS)
+        if (!counts_instead(other, c) || !rests(other->ctx) || d->cuCtxPushCurrent(other->ctx) != CUDA_SUCCESS)
             continue;
         kp_collector_rest(other->collector);
         d->cuCtxPopCurrent(&before);
@@ -776,7 +781,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
 static bool others_count(const struct kp_context *c)
 {
     const struct kp_context *other = contexts;
-    while (other && (other == c || other->dead || !other->taken.enabled || other->device_ordinal != c->device_ordinal))
+    while (other && !counts_instead(other, c))
         other = other->next;
     return other;
 }

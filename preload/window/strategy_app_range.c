@@ -70,7 +70,8 @@ static void start(const struct kp_window *w, const struct kp_question *q, const 
     if (!kp_admit_counters(q) || !kp_context_one_pass(w->setup, c)) /* the first run counts nothing */
         return;
     now.lost = find_hindrance(w, refusal);
-    kp_claim_counters(w->setup->driver, c);
+    if (!now.lost && !*refusal)
+        kp_claim_counters(w->setup->driver, c);
     now.counts = !now.lost && !*refusal && !kp_collector_count_begin(c->collector, KP_RANGE_USER, 1, 0, &now.lost);
     if (now.counts) {
         const struct kp_issue_hooks *hooks = kp_collector_count_hooks(c->collector);
