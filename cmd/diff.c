@@ -971,6 +971,15 @@ static void print_findings(struct kp_out *o, const struct diff *d, const struct 
     kp_out_print(o, n ? "\n" : "");
 }
 
+/* Prints what the unit stands for, a launch or a kernel. */
+static void print_subject(struct kp_out *o, const struct diff *d, const struct unit *u)
+{
+    if (d->options->by == KP_DIFF_BY_LAUNCH)
+        kp_launch_print(o, &u->result.launch);
+    else
+        kp_launch_print_name(o, &u->result.launch);
+}
+
 static void print_head(struct kp_out *o, const struct diff *d, const struct unit *a)
 {
     char number[SIDES][KP_NUMBER_MAX];
@@ -979,15 +988,14 @@ static void print_head(struct kp_out *o, const struct diff *d, const struct unit
     kp_out_paint(o, KP_PAINT_LAUNCH);
     for (int i = 0; i < SIDES; i++)
         kp_format_count(unit[i]->launches, number[i]);
-    if (d->options->by == KP_DIFF_BY_LAUNCH) {
-        kp_launch_print(o, &a->result.launch);
+    kp_out_text(o, "  ", 2);
+    print_subject(o, d, a);
+    if (d->options->by == KP_DIFF_BY_LAUNCH)
         kp_out_print(o, ", launch %" PRIu64 " of %c, %" PRIu64 " of %c", a->result.launch.id, first,
                      a->partner->result.launch.id, second);
-    } else {
-        kp_launch_print_name(o, &a->result.launch);
+    else
         kp_out_print(o, ", averages of %s %s of %c, %s of %c", number[A], a->launches == 1 ? "launch" : "launches",
                      first, number[B], second);
-    }
     kp_out_paint(o, KP_PAINT_NONE);
     kp_out_text(o, "\n", 1);
     if (d->options->by == KP_DIFF_BY_LAUNCH && *kp_launch_kind(&a->result.launch))
@@ -1091,11 +1099,8 @@ static void print_alone(struct kp_out *o, const struct diff *d, struct side *s)
             launches += list[i + j]->launches;
         if (!run || kernels++ >= ALONE_SHOWN)
             continue;
-        kp_out_print(o, "==KPROF== Only in %c:", s->letter);
-        if (d->options->by == KP_DIFF_BY_LAUNCH)
-            kp_launch_print(o, &list[i]->result.launch);
-        else
-            kp_launch_print_name(o, &list[i]->result.launch);
+        kp_out_print(o, "==KPROF== Only in %c: ", s->letter);
+        print_subject(o, d, list[i]);
         print_which(o, d, list[i]);
         kp_out_print(o, ", %" PRIu64 " %s\n", launches, launches == 1 ? "launch" : "launches");
     }
@@ -1309,12 +1314,9 @@ static void print_exceeded(struct kp_out *o, const struct diff *d, const struct 
         kp_metric_number(m, &number);
         kp_format_quantity(number, m->unit, o->display->base_units, value[i]);
     }
-    kp_out_print(o, "==KPROF== Over the limit of %+g%%: %s %s -> %s (%+.2f%%):", limit->percent, limit->metric,
+    kp_out_print(o, "==KPROF== Over the limit of %+g%%: %s %s -> %s (%+.2f%%): ", limit->percent, limit->metric,
                  value[A], value[B], percent);
-    if (d->options->by == KP_DIFF_BY_LAUNCH)
-        kp_launch_print(o, &a->result.launch);
-    else
-        kp_launch_print_name(o, &a->result.launch);
+    print_subject(o, d, a);
     if (d->options->by == KP_DIFF_BY_LAUNCH)
         kp_out_print(o, ", launch %" PRIu64 " of %c", a->result.launch.id, d->side[A].letter);
     kp_out_print(o, "\n");

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/pages.h"
 #include "cupti/internal.h"
 #include "cupti/raw.h"
 
@@ -99,16 +100,6 @@ int kp_chosen_bytes(const struct kp_cupti *c, const struct kp_config *lists, siz
 
 /* ---- the image ---- */
 
-/* Takes memory for the image, in pages that are large where the kernel has such: each window writes all of it. */
-static uint8_t *take_pages(size_t size)
-{
-    void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED)
-        return NULL;
-    madvise(data, size, MADV_HUGEPAGE);
-    return data;
-}
-
 /* Makes the scratch memory fit for the image at hand. It is allocated at first. */
 static int make_scratch(struct kp_chosen *s)
 {
@@ -138,8 +129,7 @@ static bool same_shape(const struct shape *a, const struct shape *b)
 
 static void forget_kept(struct kp_chosen *s)
 {
-    if (s->kept_empty)
-        munmap(s->kept_empty, s->kept_size);
+    kp_pages_give(s->kept_empty, s->kept_size);
     s->kept_empty = NULL;
     s->kept_of = (struct shape){.list = NULL};
 }
@@ -148,7 +138,7 @@ static void forget_kept(struct kp_chosen *s)
 static void keep_empty(struct kp_chosen *s, const struct shape *of)
 {
     forget_kept(s);
-    s->kept_empty = take_pages(s->size);
+    s->kept_empty = kp_pages_take(s->size);
     if (!s->kept_empty)
         return;
     memcpy(s->kept_empty, s->data, s->size);
@@ -200,12 +190,12 @@ static int make_room(struct kp_chosen *s, const struct kp_config *lists, size_t 
     if (!s->smallest)
         return -EINVAL;
     int rc = kp_chosen_bytes(s->c, lists, n, s->launches, &s->room);
-    return rc || (s->data = take_pages(s->room)) ? rc : -ENOMEM;
+    return rc || (s->data = kp_pages_take(s->room)) ? rc : -ENOMEM;
 }
 
 static void *copy_image(const struct kp_chosen *s)
 {
-    void *to = take_pages(s->room);
+    void *to = kp_pages_take(s->room);
     if (to)
         memcpy(to, s->data, s->size);
     return to ? to : MAP_FAILED;
@@ -247,7 +237,7 @@ void kp_chosen_free(struct kp_chosen_data *d)
 {
     if (!d)
         return;
-    munmap(d->data, d->room);
+    kp_pages_give(d->data, d->room);
     free(d);
 }
 
@@ -333,8 +323,7 @@ void kp_chosen_abandon(struct kp_chosen *s)
         keep(s);
         return;
     }
-    if (s->data)
-        munmap(s->data, s->room);
+    kp_pages_give(s->data, s->room);
     forget_kept(s);
     free(s->scratch);
     free(s);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/pages.h"
 #include "cupti/internal.h"
 
 int kp_target_init(const struct kp_cupti *c)
@@ -93,23 +93,6 @@ int kp_image_bytes(const struct kp_range *r, const struct kp_config *config, siz
     return rc;
 }
 
-/* Allocates hundreds of megabytes that are written completely. Uses huge pages if available, as faults of small
- * pages cost as much as the initialisation. */
-static uint8_t *big_block(size_t size)
-{
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    madvise(p, size, MADV_HUGEPAGE);
-    return p;
-}
-
-static void free_big_block(uint8_t *p, size_t size)
-{
-    if (p)
-        munmap(p, size);
-}
-
 /* KP_VENDOR: the library initialises for the metrics whose size was last asked for. */
 static int initialise(const struct kp_range *r, struct kp_image *i)
 {
@@ -135,7 +118,7 @@ static int empty(const struct kp_range *r, struct kp_image *i)
         memcpy(i->data, i->empty, i->size);
     } else if (!i->fresh) {
         rc = initialise(r, i);
-        if (!rc && (i->empty = big_block(i->size)))
+        if (!rc && (i->empty = kp_pages_take(i->size)))
             memcpy(i->empty, i->data, i->size);
     }
     i->fresh = false;
@@ -152,7 +135,7 @@ int kp_image_make(const struct kp_range *r, const struct kp_config *config, size
     i->ranges = ranges;
     int rc = counter_data_size(r, config, ranges, &i->size);
     if (!rc)
-        rc = (i->data = big_block(i->size)) ? initialise(r, i) : -ENOMEM;
+        rc = (i->data = kp_pages_take(i->size)) ? initialise(r, i) : -ENOMEM;
     if (rc)
         kp_image_free(i);
     else
@@ -164,8 +147,8 @@ void kp_image_free(struct kp_image *i)
 {
     if (!i)
         return;
-    free_big_block(i->data, i->size);
-    free_big_block(i->empty, i->size);
+    kp_pages_give(i->data, i->size);
+    kp_pages_give(i->empty, i->size);
     free(i);
 }
 

@@ -22,7 +22,6 @@ static void print_note(struct kp_out *o, const char *note, bool quick)
 void kp_launch_print_name(struct kp_out *o, const struct kp_launch_info *l)
 {
     const char *name = kp_launch_name(l);
-    kp_out_text(o, "  ", 2);
     kp_out_one_line(o, name, strlen(name));
 }
 
@@ -59,6 +58,7 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
         len += snprintf(place + len, sizeof place - (size_t)len, ", Graph %" PRIu32 ", Node %" PRIu32, l->graph_number,
                         l->node);
     size_t all = 2 + kp_width(kp_launch_name(l)) + strlen(shape) + 2 + (size_t)len;
+    kp_out_text(o, "  ", 2);
     kp_launch_print(o, l);
     kp_out_print(o, ",");
     kp_out_text(o, all > kp_out_wide(o) ? "\n      " : " ", all > kp_out_wide(o) ? 7 : 1);

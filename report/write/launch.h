@@ -5,9 +5,9 @@
 #include "report/model/model.h"
 #include "report/write/out.h"
 
-/* Prints ` name` as one line without its end, whatever the name contains. */
+/* Prints `name` as one line without its end, whatever the name contains. */
 void kp_launch_print_name(struct kp_out *o, const struct kp_launch_info *l);
-/* Prints ` name (grid)x(block)` likewise. */
+/* Prints `name (grid)x(block)` likewise. */
 void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l);
 /* Prints the launch's header line, its NVTX ranges, its call stack and its note. `quick`: as in kp_shown. */
 void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick);

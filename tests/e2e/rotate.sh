@@ -260,7 +260,7 @@ in no NVTX range"
         expect "paths: width of $width" "$(awk -v most="$width" 'length > most' "$tmp/ranks.$width" | wc -l)" 0
     done
     "$build/kprof" diff "$tmp/paths.nvtx.kprof" "$tmp/paths.shape.kprof" >"$tmp/diff" 2>&1
-    expect "paths: not those of all" "$(grep -c 'Only in A:  increment .* in no NVTX range, 30 launches$' "$tmp/diff")" 1
+    expect "paths: not those of all" "$(grep -c 'Only in A: increment .* in no NVTX range, 30 launches$' "$tmp/diff")" 1
     grep -q 'has the name, grid and note of one of B' "$tmp/diff" || fail "paths: why nothing is paired"
     # What differs says so where several ranges are mixed.
     in_paths modes KPROF_NVTX=on FAKE_VARY=modes KPROF_METRICS="$KPROF_METRICS,$mixed"

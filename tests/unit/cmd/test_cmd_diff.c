@@ -581,7 +581,7 @@ static void limits_are_exceeded_by_more_only(void **state)
         struct compared c = compare(&plain, &(struct kp_diff_options){.limits = &limit, .n_limits = 1});
         assert_int_equal(c.rc, 0);
         assert_int_equal(c.outcome.exceeded, rows[i].exceeded);
-        (rows[i].exceeded ? assert_says : assert_silent)(&c, "gpu__time_duration.sum 1 us -> 1.10 us (+10.00%):  k (1");
+        (rows[i].exceeded ? assert_says : assert_silent)(&c, "gpu__time_duration.sum 1 us -> 1.10 us (+10.00%): k (1");
         compared_free(&c);
     }
 }
@@ -845,7 +845,7 @@ static void rows_for_programs(void **state)
     assert_null(strstr(out, "==KPROF=="));
     assert_int_equal(count_of(out, "\r\n"), 3);
     assert_non_null(strstr(err, "==KPROF== Over the limit of +10%: " KP_DIFF_DURATION
-                                " 1 us -> 1.50 us (+50.00%):  f(int, \"x\") (4, 1, 1)x(4, 1, 1)"));
+                                " 1 us -> 1.50 us (+50.00%): f(int, \"x\") (4, 1, 1)x(4, 1, 1)"));
     assert_int_equal(run("diff --csv --brief-above 1 a.kprof b.kprof b.kprof", &out, &err), 0);
     assert_int_equal(count_of(out, "\"Baseline\""), 1);
     assert_int_equal(count_of(out, "\r\n"), 5);
