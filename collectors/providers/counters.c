@@ -29,7 +29,8 @@ int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_pro
 
 static int store_losses(const struct kp_counters *g, size_t result, struct kp_result *r)
 {
-    int rc = 0;
+    const struct kp_counters_launch *l = &g->launches[result];
+    int rc = l->lost ? kp_counters_mark(g->setup, l->lost, l->why, r) : 0;
     for (size_t k = 0; !rc && g->rows && g->rows[k]; k++)
         if (g->lost[k].why && result >= g->lost[k].first)
             rc = kp_counters_mark(g->setup, g->rows[k], g->lost[k].why, r);
@@ -77,15 +78,6 @@ char *kp_counters_evaluate(struct kp_counters *g, struct kp_result *const *resul
 bool kp_counters_any(const struct kp_counters *g)
 {
     return g->any;
-}
-
-void kp_counters_drop(struct kp_counters_launch *l)
-{
-    for (size_t s = 0; s < l->n_series; s++)
-        kp_series_free(&l->series[s]);
-    free(l->series);
-    free(l->counts);
-    *l = (struct kp_counters_launch){.counts = NULL};
 }
 
 void kp_counters_free(struct kp_counters *g)

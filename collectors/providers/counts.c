@@ -38,6 +38,15 @@ void kp_counters_add(struct kp_counters_launch *l, uint64_t code, uint32_t offse
         l->short_of_memory = true;
 }
 
+void kp_counters_drop(struct kp_counters_launch *l)
+{
+    for (size_t s = 0; s < l->n_series; s++)
+        kp_series_free(&l->series[s]);
+    free(l->series);
+    free(l->counts);
+    *l = (struct kp_counters_launch){.counts = NULL};
+}
+
 /* ---- from counts to a result ---- */
 
 /* The counts of one function in one launch, by metric and offset. */

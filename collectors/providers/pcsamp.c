@@ -1,5 +1,6 @@
 /* PC sampling: the stall reasons of a launch's warps, at each instruction. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +8,25 @@
 #include "cupti/source.h"
 #include "report/options/options.h"
 
+/* The device's buffer where its size is automatic, once a launch had more samples than the usual one holds: 30 million
+ * of them, which a kernel has in a quarter of a second (H200). A larger one takes a second to make. And how much rarer
+ * samples get after that, as a power of 2, and how often. */
+enum { LARGE_BUFFER = 512 << 20, RARER = 2, MOST_RARER = 2, MOST_AGAIN = MOST_RARER + 1 };
+
 struct pcsamp {
     struct kp_pcsamp *sampler;
     bool sampling;   /* sampling has started */
     size_t *reasons; /* their indices in the gathered names */
     int stuck;       /* CUPTI could not end it: nothing is sampled again */
+    size_t buffer;   /* byte, for the device's buffer; 0 = as set up */
+    bool no_large;   /* the device had no room for the large one */
+    int rarer;       /* how often samples have got rarer since the first pass of the window */
+    int interval;    /* then; else as set up */
+    bool rare;       /* the next pass has rarer samples */
+    bool grew;       /* the buffer has become large in this pass */
+    bool full;       /* a launch of this window had more samples than the buffer holds, */
+    bool again;      /* one of this pass, and there is more room now: */
+    bool repeats;    /* the pass is to be repeated */
 };
 
 static struct pcsamp *own(const struct kp_providers *x)
@@ -50,23 +65,35 @@ static int pcsamp_watch(struct kp_providers *x)
     struct pcsamp *p = own(x);
     if (p->stuck)
         return p->stuck;
-    return p->sampler ? 0 : kp_pcsamp_open(s->cupti, s->ctx, s->pcsamp_interval, s->pcsamp_buffer, &p->sampler);
+    return p->sampler ? 0
+                      : kp_pcsamp_open(s->cupti, s->ctx, p->rarer ? p->interval : s->pcsamp_interval,
+                                       p->buffer ? p->buffer : s->pcsamp_buffer, &p->sampler);
 }
 
 static int pcsamp_begin(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
+    own(x)->rarer = 0;
+    own(x)->full = own(x)->again = own(x)->rare = false;
     int rc = pcsamp_watch(x);
-    if (!rc)
-        rc = name_reasons(x);
-    if (!rc)
-        rc = kp_pcsamp_start(p->sampler);
-    if (rc)
-        return rc;
-    x->gathered->pcsamp_interval = kp_pcsamp_interval(p->sampler);
-    x->gathered->pcsamp_buffer = kp_pcsamp_buffer(p->sampler);
-    p->sampling = true;
-    return 0;
+    return rc ? rc : name_reasons(x);
+}
+
+static int start(struct pcsamp *p)
+{
+    int rc = kp_pcsamp_start(p->sampler);
+    p->sampling = !rc;
+    return rc;
+}
+
+static void pcsamp_end(struct kp_providers *x)
+{
+    struct pcsamp *p = own(x);
+    if (p->sampling)
+        kp_pcsamp_stop(p->sampler);
+    p->sampling = p->repeats = false;
+    int rc = kp_pcsamp_close(p->sampler);
+    p->stuck = p->stuck ? p->stuck : rc;
+    p->sampler = NULL;
 }
 
 static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t samples)
@@ -74,12 +101,72 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t
     (void)arg, (void)pc, (void)reason, (void)samples;
 }
 
-/* Drops the samples of launches without a result. */
-static int pcsamp_before(struct kp_providers *x, struct kp_counters_launch *l)
+static const char flooded[] =
+    "it had more samples than the device's buffer holds; raise warp-sampling-interval or warp-sampling-buffer-size";
+
+/* Whether a further pass may follow: there is none without replay. */
+static bool may_repeat(const struct kp_providers *x)
+{
+    return !x->gathered->only;
+}
+
+/* Makes room for more samples: at once in the buffer, then by rarer samples in the next pass, in which the launches
+ * that have theirs keep them. False: there is no more. */
+static bool make_room(const struct kp_providers *x)
+{
+    const struct kp_providers_setup *s = &x->setup;
+    struct pcsamp *p = own(x);
+    if (p->grew) /* others of this pass need no more than that */
+        return true;
+    if (!s->pcsamp_buffer && !p->no_large && p->buffer != LARGE_BUFFER) {
+        p->buffer = LARGE_BUFFER;
+        return p->grew = true;
+    }
+    if (may_repeat(x) && s->pcsamp_interval == KP_PCSAMP_INTERVAL_AUTO && p->rarer < MOST_RARER)
+        return p->rare = true;
+    return false;
+}
+
+/* Samples with another buffer or interval. KP_VENDOR (CUPTI 13.0): a buffer that was full is not emptied any more. */
+static int go_on(struct kp_providers *x)
+{
+    struct pcsamp *p = own(x);
+    pcsamp_end(x);
+    int rc = pcsamp_watch(x);
+    if (rc && p->buffer) {
+        p->buffer = 0;
+        p->no_large = true;
+        rc = pcsamp_watch(x);
+    }
+    p->full &= !rc; /* else that is why nothing is sampled */
+    return rc ? rc : start(p);
+}
+
+static int pcsamp_start(struct kp_providers *x)
+{
+    struct pcsamp *p = own(x);
+    p->repeats = p->grew = false;
+    if (!p->rare)
+        return start(p);
+    p->interval = kp_pcsamp_interval(p->sampler) + RARER;
+    p->rarer++;
+    p->rare = false;
+    return go_on(x);
+}
+
+/* Drops samples that no launch gets: those of launches without a result, and of one that has its own since the pass
+ * before. */
+static int drop_samples(struct kp_providers *x)
 {
     struct kp_pcsamp_totals others = {0};
+    int rc = kp_pcsamp_take(own(x)->sampler, &others, pass_over, NULL);
+    return rc == KP_CUPTI_OUT_OF_MEMORY ? go_on(x) : rc;
+}
+
+static int pcsamp_before(struct kp_providers *x, struct kp_counters_launch *l)
+{
     (void)l;
-    return kp_pcsamp_take(own(x)->sampler, &others, pass_over, NULL);
+    return drop_samples(x);
 }
 
 static void take_sample(void *arg, const struct kp_pc *pc, size_t reason, uint64_t samples)
@@ -93,22 +180,63 @@ static int pcsamp_after(struct kp_providers *x, struct kp_counters_launch *l)
     struct pcsamp *p = own(x);
     struct taker t = {x->setup.codes, p->reasons, l};
     struct kp_pcsamp_totals totals = {0};
+    if (l->sampled)
+        return drop_samples(x);
     int rc = kp_pcsamp_take(p->sampler, &totals, take_sample, &t);
     l->samples = totals.samples;
     l->dropped = totals.dropped;
+    l->interval = kp_pcsamp_interval(p->sampler);
+    l->buffer = kp_pcsamp_buffer(p->sampler);
     l->sampled = !rc;
-    return rc;
+    if (rc != KP_CUPTI_OUT_OF_MEMORY)
+        return rc;
+    kp_counters_drop(l);
+    bool more = make_room(x);
+    p->full = true;
+    p->again |= more;
+    if (!may_repeat(x))
+        return rc;
+    if (!more) {
+        l->lost = &kp_provider_pcsamp;
+        l->why = flooded;
+        kp_provider_complain(x, &kp_provider_pcsamp, false, rc);
+    }
+    return go_on(x);
 }
 
-static void pcsamp_end(struct kp_providers *x)
+static int pcsamp_stop(struct kp_providers *x, bool *last)
 {
     struct pcsamp *p = own(x);
-    if (p->sampling)
-        kp_pcsamp_stop(p->sampler);
+    *last = !p->again;
+    p->again = false;
+    if (*last) {
+        pcsamp_end(x);
+        return 0;
+    }
+    kp_pcsamp_stop(p->sampler); /* it may fail: what was sampled is there */
     p->sampling = false;
-    int rc = kp_pcsamp_close(p->sampler);
-    p->stuck = p->stuck ? p->stuck : rc;
-    p->sampler = NULL;
+    p->repeats = true;
+    return 0;
+}
+
+/* Ends it also where the pass was not repeated, as the window has failed. */
+static void pcsamp_over(struct kp_providers *x)
+{
+    if (own(x)->repeats)
+        pcsamp_end(x);
+}
+
+static char *pcsamp_explain(const struct kp_providers *x, int code)
+{
+    const struct pcsamp *p = own(x);
+    char *text = NULL;
+    if (code != KP_CUPTI_OUT_OF_MEMORY || !p->full)
+        return NULL;
+    return asprintf(&text, "%s of a launch: %s", kp_provider_pcsamp.what,
+                    p->again ? "it had more samples than the device's buffer held, which is larger from now on"
+                             : flooded) < 0
+               ? NULL
+               : text;
 }
 
 static void pcsamp_close(struct kp_providers *x, bool alive)
@@ -124,6 +252,7 @@ static void pcsamp_close(struct kp_providers *x, bool alive)
 static int pcsamp_store(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r)
 {
     int rc = 0;
+    (void)g;
     if (!l->sampled)
         return 0;
 #define KP_PCSAMP(name, unit, value)                                                                                   \
@@ -146,10 +275,15 @@ const struct kp_provider kp_provider_pcsamp = {
     .flushes = true,
     .adds_up = true,
     .watch = pcsamp_watch,
+    .retries = MOST_AGAIN,
     .begin = pcsamp_begin,
+    .start = pcsamp_start,
     .before = pcsamp_before,
     .after = pcsamp_after,
+    .stop = pcsamp_stop,
+    .over = pcsamp_over,
     .end = pcsamp_end,
+    .explain = pcsamp_explain,
     .close = pcsamp_close,
     .store = pcsamp_store,
 };

@@ -14,15 +14,21 @@ struct kp_counters_count {
     uint64_t value;
 };
 
+struct kp_provider;
+
 /* The results of one launch. */
 struct kp_counters_launch {
     struct kp_counters_count *counts;
     size_t n_counts, cap_counts;
     uint64_t samples, dropped; /* of PC sampling */
-    bool sampled;              /* sampling succeeded */
+    bool sampled;              /* sampling succeeded, */
+    int interval;              /* with this one, as kp_pcsamp_interval, */
+    size_t buffer;             /* and this buffer of the device, byte */
     struct kp_series *series;
     size_t n_series;
-    uint64_t pm_dropped; /* times that samples were lost */
+    uint64_t pm_dropped;            /* times that samples were lost */
+    const struct kp_provider *lost; /* its values are lost for this launch alone; NULL = none, */
+    const char *why;                /* for this reason */
     bool short_of_memory;
 };
 
@@ -33,8 +39,6 @@ struct kp_counters_loss {
     char *why; /* NULL = nothing is lost */
     size_t first;
 };
-
-struct kp_provider;
 
 struct kp_counters {
     const struct kp_provider *const *rows; /* of those that gathered it */
@@ -48,8 +52,6 @@ struct kp_counters {
     size_t n_names;
     struct kp_counters_launch *launches;
     size_t n_launches;
-    int pcsamp_interval;
-    size_t pcsamp_buffer;
     uint64_t pm_interval; /* ns, or cycles with `pm_cycles`; 0 = not sampled */
     bool pm_cycles;
     size_t pm_groups, pm_buffer;
@@ -102,6 +104,7 @@ struct kp_provider {
      * one. */
     size_t (*groups)(struct kp_providers *x);
     size_t (*repeats)(const struct kp_providers *x, size_t group);
+    size_t retries;                         /* further passes that a group may take */
     size_t (*room)(struct kp_providers *x); /* launches that a window may hold */
     /* Watches launches before the first pass; `end` ends it. */
     int (*watch)(struct kp_providers *x);

@@ -121,6 +121,13 @@ size_t kp_providers_repeats(const struct kp_providers *x, size_t group)
     return kind && kind->repeats ? kind->repeats(x, part) : 1;
 }
 
+size_t kp_providers_retries(const struct kp_providers *x, size_t group)
+{
+    size_t part;
+    const struct kp_provider *kind = kind_at(x, group, &part);
+    return kind ? kind->retries : 0;
+}
+
 /* Marks the values of provider `k` as lost, from launch `first` on. */
 static void lose(struct kp_providers *x, size_t k, size_t first, const char *why)
 {
@@ -273,6 +280,15 @@ static int make_way(struct kp_providers *x)
     return rc;
 }
 
+/* Ends the part of a provider whose pass does not begin: for good, except where memory was short. */
+static int give_up(struct kp_providers *x, int rc)
+{
+    size_t k = kp_provider_number(x, x->kind);
+    fail(x, true, rc);
+    x->gone[k] = rc != -ENOMEM && rc != KP_CUPTI_OUT_OF_MEMORY;
+    return 0;
+}
+
 /* Begins passes of x->kind, of its group x->part. */
 static int begin(struct kp_providers *x, bool swept)
 {
@@ -281,10 +297,7 @@ static int begin(struct kp_providers *x, bool swept)
     int rc = make_way(x);
     if (rc || !x->kind || !(rc = x->kind->begin(x)) || x->kind->carries)
         return rc;
-    size_t k = kp_provider_number(x, x->kind);
-    fail(x, true, rc);
-    x->gone[k] = rc != -ENOMEM && rc != KP_CUPTI_OUT_OF_MEMORY;
-    return 0;
+    return give_up(x, rc);
 }
 
 int kp_providers_begin(struct kp_providers *x, size_t group, bool swept)
@@ -295,7 +308,9 @@ int kp_providers_begin(struct kp_providers *x, size_t group, bool swept)
 
 int kp_providers_start(struct kp_providers *x)
 {
-    return x->kind && x->kind->start ? x->kind->start(x) : 0;
+    x->next = 0;
+    int rc = x->kind && x->kind->start ? x->kind->start(x) : 0;
+    return rc && !x->kind->carries ? give_up(x, rc) : rc;
 }
 
 int kp_providers_stop(struct kp_providers *x, bool *last)
@@ -499,9 +514,9 @@ int kp_providers_run(struct kp_providers *x, size_t group, size_t room, uint64_t
     x->longest_ns = longest_ns;
     x->kind = x->gathered->only = x->rows[k];
     rc = begin(x, swept);
-    if (!rc && !x->kind)
-        rc = -EIO;
-    return rc ? rc : kp_providers_start(x);
+    if (!rc)
+        rc = kp_providers_start(x);
+    return rc || x->kind ? rc : -EIO;
 }
 
 /* ---- afterwards ---- */

@@ -143,6 +143,8 @@ void kp_providers_unwatch(struct kp_providers *x);
 size_t kp_providers_groups(struct kp_providers *x, enum kp_range_mode mode);
 /* Returns the passes of a group. */
 size_t kp_providers_repeats(const struct kp_providers *x, size_t group);
+/* Returns the further passes that the group may take, where these do not suffice. */
+size_t kp_providers_retries(const struct kp_providers *x, size_t group);
 /* Whether one of the groups continues what watched the program. */
 bool kp_providers_watched(const struct kp_providers *x);
 

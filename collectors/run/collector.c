@@ -162,7 +162,9 @@ static void tell_pass(struct flight *f)
         kp_debug(KP_DEBUG_REPLAY, "rehearsal of a window of %zu launches", f->job->n_launches);
         return;
     }
-    snprintf(text, sizeof(text), "pass %zu of %zu of a window of %zu launches", ++f->pass, f->all_passes,
+    if (++f->pass > f->all_passes) /* one is repeated */
+        f->all_passes = f->pass;
+    snprintf(text, sizeof(text), "pass %zu of %zu of a window of %zu launches", f->pass, f->all_passes,
              f->job->n_launches);
     kp_debug(KP_DEBUG_REPLAY, "%s", text);
     if (f->c->setup.progress)
@@ -780,14 +782,16 @@ static void conclude(struct flight *f)
     }
 }
 
-/* Returns the number of passes of each group of the replay. malloc'ed, NULL without memory. */
+/* Returns the most passes of each group of the replay. malloc'ed, NULL without memory. */
 static size_t *passes_of(struct flight *f, size_t *n)
 {
     struct kp_providers *p = f->c->providers;
     *n = kp_providers_groups(p, f->mode);
     size_t *passes = malloc((*n + 1) * sizeof(*passes));
-    for (size_t i = 0; passes && i < *n; i++)
+    for (size_t i = 0; passes && i < *n; i++) {
         f->all_passes += passes[i] = kp_providers_repeats(p, i);
+        passes[i] += kp_providers_retries(p, i);
+    }
     f->watched = kp_providers_watched(p);
     return passes;
 }

@@ -65,4 +65,7 @@ double fake_cupti_pm_value(const char *metric, const char *kernel, size_t index)
 extern int fake_cupti_pm_lose_rest;
 extern size_t fake_cupti_pm_more_idle[2];
 
+/* Byte of the device's buffer that one sample of warps takes. */
+extern uint64_t fake_cupti_pc_sample_bytes;
+
 #endif

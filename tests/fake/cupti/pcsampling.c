@@ -11,8 +11,9 @@
  * are no samples.
  */
 
-/* What the device writes for one sample; when its buffer is full, further ones of the kernel are lost. */
-enum { SAMPLE_BYTES = 16 };
+/* What the device writes for one sample. When its buffer is full, samples of the kernel are lost, and no data is given
+ * until sampling is enabled anew. */
+uint64_t fake_cupti_pc_sample_bytes = 16;
 
 /* Values that are kept of one size or the other, at the start of each attribute's data. */
 static const struct sampling_attribute {
@@ -60,6 +61,7 @@ struct pc_sampler {
     uint64_t values[N_SAMPLING_ATTRIBUTES];
     struct pc_record *records; /* the first `n_taken` were handed out */
     size_t n_records, cap_records, n_taken;
+    bool full;
     uint64_t dropped, not_users; /* samples since the last time that data was handed out */
     uint64_t range;
     struct given_name *names;
@@ -296,13 +298,13 @@ static void add_record(struct pc_sampler *s, const struct code *code, size_t i, 
 
 static void sample_code(struct pc_sampler *s, const struct fake_launch *launch, struct code *code, uint32_t correlation)
 {
-    uint64_t room = SAMPLING(s, HARDWARE_BUFFER_SIZE) / SAMPLE_BYTES;
+    uint64_t room = SAMPLING(s, HARDWARE_BUFFER_SIZE) / fake_cupti_pc_sample_bytes;
 
     for (size_t i = 0; i < code->n_instructions; i++) {
         uint64_t n = samples_at(s, launch, code, i);
 
         if (n > room)
-            s->dropped += n;
+            s->full = true;
         else if (code->strange)
             s->not_users += n;
         else if (n)
@@ -429,7 +431,11 @@ static CUptiResult give(struct pc_sampler *s, CUpti_PCSamplingData *data, const 
     data->nonUsrKernelsTotalSamples = s->not_users;
     data->totalSamples = s->dropped + s->not_users;
     data->rangeId = s->range;
-    data->hardwareBufferFull = 0;
+    data->hardwareBufferFull = s->full;
+    if (s->full) {
+        data->totalSamples = data->droppedSamples = data->nonUsrKernelsTotalSamples = data->remainingNumPcs = 0;
+        return CUPTI_ERROR_OUT_OF_MEMORY;
+    }
     for (; data->totalNumPcs < data->collectNumPcs && s->n_taken < s->n_records; s->n_taken++) {
         give_record(s, &s->records[s->n_taken], &data->pPcData[data->totalNumPcs++], function);
         data->totalSamples += s->records[s->n_taken].samples;
@@ -468,7 +474,7 @@ CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams *params)
     for (size_t i = 0; i < N_SAMPLING_ATTRIBUTES; i++)
         s->values[i] = sampling_attributes[i].initial;
     s->enabled = true;
-    s->started = false;
+    s->started = s->full = false;
     fake_driver()->set_launch_hook(on_launch, NULL);
     return CUPTI_SUCCESS;
 }
@@ -495,7 +501,7 @@ CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *params)
     need_usable(params->ctx, __func__);
     s = enabled_sampler(params->ctx, __func__);
     failed = fake_count(&counter, &injected); /* it is off all the same */
-    if (!failed && SAMPLING(s, SAMPLING_DATA_BUFFER))
+    if (!failed && SAMPLING(s, SAMPLING_DATA_BUFFER) && !s->full)
         result = give(s, (void *)(uintptr_t)SAMPLING(s, SAMPLING_DATA_BUFFER), __func__);
     s->n_records = s->n_taken = 0;
     s->dropped = s->not_users = 0;

@@ -121,6 +121,7 @@ static double (*sample_of)(const char *metric, const char *kernel, size_t index)
 static size_t (*samples_of)(const char *kernel);
 static int *lose_rest = &(int){0};
 static size_t *more_idle = (size_t[2]){0};
+static uint64_t *sample_bytes = &(uint64_t){0};
 static uint32_t room_asked, room_first, room_given; /* samples, see note_room */
 static unsigned late_ns;                            /* see start_late */
 static bool room_fails;                             /* when more than before is asked for */
@@ -174,7 +175,8 @@ static int open_library(void **state)
     *(void **)&samples_of = dlsym(handle, "fake_cupti_pm_samples");
     *(void **)&lose_rest = dlsym(handle, "fake_cupti_pm_lose_rest");
     *(void **)&more_idle = dlsym(handle, "fake_cupti_pm_more_idle");
-    assert_true(value_of && sample_of && samples_of && lose_rest && more_idle);
+    *(void **)&sample_bytes = dlsym(handle, "fake_cupti_pc_sample_bytes");
+    assert_true(value_of && sample_of && samples_of && lose_rest && more_idle && sample_bytes);
     if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, counter, 0, &plan, &err) ||
         kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, counter, 0, &by_session, &err))
         fail_msg("%s", err ? err : "plan");
@@ -264,6 +266,7 @@ static int tear_down(void **state)
     kp_codes_free(t.providers.codes);
     kp_test_context_end(t.ctx);
     *lose_rest = 0;
+    *sample_bytes = 16;
     more_idle[0] = more_idle[1] = 0;
     room_given = w->us = late_ns = 0;
     room_fails = false;
@@ -617,7 +620,7 @@ static void test_order(void **state)
     kp_test_calls(in_order, "enable disable");
     replay("AI");
     assert_int_equal(plan->passes, 1);
-    kp_test_calls(in_order, "save pc-on restore rehearse pc-start restore pc-stop pc-off "
+    kp_test_calls(in_order, "save pc-on restore rehearse restore pc-start pc-stop pc-off "
                             "enable config restore start stop disable "
                             "restore sass-on sass-off sass-on sass-off "
                             "pm-on restore pm-start pm-stop pm-start pm-stop pm-off "
@@ -635,7 +638,7 @@ static void test_order_with_sessions(void **state)
     kp_collector_room(t.c);
     for (int i = 0; i < 2; i++) {
         replay("AI");
-        kp_test_calls(in_order, "save pc-on restore rehearse pc-start restore pc-stop pc-off "
+        kp_test_calls(in_order, "save pc-on restore rehearse restore pc-start pc-stop pc-off "
                                 "session restore pass end-session "
                                 "restore sass-on sass-off sass-on sass-off "
                                 "pm-on restore pm-start pm-stop pm-start pm-stop pm-off "
@@ -1065,6 +1068,114 @@ static void test_groups_without_replay(void **state)
             }
         }
     assert_int_equal(kp_test_count("save") + kp_test_count("restore"), 0);
+    check_complaints(0);
+}
+
+/* Returns the launch of the window with the most samples. */
+static size_t most_sampled(void)
+{
+    size_t most = 0;
+    for (size_t i = 1; i < w->n; i++)
+        most = t.reference[i] > t.reference[most] ? i : most;
+    return most;
+}
+
+/* A launch with more samples than the device's buffer holds is sampled again with more room, at last less often. The
+ * others keep what they have. */
+static void test_more_samples_than_room(void **state)
+{
+    enum { USUAL = 32 << 20, LARGE = 512 << 20 };
+    static const struct {
+        uint64_t room; /* that the launch with the most samples fills */
+        size_t buffer;
+        int interval, rarer;
+    } rows[] = {{USUAL, LARGE, 6, 0}, {LARGE, LARGE, 8, 2}, {8 * (uint64_t)LARGE, LARGE, 10, 4}};
+    (void)state;
+    take_reference("AICA");
+    const size_t most = most_sampled();
+    for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
+        ask_for_all();
+        open_collector();
+        *sample_bytes = rows[k].room / t.reference[most] + 1;
+        replay("AICA");
+        check_complaints(0);
+        for (size_t i = 0; i < w->n; i++) {
+            const struct kp_result *r = &t.results[i];
+            assert_int_equal(sampled(r), number(r, "smsp__pcsamp_sample_count"));
+            if (t.reference[i] * *sample_bytes < LARGE)
+                assert_int_equal(sampled(r), t.reference[i]);
+        }
+        const struct kp_result *r = &t.results[most];
+        assert_int_equal(number(r, "smsp__pcsamp_buffer_size_bytes"), rows[k].buffer);
+        assert_int_equal(number(r, "smsp__pcsamp_interval"), rows[k].interval);
+        assert_true(number(r, "smsp__pcsamp_sample_count") > 0);
+        assert_true(number(r, "smsp__pcsamp_sample_count") <= (double)(t.reference[most] >> rows[k].rarer));
+        replay("AICA"); /* the buffer stays large, the interval does not */
+        assert_int_equal(number(&t.results[0], "smsp__pcsamp_buffer_size_bytes"), LARGE);
+    }
+}
+
+/* What the user has set stays: that launch alone has no samples, and a line says what to raise. */
+static void test_samples_beyond_what_is_set(void **state)
+{
+    (void)state;
+    take_reference("AICA");
+    const size_t most = most_sampled();
+    ask_for_all();
+    t.providers.pcsamp_buffer = 1 << 20;
+    t.providers.pcsamp_interval = 6;
+    open_collector();
+    *sample_bytes = (1 << 20) / t.reference[most] + 1;
+    replay("AICA");
+    char *text = kp_collector_complaint(t.c);
+    assert_true(text && strstr(text, "warp states are not sampled of a launch: it had more samples") &&
+                strstr(text, "raise warp-sampling-interval or warp-sampling-buffer-size"));
+    free(text);
+    assert_null(kp_collector_complaint(t.c));
+    for (size_t i = 0; i < w->n; i++) {
+        const struct kp_metric *m = kp_result_find(&t.results[i], "smsp__pcsamp_sample_count");
+        assert_non_null(m);
+        if (i == most)
+            assert_true(m->kind == KP_VALUE_NA && strstr(m->text, "more samples than the device's buffer holds"));
+        else
+            assert_int_equal(sampled(&t.results[i]), t.reference[i]);
+    }
+}
+
+/* Without the memory for a large buffer, samples get rarer. */
+static void test_no_room_for_a_large_buffer(void **state)
+{
+    (void)state;
+    take_reference("AICA");
+    const size_t most = most_sampled();
+    open_collector();
+    *sample_bytes = (32 << 20) / t.reference[most] + 1;
+    kp_test_fail("pc-on", 2, KP_CUPTI_OUT_OF_MEMORY);
+    replay("AICA");
+    kp_test_fail("pc-on", 0, 0);
+    check_complaints(0);
+    assert_int_equal(number(&t.results[most], "smsp__pcsamp_buffer_size_bytes"), 32 << 20);
+    assert_int_equal(number(&t.results[most], "smsp__pcsamp_interval"), 8);
+    for (size_t i = 0; i < w->n; i++)
+        assert_true(sampled(&t.results[i]) > 0);
+}
+
+/* Without replay the launch is lost, and the next one has the room. */
+static void test_more_samples_without_replay(void **state)
+{
+    (void)state;
+    take_reference("AICA");
+    const size_t most = most_sampled();
+    ask_for_all();
+    open_collector();
+    *sample_bytes = (32 << 20) / t.reference[most] + 1;
+    run_beside("AICA", 0, SIZE_MAX);
+    assert_non_null(strstr(kp_counters_lost(t.out.counters, most), "which is larger from now on"));
+    check_complaints(KP_PROVIDER_PCSAMP);
+    run_beside("AICA", 0, SIZE_MAX);
+    assert_null(kp_counters_lost(t.out.counters, w->n - 1));
+    evaluate();
+    assert_true(sampled(&t.results[most]) > 0);
     check_complaints(0);
 }
 
@@ -1794,6 +1905,10 @@ int main(void)
         ON_FAKE(test_counting),
         ON_FAKE(test_groups_without_replay),
         ON_FAKE(test_interval_without_replay),
+        ON_FAKE(test_more_samples_than_room),
+        ON_FAKE(test_samples_beyond_what_is_set),
+        ON_FAKE(test_no_room_for_a_large_buffer),
+        ON_FAKE(test_more_samples_without_replay),
         ON_FAKE(test_groups_that_fail),
         ON_FAKE(test_single_kinds),
         ON_FAKE(test_without_counters),

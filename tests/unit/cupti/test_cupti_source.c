@@ -474,10 +474,32 @@ static void test_buffer(void **state)
     kp_pcsamp_close(t.pcsamp);
     open_sampling(KP_PCSAMP_INTERVAL_AUTO, 16 * all / 2); /* the fake has 16 byte a sample */
     assert_int_equal(kp_pcsamp_buffer(t.pcsamp), 16 * all / 2);
+    struct kp_pcsamp_totals totals = {0};
+    assert_int_equal(kp_pcsamp_start(t.pcsamp), 0);
+    launch("increment", 1);
+    assert_int_equal(kp_pcsamp_take(t.pcsamp, &totals, count_sample, &taken), CUPTI_ERROR_OUT_OF_MEMORY);
+    assert_true(!totals.samples && !totals.dropped);
+}
+
+enum { DROPPED = 5 };
+
+static CUptiResult CUPTIAPI drop_some(CUpti_PCSamplingGetDataParams *p)
+{
+    CUptiResult rc = t.fake->cuptiPCSamplingGetData(p);
+    CUpti_PCSamplingData *d = p->pcSamplingData;
+    d->droppedSamples += DROPPED;
+    d->totalSamples += DROPPED;
+    return rc;
+}
+
+static void test_dropped(void **state)
+{
+    (void)state;
+    t.cupti.cuptiPCSamplingGetData = drop_some;
+    open_sampling(KP_PCSAMP_INTERVAL_AUTO, 0);
     struct kp_pcsamp_totals totals = sample("increment", 1);
-    assert_int_equal(totals.samples, all);
-    assert_true(totals.dropped > 0 && taken.sum > 0);
-    assert_int_equal(taken.sum + totals.dropped, all);
+    assert_int_equal(totals.dropped, DROPPED);
+    assert_int_equal(taken.sum + totals.dropped, totals.samples);
 }
 
 static void need_real(void)
@@ -1070,6 +1092,7 @@ int main(void)
         ON_FAKE(test_endless_data),
         ON_FAKE(test_interval),
         ON_FAKE(test_buffer),
+        ON_FAKE(test_dropped),
         ON_FAKE(test_unrecognised),
         ON_FAKE(test_beside_ranges),
         ON_FAKE(test_open_fails),

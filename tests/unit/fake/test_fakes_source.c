@@ -539,17 +539,26 @@ static void body_left_over(void)
 
 static void body_buffer_full(void)
 {
+    SAMPLING_PARAMS(CUpti_PCSamplingGetDataParams, get);
     uint64_t total;
 
     open_sampling();
+    get.ctx = gpu.ctx;
+    get.pcSamplingData = &data;
     launch("increment");
     take(MOST_RECORDS);
     total = data.totalSamples;
     configure(CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE, 16 * (total / 2));
     launch("increment");
+    for (int i = 0; i < 2; i++) {
+        CHECK(RESULT(cuptiPCSamplingGetData, &get) == CUPTI_ERROR_OUT_OF_MEMORY);
+        CHECK(data.hardwareBufferFull && !data.totalSamples && !data.remainingNumPcs);
+    }
+    disable_sampling();
+    enable_sampling();
+    launch("increment");
     take(MOST_RECORDS);
-    CHECK(data.droppedSamples && data.totalSamples == total);
-    CHECK(samples_taken() && samples_taken() + data.droppedSamples == total);
+    CHECK(!data.hardwareBufferFull && data.totalSamples == total);
 }
 
 static void body_start_stop(void)
