@@ -157,6 +157,7 @@ void kp_ending_at_exit(void)
     atomic_store(&process->ending, true); /* set before the gate, for launches that wait there to see it */
     kp_passing_outdate();
     leave_contexts(NULL, 0, the_end, KP_GATE_MS, KP_GATE_MS);
+    kp_process_finish(); /* while other threads still have the driver and the program's globals */
 }
 
 static bool is_context(const struct kp_context *c, uint64_t arg)
@@ -196,6 +197,19 @@ static void tell_forked(void)
                  (int)process->forked, (int)process->pid);
     process->forked = 0;
     log->write(log->arg, line, (size_t)n);
+}
+
+/* Tells of launches that the report lacks, as it was written before them. */
+static void tell_late(void)
+{
+    char line[160];
+    const struct kp_sink *log = kp_log_sink();
+    unsigned n = atomic_exchange(&process->late, 0);
+    if (!n || process->options.quiet)
+        return;
+    int len = snprintf(line, sizeof(line), "==KPROF== %u %s made behind the report, while the program ended\n", n,
+                       n == 1 ? "launch was" : "launches were");
+    log->write(log->arg, line, (size_t)len);
 }
 
 /* Waits while another thread finishes: the process would end before the report is whole. Waits only as long as that
@@ -267,6 +281,8 @@ static void finish(void)
     if (patience)
         kp_progress_end();
     kp_guard--;
+    if (atomic_load(&process->ending))
+        atomic_store(&process->leaving, 1); /* set before the gate, for calls that wait there to see it */
     if (alone)
         kp_gate_leave_exclusive();
     atomic_store(&process->finished, 1);
@@ -285,6 +301,8 @@ void kp_process_finish(void)
     else if (getpid() == process->pid && takes_the_end()) {
         atexit(kp_process_exits); /* other threads that exit now find this handler */
         finish();
+    } else if (getpid() == process->pid) {
+        tell_late();
     }
     kp_traps_let(&traps);
     pthread_setcancelstate(before, &before);

@@ -56,6 +56,7 @@ static void enter_for_launch(void)
 static CUresult pass_through(const struct kp_launch *l)
 {
     enter_for_launch();
+    kp_phase_hold();
     kp_guard++;
     CUresult rc = kp_launch_issue_own(l);
     kp_guard--;
@@ -166,6 +167,7 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     }
     if (!kp_process_active()) { /* profiling ended while this thread waited */
         kp_gate_leave_exclusive();
+        kp_phase_hold();
         return l->issue(l);
     }
     if (atomic_load(&process->ending)) { /* likewise: libraries needed for planning may be torn down already */

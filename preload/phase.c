@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/log.h"
@@ -20,6 +21,22 @@ bool kp_process_active(void)
 const struct kp_driver *kp_process_driver(void)
 {
     return kp_process_active() ? &process->driver : NULL;
+}
+
+void kp_phase_launched(void)
+{
+    if (atomic_load(&process->phase) == KP_PHASE_FINISHED)
+        atomic_fetch_add(&process->late, 1);
+}
+
+void kp_phase_hold(void)
+{
+    enum { MOST_MS = 500 };
+    static __thread bool held;
+    if (held || !atomic_load(&process->leaving) || atomic_load(&process->exiter) == kp_thread_id())
+        return;
+    held = true;
+    kp_wait_while(&process->leaving, 1, MOST_MS);
 }
 
 void kp_phase_go(enum kp_phase p)

@@ -39,6 +39,8 @@ struct kp_process {
     atomic_int exiter;     /* id of the thread that called exit(), or runs the exit handlers; 0 = none yet */
     atomic_int finisher;   /* id of the thread that writes the report; 0 = none yet */
     atomic_int finished;   /* the report is written; threads wait for it in the kernel */
+    atomic_int leaving;    /* 1: exit handlers behind ours run, of which the driver's ends it */
+    atomic_uint late;      /* launches that it lacks: of exit handlers, destructors, and threads that go on */
     atomic_uint_fast64_t devices_seen; /* of devices that were not wanted: a bit each */
     pid_t pid;
     pid_t forked; /* in a forked child: its own id, until reported */
@@ -48,6 +50,14 @@ extern struct kp_process kp_process_now;
 
 /* Goes to a phase; the gate is armed in KP_PHASE_AWAKE alone. */
 void kp_phase_go(enum kp_phase p);
+
+/* Notes a launch that nobody looks at, for the line on those behind the report. Any thread. */
+void kp_phase_launched(void);
+
+/* Holds a thread once, at most for some time, while the exit handlers behind ours run. The calls that it makes
+ * meanwhile fail, as the driver has ended; without kprof these handlers take no time. One of them may wait for the
+ * thread. */
+void kp_phase_hold(void);
 
 /* Stops profiling, which a line tells: `owned`, which it frees, or else `why`. `kind`: KP_FAILURES where the failure
  * has been noted. */

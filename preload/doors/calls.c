@@ -11,6 +11,7 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
+#include "preload/phase.h"
 #include "preload/process.h"
 #include "preload/program/owned.h"
 #include "preload/program/ptx.h"
@@ -557,6 +558,7 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
         kp_process_cuda_starts();
         e.entered = GUARD_ONLY;
     }
+    kp_phase_hold();
     if (e.entered == ANSWERED)
         e.real = (void *)(uintptr_t)give_answer;
     if (e.entered != NOTHING && e.entered != IN_DRIVER)

@@ -6,6 +6,7 @@
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
+#include "preload/phase.h"
 #include "preload/process.h"
 #include "preload/window/flags.h"
 
@@ -77,13 +78,24 @@ static inline bool read_shape(const CUlaunchConfig *c, struct kp_pass_shape *s)
 /* Whether a launch is none of kprof's business. */
 static bool is_bare(void)
 {
-    return kp_guard || !kp_process_active();
+    if (!kp_guard && kp_process_active())
+        return false;
+    if (!kp_guard)
+        kp_phase_hold();
+    return true;
+}
+
+static CUresult bare(CUresult rc)
+{
+    if (rc == CUDA_SUCCESS && !kp_guard)
+        kp_phase_launched();
+    return rc;
 }
 
 static CUresult go(struct kp_launch *l)
 {
     if (is_bare())
-        return l->issue(l);
+        return bare(l->issue(l));
     struct kp_registers here;
     kp_registers_here(&here);
     l->caller = &here;
@@ -100,7 +112,7 @@ CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction 
     if (pass)
         return kp_passing_end(pass, real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
     if (is_bare())
-        return real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+        return bare(real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
     struct kp_launch l = {.issue = issue_kernel,
                           .real.kernel = real,
                           .ptsz = ptsz,
@@ -122,7 +134,7 @@ CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const 
     if (pass)
         return kp_passing_end(pass, real(config, f, params, extra));
     if (is_bare())
-        return real(config, f, params, extra);
+        return bare(real(config, f, params, extra));
     struct kp_launch l = {.issue = kp_launch_issue_ex,
                           .real.kernel_ex = real,
                           .ptsz = ptsz,

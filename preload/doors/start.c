@@ -39,7 +39,7 @@ EXPORT void quick_exit(int status)
     end("quick_exit", status);
 }
 
-/* Runs the exit handlers; the report follows in at_unload. */
+/* Runs the exit handlers; ours writes the report. */
 EXPORT void exit(int status)
 {
     kp_process_exit_called();
@@ -80,7 +80,7 @@ __attribute__((constructor)) static void at_load(void)
     kp_nvtx_offer();
 }
 
-/* Runs after the program's exit handlers and static destructors, so that their launches count too. */
+/* Runs after the program's exit handlers and static destructors. The report has been written where CUDA was used. */
 __attribute__((destructor)) static void at_unload(void)
 {
     kp_process_finish();

@@ -48,6 +48,11 @@ for round in $(rounds 3); do
     expect "main returns among many handlers, round $round: launches reported" "$(reported)" 2
 done
 
+both "a handler that launches behind the report" "$programs/p_exit" behind
+expect "a handler that launches behind the report: launches reported" "$(reported)" 2
+expect "a handler that launches behind the report: told" \
+    "$(grep -c '^==KPROF== 1 launch was made behind the report, while the program ended$' "$tmp/report")" 1
+
 both "exit from a destructor" "$programs/p_exit" destructor
 expect "exit from a destructor: launches reported" "$(reported)" 2
 # From glibc 2.41 on exit() lets nobody pass, and such a program hangs by itself.
@@ -60,6 +65,19 @@ fi
 for round in $(rounds 4); do
     both "launches beside the end" "$programs/p_exit" beside
     expect "launches beside the end: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+done
+
+# A report takes longer than an exit. Meanwhile the calls of other threads succeed, as they do natively.
+for round in $(rounds 4); do
+    for how in basic detailed rotate; do
+        case $how in
+        rotate) export KPROF_REPLAY_MODE=rotate KPROF_SET=basic ;;
+        *) export KPROF_REPLAY_MODE=kernel KPROF_SET=$how ;;
+        esac
+        both "checked calls beside the end, $how" "$programs/p_exit" checked
+        expect "checked calls beside the end, $how: accounts" "$(grep -c 'launches seen' "$tmp/report")" 1
+    done
+    unset KPROF_REPLAY_MODE KPROF_SET
 done
 
 # A thread ends the process while the report is being written into a pipe. Its reader is slower than what a wait for another

@@ -172,6 +172,25 @@ static void *launch_on(void *arg)
     return NULL;
 }
 
+/* As programs whose calls are checked: none fails while the process is there. */
+static void *launch_and_check(void *arg)
+{
+    int n = 8;
+    void *params[] = {&values, &n};
+    CUfunction f;
+    CUdeviceptr block;
+
+    (void)arg;
+    cuCtxSetCurrent(session.ctx);
+    f = get_function(&linked, &session, "increment");
+    for (;;) {
+        if (cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, session.stream, params, NULL) ||
+            cuStreamSynchronize(session.stream) || cuMemAlloc(&block, 64) || cuMemFree(block))
+            abort();
+        usleep(5000); /* hardly ever in a call as the process ends */
+    }
+}
+
 /* The main thread returns while another does something. */
 static int return_beside(void *(*other)(void *), useconds_t after)
 {
@@ -187,6 +206,11 @@ static int return_beside(void *(*other)(void *), useconds_t after)
 static int end_beside(void)
 {
     return return_beside(launch_on, 20000);
+}
+
+static int end_checked(void)
+{
+    return return_beside(launch_and_check, 20000);
 }
 
 /* The main thread ends alone, with a window open. */
@@ -441,6 +465,7 @@ static const struct {
     {"fork_exec", end_fork_exec},
     {"child", end_child},
     {"beside", end_beside},
+    {"checked", end_checked},
     {"pthread_exit", end_pthread_exit},
     {"last_thread", end_last_thread},
     {"twice", end_twice},
@@ -453,6 +478,7 @@ static const struct {
     {"all_ways", end_all_ways},
     {"nested", end_nested},
     {"joined", end_return},
+    {"behind", end_return},
     {"destructor", end_destructor},
     {"alarm", end_alarm},
 };
@@ -469,6 +495,8 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed is out, however the program ends */
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
+    if (!strcmp(how, "behind"))
+        atexit(launch_one); /* behind the driver's handler, and before those of libraries that a first launch opens */
     if (!strcmp(how, "first"))
         return end_first();
     launch_one();

@@ -20,6 +20,7 @@
 #include "preload/doors/trampolines.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
+#include "preload/phase.h"
 #include "preload/process.h"
 #include "preload/program/owned.h"
 #include "preload/program/variables.h"
@@ -309,6 +310,10 @@ CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *
 bool kp_process_replays(void)
 {
     return true;
+}
+
+void kp_phase_hold(void)
+{
 }
 
 bool kp_process_active(void)

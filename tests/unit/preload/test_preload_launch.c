@@ -12,17 +12,27 @@
 #include "preload/doors/launch_doors.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
+#include "preload/phase.h"
 #include "preload/process.h"
 
 /* ---- the process: keeps the launch that a door hands it ---- */
 
 static struct {
     bool active;
-    unsigned launches, skipped, closed;
+    unsigned launches, bare, skipped, closed;
     const char *reason;
     struct kp_launch last;
     void (*during)(struct kp_launch *l);
 } process;
+
+void kp_phase_hold(void)
+{
+}
+
+void kp_phase_launched(void)
+{
+    process.bare++;
+}
 
 bool kp_process_active(void)
 {
@@ -244,6 +254,12 @@ static CUresult real_graph(CUgraphExec g, CUstream s)
 {
     assert_ptr_equal(g, graph);
     return real_launch(NULL, 0, 0, 0, 0, 0, 0, 0, s, NULL, NULL);
+}
+
+static CUresult graph_that_runs(CUgraphExec g, CUstream s)
+{
+    (void)g, (void)s;
+    return CUDA_SUCCESS;
 }
 
 static CUresult real_block_shape(CUfunction f, int x, int y, int z)
@@ -715,6 +731,9 @@ static void test_straight_through(void **state)
         assert_int_equal(process.launches, 0);
         assert_int_equal(process.skipped, 0);
         assert_int_equal(process.closed, 0);
+        assert_int_equal(process.bare, 0); /* what the driver refuses is no launch */
+        kp_cuGraphLaunch(graph_that_runs, false, graph, stream);
+        assert_int_equal(process.bare, !own);
         kp_guard = 0;
     }
 }
