@@ -15,6 +15,7 @@
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
 #include "preload/os/log.h"
+#include "preload/os/own_stack.h"
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 #include "preload/phase.h"
@@ -146,7 +147,7 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *why, l
     return alone;
 }
 
-void kp_ending_at_exit(void)
+static void end_at_exit(void)
 {
     if (!is_own_process())
         return;
@@ -158,6 +159,11 @@ void kp_ending_at_exit(void)
     kp_passing_outdate();
     leave_contexts(NULL, 0, the_end, KP_GATE_MS, KP_GATE_MS);
     kp_process_finish(); /* while other threads still have the driver and the program's globals */
+}
+
+void kp_ending_at_exit(void)
+{
+    kp_on_own_stack(end_at_exit);
 }
 
 static bool is_context(const struct kp_context *c, uint64_t arg)
@@ -289,7 +295,7 @@ static void finish(void)
     kp_wake_all(&process->finished);
 }
 
-void kp_process_finish(void)
+static void finish_once(void)
 {
     int before; /* _exit is no cancellation point, in a forked child neither */
     struct kp_traps traps;
@@ -306,4 +312,9 @@ void kp_process_finish(void)
     }
     kp_traps_let(&traps);
     pthread_setcancelstate(before, &before);
+}
+
+void kp_process_finish(void)
+{
+    kp_on_own_stack(finish_once);
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 static struct session session;
@@ -430,6 +431,36 @@ static void exit_at_once(int signal)
     exit(7);
 }
 
+static void end_at_once(int signal)
+{
+    (void)signal;
+    _exit(7);
+}
+
+/* As crash handlers do, on the least stack that there was for them, with nothing mapped below. */
+static int end_on_small_stack(void (*handler)(int))
+{
+    enum { SIZE = 8192, GUARD = 65536 };
+    char *below = mmap(NULL, GUARD + SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+
+    if (below == MAP_FAILED || mprotect(below + GUARD, SIZE, PROT_READ | PROT_WRITE) ||
+        sigaltstack(&(stack_t){.ss_sp = below + GUARD, .ss_size = SIZE}, NULL) || sigaction(SIGUSR1, &action, NULL))
+        return 1;
+    raise(SIGUSR1);
+    return 1;
+}
+
+static int end_small_exit(void)
+{
+    return end_on_small_stack(exit_at_once);
+}
+
+static int end_small__exit(void)
+{
+    return end_on_small_stack(end_at_once);
+}
+
 /* A handler exits at a time that differs from run to run, whatever it interrupted: most of the loop is a profiler's. */
 static int end_alarm(void)
 {
@@ -481,6 +512,8 @@ static const struct {
     {"behind", end_return},
     {"destructor", end_destructor},
     {"alarm", end_alarm},
+    {"small_exit", end_small_exit},
+    {"small__exit", end_small__exit},
 };
 
 int main(int argc, char **argv)
