@@ -140,6 +140,7 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *why, l
         kp_timeline_flush(true);
         kp_context_close(&process->setup, match, arg, does_end);
         kp_window_contexts_ended();
+        kp_timed_settle(); /* no record comes of what they ran */
         kp_guard--;
         kp_gate_leave_exclusive();
     }
@@ -277,6 +278,7 @@ static void finish(void)
     if (kp_worker_drain(patience) && alone && patience)
         kp_context_pass_on();
     kp_filter_unwanted(process->filter, note_unwanted, NULL);
+    kp_log_behind_stdout();
     kp_closers_tell();
     kp_nvtx_end_timeline();
     kp_session_timeline_end();

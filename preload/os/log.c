@@ -19,6 +19,7 @@
 #include "base/wrap.h"
 #include "preload/os/outcome.h"
 #include "preload/os/quiet.h"
+#include "preload/os/stdout_mute.h"
 #include "report/options/options.h"
 
 static const char progress_mark[] = "==KPROF==";
@@ -223,6 +224,12 @@ bool kp_log_report_to_pipe(uint64_t inode)
         return false;
     log_apart = log_piped = true;
     return true;
+}
+
+void kp_log_behind_stdout(void)
+{
+    if (log_to == &log_file && !log_file.path)
+        kp_stdout_flush();
 }
 
 int kp_log_descriptor(void)

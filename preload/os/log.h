@@ -31,6 +31,9 @@ int kp_log_to(const char *path);
  * Once the pipe is closed, the report is dropped. Returns whether it does; else nothing changes. */
 bool kp_log_report_to_pipe(uint64_t inode);
 
+/* Where the report goes to stdout: writes what the program has printed and the C library keeps, which comes first. */
+void kp_log_behind_stdout(void);
+
 /* Returns the descriptor that the report goes to; negative: none. */
 int kp_log_descriptor(void);
 

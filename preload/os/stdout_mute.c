@@ -46,6 +46,18 @@ static bool write_pending(FILE *f)
     return written;
 }
 
+void kp_stdout_flush(void)
+{
+    int saved = errno;
+    FILE *f = stdout;
+    if (f && lock_stream(f)) {
+        if (fileno_unlocked(f) >= 0 && __fsetlocking(f, FSETLOCKING_QUERY) != FSETLOCKING_BYCALLER)
+            write_pending(f);
+        funlockfile(f);
+    }
+    errno = saved;
+}
+
 static int open_nowhere(void)
 {
     return kp_descriptor_raise(open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -118,6 +130,10 @@ void kp_mute_end(struct kp_mute *m)
 }
 
 void kp_mute_forked(void)
+{
+}
+
+void kp_stdout_flush(void)
 {
 }
 

@@ -19,6 +19,10 @@ struct kp_mute {
     FILE *stream; /* the program may replace `stdout` meanwhile */
 };
 
+/* Writes the program's buffered output, unless another thread holds stdout, or its reader stalls or is gone. Keeps
+ * errno. */
+void kp_stdout_flush(void);
+
 /* Drops all that this thread writes to stdout through the C library from now on, after writing the program's
  * buffered output. Does nothing when another thread holds stdout for longer than a second, or when its reader stalls
  * that long or is gone. Does nothing either when the program locks the stream itself (__fsetlocking), or when
