@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/debug.h"
@@ -57,7 +58,8 @@ static int write_to(int fd, const char *text, size_t len)
     struct kp_quiet q = kp_quiet_begin();
     writing++;
     while (len && !rc) {
-        ssize_t n = write(fd, text, len);
+        /* A program may have a function of its own that is called write. */
+        long n = syscall(SYS_write, fd, text, len);
         if (n < 0 && errno == EAGAIN && has_room(fd))
             continue;
         if (n < 0 && errno != EINTR)
