@@ -107,7 +107,8 @@ static int anchor(char **pattern, const char *variable)
 static const char *no_folder(const char *pattern)
 {
     struct stat st;
-    char *part = folder_of(pattern), *folder = part ? known_path(part) : NULL;
+    char *whole = known_path(pattern), *part = folder_of(whole ? whole : pattern);
+    char *folder = !whole && part ? known_path(part) : part; /* a variable may have slashes, too */
     int why = 0;
     if (folder && stat(folder, &st))
         why = errno;
@@ -115,10 +116,14 @@ static const char *no_folder(const char *pattern)
         why = ENOTDIR;
     else if (folder && access(folder, W_OK | X_OK))
         why = errno;
+    if (folder != part)
+        free(folder);
     free(part);
-    free(folder);
+    free(whole);
     return why ? strerror(why) : NULL;
 }
+
+static const char is_session[] = "it is a session, which would be lost; name another file";
 
 static int check_export(const struct kp_options *o)
 {
@@ -129,6 +134,8 @@ static int check_export(const struct kp_options *o)
         why = "that is not a regular file";
     else if (!why && path && !o->force_overwrite && !lstat(path, &st))
         why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
+    else if (!why && path && !stat(path, &st) && st.st_size && !kp_target_is_database(path))
+        why = "it is no session, and would be lost; name another file";
     int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
     free(path);
     return status;
@@ -145,7 +152,7 @@ static int check_html(const struct kp_options *o)
     else if (S_ISDIR(st.st_mode))
         why = "it is a folder; name a file in it";
     else if (kp_target_is_database(path))
-        why = "it is a session, which would be lost; name another file";
+        why = is_session;
     else if (!o->force_overwrite && kp_target_replaces(path))
         why = "the file exists; use --force-overwrite, or %p or %r in the name";
     int status = why ? refuse(o, KP_FAILURE_REPORT, "--html", shown, why) : 0;
@@ -162,6 +169,8 @@ static int check_log(const struct kp_options *o)
         why = no_folder(o->log_file);
     else if (S_ISDIR(st.st_mode))
         why = strerror(EISDIR);
+    else if (kp_target_is_database(path))
+        why = is_session;
     else if (access(path, W_OK))
         why = strerror(errno);
     int status = why ? refuse(o, KP_FAILURE_LOG, "--log-file", path ? path : o->log_file, why) : 0;

@@ -270,12 +270,19 @@ static char *file_to_show(void)
     return kp_temporary_file(begin, name);
 }
 
+static int no_temporary_file(void)
+{
+    const char *why = strerror(errno), *folder = getenv("TMPDIR");
+    return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file in %s: %s; name another folder by TMPDIR",
+                            folder && *folder ? folder : "/tmp", why);
+}
+
 /* Writes the file, in the folder of temporary files where none is named, and shows it. */
 static int save_html(const struct kp_html *html, const struct flags *f)
 {
     char *made = f->html ? NULL : file_to_show();
     if (!f->html && !made)
-        return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
+        return no_temporary_file();
     int status = kp_html_save(html, false, made ? made : f->html, made || f->force);
     if (!status && f->open)
         status = kp_html_open(made ? made : f->html);
@@ -491,7 +498,7 @@ static int print_ranks(char *const *paths, size_t n, const struct flags *f, cons
         return kp_console_error(KP_EXIT_USAGE, "timelines are not put together: --trace-json goes without --ranks");
     char *to[] = {kp_temporary_file("kprof-ranks-", "ranks.kprof"), NULL};
     if (!*to)
-        return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file: %s", strerror(errno));
+        return no_temporary_file();
     if (!is_page_given()) {
         d->n_pages = sizeof pages / sizeof *pages;
         memcpy(d->pages, pages, sizeof pages);

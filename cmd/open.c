@@ -43,11 +43,18 @@ out:
     return found;
 }
 
+/* Returns the length of the path's folder with its slash. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash + 1 - path) : 0;
+}
+
 static int cannot_open(const char *path, int rc, const char *err)
 {
     char *near = rc == -ENOENT ? nearest_file(path) : NULL;
     if (near)
-        kp_console_error(0, "%s; did you mean '%s'?", err, near);
+        kp_console_error(0, "%s; did you mean '%.*s%s'?", err, (int)folder_length(path), path, near);
     else
         kp_console_error(0, "%s", err ? err : strerror(-rc));
     free(near);

@@ -175,6 +175,7 @@ static bool is_session(const char *path)
 
 static int cannot_execute(const char *name, int why, const char *const *commands)
 {
+    struct stat st;
     if (!*name)
         return kp_console_error(KP_EXIT_NOT_FOUND, "the name of the program is empty");
     const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
@@ -182,8 +183,12 @@ static int cannot_execute(const char *name, int why, const char *const *commands
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
     if (why == ENOENT && (!strcmp(name, "help") || !strcmp(name, "version")))
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
+    if (why == ENOENT && !strchr(name, '/') && !stat(name, &st) && S_ISREG(st.st_mode))
+        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program in PATH; the one here is ./%s", name, name);
     if (why == ENOENT)
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+    if (!stat(name, &st) && S_ISDIR(st.st_mode))
+        return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s is a folder; name a program in it", name);
     if (is_session(name))
         return kp_console_error(KP_EXIT_NOT_EXECUTABLE,
                                 "%s is no program, but a stored session; `kprof report %s` prints it", name, name);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report/store/store.h"
+
 enum { LINKS_MAX = 40 }; /* as the kernel has it */
 
 /* Returns the path of a name in the folder of another path, malloc'ed; NULL without memory. */
@@ -182,15 +184,5 @@ int kp_target_end(struct kp_target *t, int rc)
 
 bool kp_target_is_database(const char *path)
 {
-    static const char magic[] = "SQLite format 3";
-    char start[sizeof magic] = "";
-    struct stat st;
-    if (kp_target_is_stdout(path) || stat(path, &st) ||
-        !S_ISREG(st.st_mode)) /* opening a pipe waits, and reading takes what others wait for */
-        return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof start);
-    if (fd >= 0)
-        close(fd);
-    return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
+    return !kp_target_is_stdout(path) && kp_store_is_database(path);
 }

@@ -145,6 +145,20 @@ static int claim_journal(const char *path, char **err)
     return rc;
 }
 
+bool kp_store_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char start[sizeof magic] = "";
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, start, sizeof start);
+    if (fd >= 0)
+        close(fd);
+    return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
+}
+
 /* Claims the name: the file must be ours alone, and never a device or a folder of that name. Only the owner may read
  * it, as it contains the environment. */
 static int claim(const char *path, bool overwrite, char **err)
@@ -154,6 +168,8 @@ static int claim(const char *path, bool overwrite, char **err)
     if (overwrite && !stat(path, &st)) {
         if (!S_ISREG(st.st_mode))
             return kp_error(err, "'%s' is not a regular file; choose another path", path);
+        if (st.st_size && !kp_store_is_database(path)) /* one that was killed at once is empty */
+            return kp_error(err, "'%s' is no session, and would be lost; choose another path", path);
         if (unlink(path))
             rc = -errno;
     }

@@ -22,6 +22,9 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
  * private copy in TMPDIR is read. The file's size bounds memory and time of reading. */
 int kp_store_open(const char *path, struct kp_store **out, char **err);
 void kp_store_close(struct kp_store *s);
+/* Whether the path is an SQLite database, as a session is. Opens regular files alone: to open a pipe waits, and reading
+ * takes what others wait for. */
+bool kp_store_is_database(const char *path);
 /* Removes a session that is not open, with the files beside it. */
 void kp_store_remove(const char *path);
 

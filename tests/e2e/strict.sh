@@ -82,6 +82,11 @@ early export "$tmp/good: the file exists; use --force-overwrite" -o good
 early export "$tmp/good: the file exists" -o '%q{NAME}d'
 early export "$tmp/folder: that is not a regular file" -f -o folder
 early export "$tmp/folder: that is not a regular file" -o folder
+echo "what I know" >notes
+early export "$tmp/notes: it is no session, and would be lost" -f -o notes
+expect "a file that is no session" "$(cat notes)" "what I know"
+log=good early log "$tmp/good: it is a session, which would be lost"
+FOLDER=$tmp/none early export "$tmp/none/x.kprof: No such file" -o '%q{FOLDER}/x.kprof'
 early export "$tmp/none/x.%p: No such file" -o none/x.%p
 early export "$tmp/good/x: Not a directory" -f -o good/x
 [ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x: Permission denied" -o folder/x && chmod 755 folder; }

@@ -453,6 +453,7 @@ static void errors(void **state)
         "KPROF_KERNEL_ID=:(::",
         "KPROF_KERNEL_ID=1 2:::",
         "KPROF_KERNEL_ID=::foo:1,0",
+        "KPROF_KERNEL_ID=::foo:1-3",
         "KPROF_KERNEL_ID=99999999999999999999:::",
         "KPROF_LAUNCH_SKIP_BEFORE_MATCH=x",
         "KPROF_FILTER_MODE=per-device",

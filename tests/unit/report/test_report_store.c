@@ -582,6 +582,14 @@ static void creating(void **state)
     assert_no_create(p->folder, true, -EINVAL, "not a regular file");
     assert_no_create("/dev/null", true, -EINVAL, "not a regular file");
     assert_int_equal(stat("/dev/null", &st), 0);
+    snprintf(path, sizeof path, "%s/notes", p->folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("what I know", f);
+    fclose(f);
+    assert_no_create(path, true, -EINVAL, "is no session, and would be lost");
+    assert_true(!kp_store_is_database(path) && kp_store_is_database(p->file));
+    unlink(path);
     snprintf(path, sizeof path, "%s/none/file", p->folder);
     assert_no_create(path, false, -ENOENT, "choose another path");
 
