@@ -51,7 +51,7 @@ row() { # NAME GRAPHS COMMAND... ; GRAPHS: the program launches graphs, whose ke
     plain=$?
     TRACE_COUNT_FILE=$work/$name.count CUDA_INJECTION64_PATH=$work/trace_count.so timeout 200 "$@" >/dev/null 2>&1
     traced=$(cat "$work/$name.count" 2>/dev/null || echo none)
-    KPROF_LOG_FILE=$out/$name.report LD_PRELOAD=$lib timeout 400 "$@" >"$out/$name.kprof" 2>"$out/$name.kprof.err"
+    KPROF_LOG_FILE=$out/$name.report LD_PRELOAD=$lib timeout 400 "$@" >"$out/$name.profiled" 2>"$out/$name.profiled.err"
     code=$?
     last=$(grep 'launches* seen' "$out/$name.report" | tail -1)
     seen=$(echo "$last" | grep -oE '[0-9,]+ launch(es)? seen' | grep -oE '^[0-9,]+' | tr -d ,)
@@ -59,13 +59,13 @@ row() { # NAME GRAPHS COMMAND... ; GRAPHS: the program launches graphs, whose ke
     skipped=$(echo "$last" | grep -oE '[0-9,]+ skipped.*;' | sed 's/; [0-9,]* pass.*//')
     ms=$(grep 'Profiling "' "$out/$name.report" | grep -oE '[0-9.]+ ms$' | awk '{ n++; s += $1 } END { if (n) printf "%.0f", s / n }')
     same=no
-    cmp -s "$out/$name.plain" "$out/$name.kprof" && same=yes
+    cmp -s "$out/$name.plain" "$out/$name.profiled" && same=yes
     echo "| $name | $traced | $seen | $profiled | $skipped | $same | $plain, $code | $ms |"
-    [ "$same" = yes ] || { fail "$name: other output"; diff "$out/$name.plain" "$out/$name.kprof" | head -6; }
+    [ "$same" = yes ] || { fail "$name: other output"; diff "$out/$name.plain" "$out/$name.profiled" | head -6; }
     [ $plain = 0 ] || fail "$name: exit code $plain without kprof: $(tail -1 "$out/$name.plain")"
     [ $plain = $code ] || fail "$name: exit code $code instead of $plain"
     [ "$graphs" = graphs ] || [ "$traced" = "$seen" ] || fail "$name: $seen launches seen, $traced traced"
-    grep -E '==(WARNING|ERROR)==' "$out/$name.report" "$out/$name.kprof.err" | sort | uniq -c | head -5
+    grep -E '==(WARNING|ERROR)==' "$out/$name.report" "$out/$name.profiled.err" | sort | uniq -c | head -5
 }
 row patterns - ./patterns
 row patterns_shared - ./patterns_shared
