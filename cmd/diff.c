@@ -20,6 +20,7 @@
 #include "report/model/launch_names.h"
 #include "report/model/renames.h"
 #include "report/options/options.h"
+#include "report/view/lines.h"
 #include "report/view/shown.h"
 #include "report/write/launch.h"
 
@@ -60,6 +61,7 @@ struct side {
     struct kp_wanted wanted, asked;
     struct unit *units;
     size_t n, capacity;
+    bool *collected;     /* by wanted section: some launch has a metric of it */
     bool counted, timed; /* some launch has counters, some launch has a duration */
 };
 
@@ -260,6 +262,8 @@ static int take_launch(struct kp_result *r, void *arg)
         u->ns *= (double)u->launches;
     }
     s->counted |= s->timed || u->result.launch.passes > 0;
+    for (size_t i = 0; i < s->wanted.n; i++)
+        s->collected[i] = s->collected[i] || kp_section_has_any(s->wanted.sections[i], &u->result);
     int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
     if (!rc)
         rc = mark_kept(reading->diff, &k, u->quick);
@@ -286,6 +290,9 @@ static int read_side(struct diff *d, struct side *s, struct kp_store *store, cha
         rc = kp_find_wanted(or_empty(shown->set), or_empty(shown->sections), or_empty(shown->metrics), &s->wanted);
     else if (!rc)
         rc = kp_find_wanted(or_empty(own->set), or_empty(own->sections), or_empty(own->metrics), &s->wanted);
+    s->collected = rc ? NULL : calloc(s->wanted.n + 1, sizeof *s->collected);
+    if (!rc && !s->collected)
+        rc = -ENOMEM;
     return rc ? rc : kp_store_each_result(store, take_launch, &(struct reading){d, s}, err);
 }
 
@@ -301,6 +308,7 @@ static void free_side(struct side *s)
         free_unit(&s->units[i]);
     free(s->units);
     free(s->wanted.sections);
+    free(s->collected);
     free(s->asked.sections);
     kp_session_free(&s->session);
 }
@@ -1459,6 +1467,60 @@ static int check_metrics(const struct diff *d, const struct kp_diff_input *input
     return rc;
 }
 
+/* ---- chosen items that a session lacks ---- */
+
+static bool is_listed_in_both(const struct diff *d)
+{
+    const char *cursor = d->display->metrics, *item;
+    size_t len;
+    bool found = false;
+    while (!found && kp_list_next(&cursor, &item, &len)) {
+        char *name = strndup(item, len);
+        /* Items that stand for several metrics are not looked for, as in check_listed(). */
+        found = !name || strchr(name, ':') || (any_has(&d->side[A], name) && any_has(&d->side[B], name));
+        free(name);
+    }
+    return found;
+}
+
+static void tell_uncollected(FILE *to, const struct kp_section *s, const char *const lacking[], size_t n)
+{
+    fprintf(to, "%s was not collected in %s%s%s\n", s->id, lacking[0], n > 1 ? " and " : "", n > 1 ? lacking[1] : "");
+}
+
+/* Writes a line for each chosen section that a session lacks. Returns whether a section is in both. */
+static bool tell_sections(FILE *to, const struct diff *d)
+{
+    bool any = false;
+    const struct kp_wanted *wanted = &d->side[A].wanted; /* the same of both sides, as it was chosen */
+    for (size_t i = 0; i < wanted->n; i++) {
+        const char *lacking[SIDES];
+        size_t n = 0;
+        for (int side = A; side < SIDES; side++)
+            if (!d->side[side].collected[i])
+                lacking[n++] = d->file[side];
+        if (n)
+            tell_uncollected(to, wanted->sections[i], lacking, n);
+        any |= !n;
+    }
+    return any;
+}
+
+/* Finds what was chosen but is not in both sessions; a set is not checked, as it has more than any session. */
+static int check_chosen(const struct diff *d, struct kp_diff_outcome *outcome)
+{
+    const struct kp_display *shown = d->display;
+    size_t size;
+    if (!shown->choose || *or_empty(shown->set) || !d->side[A].n || !d->side[B].n)
+        return 0;
+    FILE *to = open_memstream(&outcome->missing, &size);
+    if (!to)
+        return -ENOMEM;
+    bool listed = *or_empty(shown->metrics), asked = d->side[A].wanted.n || listed;
+    outcome->nothing_chosen = !tell_sections(to, d) && asked && !(listed && is_listed_in_both(d));
+    return kp_text_end(to, &outcome->missing) ? -ENOMEM : 0;
+}
+
 /* ---- all of it ---- */
 
 static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_diff_input input[SIDES])
@@ -1478,7 +1540,9 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     int rc = pair_up(d, &outcome->pairs);
     if (!rc)
         rc = check_metrics(d, input, err);
-    if (rc)
+    if (!rc)
+        rc = check_chosen(d, outcome);
+    if (rc || (outcome->nothing_chosen && !d->options->n_limits)) /* of limits there is something to check */
         return rc;
     d->brief = outcome->brief = is_brief(d, outcome->pairs);
     if (!d->csv)

@@ -50,6 +50,8 @@ struct kp_diff_outcome {
     bool without_counters[2]; /* the session has launches, but no counters for any */
     char *over;               /* malloc'ed: of CSV, a line for each limit that was exceeded; NULL: none */
     char *warnings;           /* malloc'ed: a line for each limit with pairs that lack numbers; NULL: none */
+    char *missing;            /* malloc'ed: a line for each chosen section that a session lacks; NULL: none */
+    bool nothing_chosen;      /* nothing that was chosen is in both: only limits were compared, if there are any */
 };
 
 /* Reads both sessions and writes the comparison. As CSV, it is a row for each value of each pair, in base units. As

@@ -151,6 +151,11 @@ static int write_html(const struct sessions *s, const struct kp_options *o, cons
 /* Returns the exit status of a comparison, after reporting why nothing was compared. */
 static int status_of(const struct kp_diff_input pair[2], const struct flags *f, const struct kp_diff_outcome *outcome)
 {
+    if (outcome->nothing_chosen && !f->options.n_limits)
+        return kp_console_error(KP_EXIT_USAGE,
+                                "%s and %s have nothing in common of what was chosen: choose what both have, or record "
+                                "both with it",
+                                pair[0].name, pair[1].name);
     if (!outcome->pairs)
         return kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", pair[0].name,
                                 pair[1].name, f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
@@ -203,11 +208,13 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
     *failed = status;
     *listed |= outcome.brief;
     if (!status) {
+        kp_console_warn(outcome.missing ? outcome.missing : "");
         status = status_of(pair, f, &outcome);
         kp_console_warn(outcome.warnings ? outcome.warnings : "");
     }
     free(outcome.over);
     free(outcome.warnings);
+    free(outcome.missing);
     free(err);
     return status;
 }

@@ -124,6 +124,7 @@ static void compared_free(struct compared *c)
     free(c->text);
     free(c->err);
     free(c->outcome.warnings);
+    free(c->outcome.missing);
 }
 
 static void assert_says(const struct compared *c, const char *text)
@@ -541,6 +542,49 @@ static void sections_that_only_one_has_are_left_out(void **state)
     assert_says(&c, "Section: GPU Speed Of Light Throughput");
     assert_silent(&c, "Section: Launch Statistics");
     compared_free(&c);
+}
+
+/* Sections and metrics that were chosen, but that a session lacks, are told of; nothing in common is wrong use. */
+static void what_was_chosen_but_not_collected_is_told(void **state)
+{
+#define NOTHING                                                                                                        \
+    "==ERROR== a.kprof and b.kprof have nothing in common of what was chosen: choose what both have, or record both "  \
+    "with it\n"
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *err;
+    } rows[] = {
+        {"diff --section SourceCounters a.kprof b.kprof", 2,
+         "==WARNING== SourceCounters was not collected in a.kprof and b.kprof\n" NOTHING},
+        {"diff --csv --section SourceCounters a.kprof b.kprof", 2,
+         "==WARNING== SourceCounters was not collected in a.kprof and b.kprof\n" NOTHING},
+        {"diff --by kernel --section LaunchStats a.kprof b.kprof", 2,
+         "==WARNING== LaunchStats was not collected in b.kprof\n" NOTHING},
+        {"diff --section SourceCounters --metrics " KP_DIFF_DURATION " a.kprof b.kprof", 0,
+         "==WARNING== SourceCounters was not collected in a.kprof and b.kprof\n"},
+        {"diff --metrics only.a a.kprof b.kprof", 2, NOTHING},
+        {"diff --section SourceCounters --fail-above 50% a.kprof b.kprof", 0,
+         "==WARNING== SourceCounters was not collected in a.kprof and b.kprof\n"},
+        {"diff --section LaunchStats a.kprof a.kprof", 0, NULL},
+        {"diff --set full a.kprof b.kprof", 0, ""},
+    };
+    struct kp_recording a = made(""), b = made("");
+    const char *out, *err;
+    (void)state;
+    struct kp_result *l = add_launch(&a, "k", 1, 1000);
+    kp_result_set_real(l, "only.a", "", 1);
+    kp_result_set_count(l, "launch__registers_per_thread", "", 32);
+    add_launch(&b, "k", 1, 1100);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int status = run(rows[i].arguments, &out, &err);
+        if (status != rows[i].status || (rows[i].err && strcmp(err, rows[i].err) != 0))
+            fail_msg("%s: %d\n%s%s", rows[i].arguments, status, out, err);
+        if (status)
+            assert_null(strstr(out, "compared"));
+    }
 }
 
 static void launches_of_one_pass_are_compared(void **state)
@@ -1197,6 +1241,7 @@ int main(void)
         cmocka_unit_test(both_values_are_in_one_unit),
         cmocka_unit_test(what_is_no_number_differs_or_not),
         cmocka_unit_test(sections_that_only_one_has_are_left_out),
+        cmocka_unit_test(what_was_chosen_but_not_collected_is_told),
         cmocka_unit_test(launches_of_one_pass_are_compared),
         cmocka_unit_test(limits_are_exceeded_by_more_only),
         cmocka_unit_test(a_change_within_the_spread_is_none),
