@@ -22,6 +22,7 @@
 #include "report/options/options.h"
 #include "report/view/lines.h"
 #include "report/view/shown.h"
+#include "report/write/account.h"
 #include "report/write/launch.h"
 
 enum {
@@ -1534,6 +1535,14 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
     }
 }
 
+static void note_empty(const struct diff *d, struct kp_diff_outcome *outcome)
+{
+    for (int i = 0; i < SIDES; i++)
+        outcome->empty[i] = d->side[i].n                                  ? KP_DIFF_NOT_EMPTY
+                            : kp_account_of_timeline(&d->side[i].session) ? KP_DIFF_TIMELINE_ALONE
+                                                                          : KP_DIFF_NO_LAUNCH;
+}
+
 static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input input[SIDES],
                    struct kp_diff_outcome *outcome, char **err)
 {
@@ -1560,6 +1569,7 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
         print_totals(o, d, outcome->pairs);
     for (int i = 0; i < SIDES; i++)
         outcome->without_counters[i] = d->side[i].n && !d->side[i].counted;
+    note_empty(d, outcome);
     return check_limits(o, d, outcome);
 }
 

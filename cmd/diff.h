@@ -43,15 +43,23 @@ struct kp_diff_input {
     struct kp_store *store;
 };
 
+/* Why a session has no launch to compare. */
+enum kp_diff_empty {
+    KP_DIFF_NOT_EMPTY,
+    KP_DIFF_NO_LAUNCH,
+    KP_DIFF_TIMELINE_ALONE, /* nothing was to be counted */
+};
+
 struct kp_diff_outcome {
     size_t pairs, exceeded;   /* of limits, one for every pair */
     bool brief;               /* kernels were listed instead of pairs */
     size_t unchecked;         /* limits without a comparable pair */
     bool without_counters[2]; /* the session has launches, but no counters for any */
-    char *over;               /* malloc'ed: of CSV, a line for each limit that was exceeded; NULL: none */
-    char *warnings;           /* malloc'ed: a line for each limit with pairs that lack numbers; NULL: none */
-    char *missing;            /* malloc'ed: a line for each chosen section that a session lacks; NULL: none */
-    bool nothing_chosen;      /* nothing that was chosen is in both: only limits were compared, if there are any */
+    enum kp_diff_empty empty[2];
+    char *over;          /* malloc'ed: of CSV, a line for each limit that was exceeded; NULL: none */
+    char *warnings;      /* malloc'ed: a line for each limit with pairs that lack numbers; NULL: none */
+    char *missing;       /* malloc'ed: a line for each chosen section that a session lacks; NULL: none */
+    bool nothing_chosen; /* nothing that was chosen is in both: only limits were compared, if there are any */
 };
 
 /* Reads both sessions and writes the comparison. As CSV, it is a row for each value of each pair, in base units. As

@@ -148,6 +148,18 @@ static int write_html(const struct sessions *s, const struct kp_options *o, cons
     return status;
 }
 
+/* Says how a session gets counted launches, if it has none. Returns whether it said so. */
+static bool tell_empty(const struct kp_diff_input *session, enum kp_diff_empty empty)
+{
+    static const char *const remedies[] = {
+        [KP_DIFF_NO_LAUNCH] = "`kprof report` says why",
+        [KP_DIFF_TIMELINE_ALONE] = "it was recorded with --page timeline alone; record it with --timeline instead",
+    };
+    if (empty != KP_DIFF_NOT_EMPTY)
+        kp_console_error(0, "%s has no counted launch: %s", session->name, remedies[empty]);
+    return empty != KP_DIFF_NOT_EMPTY;
+}
+
 /* Returns the exit status of a comparison, after reporting why nothing was compared. */
 static int status_of(const struct kp_diff_input pair[2], const struct flags *f, const struct kp_diff_outcome *outcome)
 {
@@ -156,6 +168,8 @@ static int status_of(const struct kp_diff_input pair[2], const struct flags *f, 
                                 "%s and %s have nothing in common of what was chosen: choose what both have, or record "
                                 "both with it",
                                 pair[0].name, pair[1].name);
+    if (tell_empty(&pair[0], outcome->empty[0]) || tell_empty(&pair[1], outcome->empty[1]))
+        return KP_EXIT_FAILED;
     if (!outcome->pairs)
         return kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", pair[0].name,
                                 pair[1].name, f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
@@ -248,6 +262,8 @@ static int print_diff(char *const *paths, size_t n, const struct flags *f, const
         if (kp_open_session(paths[i], !*o->section_folder, &s.at[i].store))
             status = KP_EXIT_USAGE; /* status 1 means differing values */
     }
+    if (!status)
+        kp_open_tell_twice(paths, n, "they cannot differ; compare files of two recordings");
     if (!status)
         status = print_all(&s, f, o, d);
     for (size_t i = 0; i < n; i++)

@@ -645,7 +645,7 @@ int kp_main_report(int argc, char **argv)
     f.force = o.force_overwrite;
     status = check_files(&f);
     if (!status)
-        kp_open_tell_twice(argv + optind, (size_t)(argc - optind));
+        kp_open_tell_twice(argv + optind, (size_t)(argc - optind), "its launches count twice");
     if (!status)
         status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     kp_options_free(&o);

@@ -141,7 +141,7 @@ int kp_open_display(struct kp_options *o, struct kp_display *d)
     return 0;
 }
 
-void kp_open_tell_twice(char *const *paths, size_t n)
+void kp_open_tell_twice(char *const *paths, size_t n, const char *so)
 {
     struct stat *files = calloc(n + 1, sizeof *files); /* without memory nothing is told */
     for (size_t i = 0; files && i < n; i++) {
@@ -150,8 +150,7 @@ void kp_open_tell_twice(char *const *paths, size_t n)
         while (is_there && k < i && (files[k].st_ino != files[i].st_ino || files[k].st_dev != files[i].st_dev))
             k++;
         char *text = NULL;
-        if (is_there && k < i &&
-            asprintf(&text, "%s is the same file as %s: its launches count twice", paths[i], paths[k]) >= 0)
+        if (is_there && k < i && asprintf(&text, "%s is the same file as %s: %s", paths[i], paths[k], so) >= 0)
             kp_console_warn(text);
         free(text);
     }

@@ -17,7 +17,7 @@ int kp_open_display(struct kp_options *o, struct kp_display *d);
  * why, with the nearest file name. */
 int kp_open_session(const char *path, bool load_folder, struct kp_store **out);
 
-/* Warns of each path of several that leads to the file of one before it. */
-void kp_open_tell_twice(char *const *paths, size_t n);
+/* Warns of each path of several that leads to the file of one before it; `so` says what follows. */
+void kp_open_tell_twice(char *const *paths, size_t n, const char *so);
 
 #endif

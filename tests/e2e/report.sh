@@ -81,7 +81,7 @@ expect "two names: a line" "$(cat "$tmp/said")" \
 "$build/kprof" report --section LaunchStats -k transpose_naive -k transpose_tiled "$demo" 2>&1 >/dev/null | sed "s/.*--kernel-name '//; s/'\$//" >"$tmp/all"
 expect "two names: both" "$("$build/kprof" report --section LaunchStats -k "$(cat "$tmp/all")" "$demo" | grep -c '^    Section: ')" 2
 "$build/kprof" diff --show all --show changed --fail-above 500 --fail-above 600 --threshold 1 --threshold 1 "$demo" "$demo" 2>"$tmp/said" >&2
-expect "flags of the comparison" "$(grep '^==WARNING==' "$tmp/said")" "==WARNING== --show is given 2 times, and the last one holds: changed"
+expect "flags of the comparison" "$(grep '^==WARNING== --' "$tmp/said")" "==WARNING== --show is given 2 times, and the last one holds: changed"
 
 # A session that was cut off says so.
 head -c 20000 "$demo" >"$tmp/cut.kprof"

@@ -736,7 +736,7 @@ static void what_cannot_be_compared_does_not_pass_in_silence(void **state)
     assert_int_equal(run("diff a.kprof b.kprof --fail-above only.a:5%", &out, &err), 1);
     assert_memory_equal(err, "==WARNING== --fail-above: 2 of 2 pairs ", 39);
     assert_int_equal(run("diff a.kprof a.kprof --fail-above 5%", &out, &err), 0);
-    assert_string_equal(err, "");
+    assert_null(strstr(err, "--fail-above"));
 
     b = made("");
     add_launch(&b, "other", 1, 1000);
@@ -774,7 +774,7 @@ static void what_the_sink_returns_is_returned(void **state)
 /* A comparison of nothing must not pass as one that found no change. */
 static void without_a_pair_the_status_tells(void **state)
 {
-    struct kp_recording a = made(""), b = made(""), none = made("");
+    struct kp_recording a = made(""), b = made(""), none = made(""), timeline = made("");
     const char *out, *err;
     (void)state;
     add_launch(&a, "k", 1, 100);
@@ -789,8 +789,16 @@ static void without_a_pair_the_status_tells(void **state)
     assert_int_equal(run("diff --by kernel a.kprof b.kprof", &out, &err), 0);
     assert_string_equal(err, "");
     assert_int_equal(run("diff --by kernel a.kprof none.kprof", &out, &err), 1);
-    assert_string_equal(err, "==ERROR== a.kprof and none.kprof have no kernel in common: nothing was compared\n");
-    assert_int_equal(run("diff none.kprof none.kprof", &out, &err), 1);
+    assert_string_equal(err, "==ERROR== none.kprof has no counted launch: `kprof report` says why\n");
+    kp_result_free(&timeline.results[0]);
+    timeline.n = 0;
+    timeline.session.launches_profiled = 0;
+    assert_int_equal(kp_session_add_skip(&timeline.session, KP_SKIP_TIMELINE, 1), 0);
+    save(&timeline, "timeline.kprof");
+    assert_int_equal(run("diff timeline.kprof ./timeline.kprof", &out, &err), 1);
+    assert_string_equal(err, "==WARNING== ./timeline.kprof is the same file as timeline.kprof: they cannot differ; "
+                             "compare files of two recordings\n==ERROR== timeline.kprof has no counted launch: it was "
+                             "recorded with --page timeline alone; record it with --timeline instead\n");
 }
 
 /* Part of a run is not taken for all of it. */
@@ -1055,27 +1063,30 @@ static void the_worst_of_several_makes_the_status(void **state)
         int status;
         const char *err;
     } rows[] = {
-        {"diff --fail-above 5% a.kprof a.kprof a.kprof", 0, ""},
-        {"diff --fail-above 5% a.kprof a.kprof b.kprof", 1, ""},
-        {"diff --fail-above 5% a.kprof b.kprof a.kprof", 1, ""},
+        {"diff --fail-above 5% a.kprof c.kprof d.kprof", 0, ""},
+        {"diff --fail-above 5% a.kprof c.kprof b.kprof", 1, ""},
+        {"diff --fail-above 5% a.kprof b.kprof c.kprof", 1, ""},
         {"diff a.kprof other.kprof b.kprof", 1,
          "==ERROR== a.kprof and other.kprof have no launch in common: nothing was compared\n"},
-        {"diff --fail-above only.a:5% a.kprof other.kprof a.kprof", 1,
+        {"diff --fail-above only.a:5% a.kprof other.kprof c.kprof", 1,
          "==ERROR== a.kprof and other.kprof have no launch in common: nothing was compared\n"
          "==WARNING== --fail-above: A and B have no launches in common to compare only.a of, which counts as over the "
          "limit\n"},
-        {"diff --fail-above only.b:5% a.kprof b.kprof a.kprof", 2,
+        {"diff --fail-above only.b:5% a.kprof b.kprof c.kprof", 2,
          "==WARNING== --fail-above: 1 of 1 pairs of launches could not be compared, as A or B has no number of only.b, "
-         "which counts as over the limit\n==ERROR== a.kprof and a.kprof: --fail-above: no launch has 'only.b'; did you "
+         "which counts as over the limit\n==ERROR== a.kprof and c.kprof: --fail-above: no launch has 'only.b'; did you "
          "mean 'only.a'?\n"},
     };
     const char *out, *err;
     (void)state;
-    struct kp_recording a = made(""), b = made(""), other = made("");
-    kp_result_set_real(add_launch(&a, "k", 1, 1000), "only.a", "", 1);
+    struct kp_recording b = made(""), other = made("");
+    for (const char *const *name = (const char *const[]){"a.kprof", "c.kprof", "d.kprof", NULL}; *name; name++) {
+        struct kp_recording same = made("");
+        kp_result_set_real(add_launch(&same, "k", 1, 1000), "only.a", "", 1);
+        save(&same, *name);
+    }
     kp_result_set_real(add_launch(&b, "k", 1, 1100), "only.b", "", 1);
     add_launch(&other, "other", 1, 1000);
-    save(&a, "a.kprof");
     save(&b, "b.kprof");
     save(&other, "other.kprof");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
