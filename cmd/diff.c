@@ -743,17 +743,23 @@ struct cells {
     char unit[KP_UNIT_MAX], number[SIDES][KP_NUMBER_MAX], change[CHANGE_MAX];
 };
 
-/* Writes both values in the unit that fits the larger one, for easy comparison. */
+/* Returns the value by which the unit of both is chosen: the smaller one keeps its digits. Zero has none to lose. */
+static double smaller_of(const double number[SIDES])
+{
+    double a = fabs(number[A]), b = fabs(number[B]);
+    return a > 0 && !(b > 0 && b < a) ? a : b;
+}
+
+/* Writes both values in one unit, for easy comparison. */
 static void fill_cells(const struct row *r, bool base_units, struct cells *c)
 {
     double number[SIDES] = {0}, divisor = 1;
     bool numbers = true;
     for (int i = 0; i < SIDES; i++)
         numbers &= kp_metric_number(r->value[i], &number[i]);
-    double larger = fabs(number[A]) > fabs(number[B]) ? number[A] : number[B];
     const struct kp_metric *unit_of = r->value[A]->kind != KP_VALUE_NA ? r->value[A] : r->value[B];
     bool same_unit = numbers && !strcmp(r->value[A]->unit, r->value[B]->unit);
-    divisor = kp_unit_divisor(unit_of->unit, larger, base_units || (numbers && !same_unit), c->unit);
+    divisor = kp_unit_divisor(unit_of->unit, smaller_of(number), base_units || (numbers && !same_unit), c->unit);
     if (numbers && !same_unit)
         snprintf(c->unit, sizeof c->unit, "%s, %s", r->value[A]->unit, r->value[B]->unit);
     c->text[NAME] = r->title;
@@ -1312,28 +1318,29 @@ static bool is_brief(const struct diff *d, size_t pairs)
 
 /* ---- limits ---- */
 
+static const struct kp_metric *metric_of(const struct unit *u, const char *name)
+{
+    return kp_result_find(&u->result, name);
+}
+
 static void print_exceeded(struct kp_out *o, const struct diff *d, const struct kp_diff_limit *limit,
                            const struct unit *a, double percent)
 {
-    char value[SIDES][KP_NUMBER_MAX + KP_UNIT_MAX];
-    const struct unit *unit[SIDES] = {a, a->partner};
-    for (int i = 0; i < SIDES; i++) {
-        const struct kp_metric *m = kp_result_find(&unit[i]->result, limit->metric);
-        double number = 0;
-        kp_metric_number(m, &number);
-        kp_format_quantity(number, m->unit, o->display->base_units, value[i]);
-    }
-    kp_out_print(o, "==KPROF== Over the limit of %+g%%: %s %s -> %s (%+.2f%%): ", limit->percent, limit->metric,
-                 value[A], value[B], percent);
+    char value[SIDES][KP_NUMBER_MAX], scaled[KP_UNIT_MAX];
+    const struct kp_metric *m[SIDES] = {metric_of(a, limit->metric), metric_of(a->partner, limit->metric)};
+    double number[SIDES] = {0};
+    for (int i = 0; i < SIDES; i++)
+        kp_metric_number(m[i], &number[i]);
+    double divisor = kp_unit_divisor(m[A]->unit, smaller_of(number), o->display->base_units, scaled);
+    const char *blank = *scaled ? " " : "";
+    for (int i = 0; i < SIDES; i++)
+        kp_format_real(number[i] / divisor, value[i]);
+    kp_out_print(o, "==KPROF== Over the limit of %+g%%: %s %s%s%s -> %s%s%s (%+.2f%%): ", limit->percent, limit->metric,
+                 value[A], blank, scaled, value[B], blank, scaled, percent);
     print_subject(o, d, a);
     if (d->options->by == KP_DIFF_BY_LAUNCH)
         kp_out_print(o, ", launch %" PRIu64 " of %c", a->result.launch.id, d->side[A].letter);
     kp_out_print(o, "\n");
-}
-
-static const struct kp_metric *metric_of(const struct unit *u, const char *name)
-{
-    return kp_result_find(&u->result, name);
 }
 
 /* Warns that `without` of the pairs have no numbers to compare. */

@@ -490,7 +490,19 @@ static void both_values_are_in_one_unit(void **state)
     save(&a, "a.kprof");
     save(&b, "b.kprof");
     struct compared c = compare(&plain, &by_launch);
-    assert_says(&c, "    m                 Mbyte 0.00 1.50 +166566.67\n");
+    assert_says(&c, "    m                  byte 900 1,500,000 +166566.67\n");
+    compared_free(&c);
+    a = made(KP_DIFF_DURATION ",zero");
+    b = made(KP_DIFF_DURATION ",zero");
+    kp_result_set_real(add_launch(&a, "k", 1, 999000), "zero", "byte", 0);
+    kp_result_set_real(add_launch(&b, "k", 1, 1003000), "zero", "byte", 1.5e6);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    struct kp_diff_limit limit = {KP_DIFF_DURATION, 0.1};
+    c = compare(&plain, &(struct kp_diff_options){.threshold = 0.1, .limits = &limit, .n_limits = 1});
+    assert_says(&c, " us 999 1,003 ");
+    assert_says(&c, " Mbyte   0  1.50 ");
+    assert_says(&c, KP_DIFF_DURATION " 999 us -> 1,003 us (+0.40%): k");
     compared_free(&c);
 }
 
