@@ -4,12 +4,31 @@
 
 #include "base/width.h"
 
-/* Finds where to break `rest`, of which `most` bytes fit: at the last blank of these. A blank left over from the line
- * before does not count; without another one the line is cut hard. */
-static size_t break_at(const char *rest, size_t most)
+/* Returns how many bytes of a text fit into a line. */
+static size_t fitting(const char *text, size_t left, size_t width)
+{
+    size_t most = kp_width_fit(text, left, width), bytes;
+    if (most || !left)
+        return most;
+    kp_width_of_char(text, left, &bytes); /* too wide for any line, but the text has to come to its end */
+    return bytes;
+}
+
+/* Returns the last blank of the first `most` bytes, 0 for none. A blank left over from the line before is none. */
+static size_t last_blank(const char *text, size_t most)
 {
     for (size_t i = most - 1; i > 0; i--)
-        if (rest[i] == ' ')
+        if (text[i] == ' ')
+            return i;
+    return 0;
+}
+
+/* Returns where to cut a word of which `most` bytes fit: behind a mark that parts it, unless half of the line stays
+ * empty. */
+static size_t cut_of_word(const char *word, size_t most)
+{
+    for (size_t i = most; i > most / 2; i--)
+        if (strchr(",/_", word[i - 1]))
             return i;
     return most;
 }
@@ -18,17 +37,21 @@ bool kp_wrap_next(struct kp_wrap *w, const char **line, size_t *len)
 {
     if (!w->rest)
         return false;
-    size_t left = strlen(w->rest), most = kp_width_fit(w->rest, left, w->width), bytes;
-    if (!most && left) {
-        kp_width_of_char(w->rest, left, &bytes); /* too wide for any line, but the text has to come to its end */
-        most = bytes;
+    const char *text = w->rest;
+    size_t left = strlen(text), most = fitting(text, left, w->width);
+    size_t cut = left > most ? last_blank(text, most) : left, skip = *text == ' ';
+    if (left > most && !cut && skip) { /* a word that is cut has the room of the blank before it, too */
+        text++;
+        left--;
+        skip = 0;
+        most = fitting(text, left, w->width);
+        cut = left > most ? last_blank(text, most) : left;
     }
-    size_t cut = left > most ? break_at(w->rest, most) : left;
-    bool hard = left > most && cut == most;
+    if (left > most && !cut)
+        cut = cut_of_word(text, most);
     /* Drops a leading blank of a text, too; no text has one. */
-    size_t skip = !hard && *w->rest == ' ';
-    *line = w->rest + skip;
+    *line = text + skip;
     *len = cut - skip;
-    w->rest = left > most ? w->rest + cut : NULL;
+    w->rest = left > most ? text + cut : NULL;
     return true;
 }

@@ -12,8 +12,8 @@ struct kp_wrap {
 };
 
 /* Returns the next line in *line, *len (points into the text); false when there is none. A blank where a line was
- * broken is not printed but counts towards the length of the next line, as in ncu's output. An empty text has one
- * empty line. */
+ * broken is not printed but counts towards the length of the next line, as in ncu's output. A word that is longer
+ * than a line has that room, too, and is cut behind `,`, `/` or `_` if it can be. An empty text has one empty line. */
 bool kp_wrap_next(struct kp_wrap *w, const char **line, size_t *len);
 
 #endif

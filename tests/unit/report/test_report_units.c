@@ -199,9 +199,16 @@ static void wrapping(void **state)
     assert_wrapped("aaaa bbbb cccc dddd", 10, (const char *[]){"aaaa bbbb", "cccc dddd", NULL});
     /* the blank at the break counts: the second line has room for 9 characters */
     assert_wrapped("aaaa bbbbb cccc ddddd", 10, (const char *[]){"aaaa", "bbbbb", "cccc", "ddddd", NULL});
-    /* only the leading blank left: a hard cut, which prints it */
-    assert_wrapped("aa 0123456789abcdef gg", 10, (const char *[]){"aa", " 012345678", "9abcdef gg", NULL});
+    /* only the leading blank left: a hard cut has its room */
+    assert_wrapped("aa 0123456789abcdef gg", 10, (const char *[]){"aa", "0123456789", "abcdef gg", NULL});
+    assert_wrapped("aa 0123456789 gg", 10, (const char *[]){"aa", "0123456789", "gg", NULL});
+    assert_wrapped("aa 012345678 gg", 10, (const char *[]){"aa", "012345678", "gg", NULL});
     assert_wrapped("0123456789abcdef", 10, (const char *[]){"0123456789", "abcdef", NULL});
+    /* behind a mark that parts the word, unless half of the line stays empty */
+    assert_wrapped("aa 0123456,89abcdef", 10, (const char *[]){"aa", "0123456,", "89abcdef", NULL});
+    assert_wrapped("012345678_abcdef", 10, (const char *[]){"012345678_", "abcdef", NULL});
+    assert_wrapped("01/34/6789abcdef", 10, (const char *[]){"01/34/", "6789abcdef", NULL});
+    assert_wrapped("01/3456789abcdef", 10, (const char *[]){"01/3456789", "abcdef", NULL});
 }
 
 int main(void)
