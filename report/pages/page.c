@@ -24,15 +24,16 @@ static const struct page_row {
     kp_page_fn *page;
     bool nvtx;    /* its rows have the columns of NVTX, where launches have any */
     bool grouped; /* kp_grouped_page takes over where launches are grouped */
+    bool whole;   /* shows the session, but not its launches, whatever launches the filters choose */
 } rows[KP_PAGE_IDS] = {
     [KP_PAGE_DETAILS] = {kp_details_page, .nvtx = true, .grouped = true},
     [KP_PAGE_RAW] = {kp_raw_page, .nvtx = true, .grouped = true},
-    [KP_PAGE_SESSION] = {kp_session_page, .nvtx = false},
+    [KP_PAGE_SESSION] = {kp_session_page, .whole = true},
     [KP_PAGE_SUMMARY] = {kp_summary_page, .nvtx = false},
     [KP_PAGE_TRACE] = {kp_trace_page, .nvtx = true},
     [KP_PAGE_SOURCE] = {kp_source_page, .nvtx = false},
     [KP_PAGE_PM] = {kp_pm_page, .nvtx = false},
-    [KP_PAGE_TIMELINE] = {kp_timeline_page, .nvtx = false},
+    [KP_PAGE_TIMELINE] = {kp_timeline_page, .whole = true},
     [KP_PAGE_SERIES] = {kp_series_page, .nvtx = false},
     [KP_PAGE_RANKS] = {kp_ranks_page, .nvtx = false},
 };
@@ -53,6 +54,15 @@ static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w
 static bool page_ends_with_a_table(const struct kp_page *p, enum kp_page_id id)
 {
     return id == KP_PAGE_DETAILS && p->display->rules && !p->display->grouping && !p->summary;
+}
+
+/* Whether a page that is shown has launches, of which the filters choose some. */
+static bool shows_launches(const struct kp_display *d)
+{
+    bool any = !d->n_pages;
+    for (size_t i = 0; i < d->n_pages; i++)
+        any |= !rows[d->pages[i]].whole;
+    return any;
 }
 
 /* Returns the page that adds its launches to a summary of several sessions: each is added once. */
@@ -80,7 +90,7 @@ static int write_document(const struct kp_page *p, struct kp_writer *w)
     }
     kp_page_enter(p, w);
     if (!rc)
-        kp_write_account(w, p->launches->choice);
+        kp_write_account(w, shows_launches(p->display) ? p->launches->choice : NULL);
     return rc;
 }
 

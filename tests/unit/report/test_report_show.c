@@ -410,6 +410,14 @@ static void launches_can_be_chosen(void **state)
     assert_int_equal(run(several, NULL, &out, &err), 2);
     free(out);
     free(err);
+    char *const *whole[] = {ARGS("report", "-c", "1", "--page", "timeline", path),
+                            ARGS("report", "-c", "1", "--page", "session", path)};
+    for (size_t i = 0; i < 2; i++) { /* pages without launches */
+        assert_int_equal(run(whole[i], NULL, &out, &err), 0);
+        assert_null(strstr(out, "Shown above"));
+        free(out);
+        free(err);
+    }
     unlink(path);
     unsetenv("COLUMNS");
 }
