@@ -1068,7 +1068,7 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
         return rc;
     kp_out_print(o, "==KPROF== %zu %s compared", pairs, noun(d, pairs));
     if (pairs && d->brief)
-        kp_out_print(o, ", %zu of them changed; --brief-above 0 shows what changed of each", shown);
+        kp_out_print(o, ", %zu of them changed%s", shown, shown ? "; --brief-above 0 shows what changed of each" : "");
     else if (pairs && !d->options->all)
         kp_out_print(o, ", %zu of them changed; %zu %s did not change by more than %g%% and %s not shown", shown,
                      folded, folded == 1 ? "row" : "rows", d->options->threshold, folded == 1 ? "is" : "are");

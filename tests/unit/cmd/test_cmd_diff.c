@@ -371,6 +371,8 @@ static void many_pairs_are_told_by_kernel(void **state)
     assert_string_equal(err, "==WARNING== --top has no effect without lists by kernel, which stand for many pairs "
                              "(--brief-above)\n");
     assert_null(strstr(out, "Slower in B"));
+    assert_int_equal(run("diff --brief-above 3 --threshold 1000% a.kprof b.kprof", &out, &err), 0);
+    assert_non_null(strstr(out, " 0 of them changed\n"));
 }
 
 static void without_a_pair_there_is_a_hint(void **state)

@@ -442,12 +442,12 @@ static void a_kernel_with_two_bounds(void **state)
     (void)state;
     struct kp_summary *s = kp_summary_new();
     add_bound(s, 100, 90, 10);
-    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute:", "1 launch of");
+    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute,", "1 launch of");
     add_bound(s, 150, 10, 90);
     add_bound(s, 10, 10, 10);
-    assert_first_line(s, "==KPROF== Look first at: varied, bound by memory:", "3 launches of 1 kernel,");
+    assert_first_line(s, "==KPROF== Look first at: varied, bound by memory,", "3 launches of 1 kernel,");
     add_bound(s, 60, 90, 10);
-    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute:", "320 ns of GPU time");
+    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute,", "320 ns of GPU time");
     kp_summary_free(s);
 }
 
