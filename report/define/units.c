@@ -57,6 +57,11 @@ static bool is_integral(double value)
     return fabs(value) >= 0x1p53 || (double)(int64_t)value == value;
 }
 
+double kp_whole(double value)
+{
+    return fabs(value) < 0x1p52 ? (double)(int64_t)(value + copysign(0.5, value)) : value;
+}
+
 void kp_format_real(double value, char out[KP_NUMBER_MAX])
 {
     if (!isfinite(value) || value == 0) {

@@ -15,6 +15,9 @@ enum {
     KP_UNIT_MAX = 64,    /* longer units are cut; the longest in use has 15 characters */
 };
 
+/* Returns the nearest whole number; a value without one stays. */
+double kp_whole(double value);
+
 /* Formats integral values without decimals, all others with two: `408,112`, `30.00`. A small value that rounds to
  * zero gives `0.00`, zero itself `0`. */
 void kp_format_real(double value, char out[KP_NUMBER_MAX]);

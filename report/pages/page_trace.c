@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/width.h"
+#include "report/define/units.h"
 #include "report/model/launch_names.h"
 #include "report/model/short_names.h"
 #include "report/pages/page_body.h"
@@ -66,8 +67,10 @@ static void own_cells(struct trace *t, const struct kp_result *r)
             snprintf(text, KP_NUMBER_MAX, KP_NO_VALUE);
         else if (t->to->kind->plain)
             kp_number_cell(value, true, text);
-        else
+        else if (c->decimals)
             snprintf(text, KP_NUMBER_MAX, "%.*f", c->decimals, value);
+        else
+            kp_format_real(kp_whole(value), text); /* with separators, as columns that the user chooses */
         t->cells[i + 1] = text;
     }
 }
