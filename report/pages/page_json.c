@@ -12,6 +12,7 @@
 #include "base/plain.h"
 #include "base/text.h"
 #include "report/define/source.h"
+#include "report/define/units.h"
 #include "report/model/launch_names.h"
 #include "report/pages/json_code.h"
 #include "report/pages/page_body.h"
@@ -68,7 +69,7 @@ static void write_counts(struct kp_json *j, const struct kp_session *s)
     kp_json_count(j, "launches_seen", s->launches_seen);
     kp_json_count(j, "launches_profiled", s->launches_profiled);
     kp_json_count(j, "passes", s->passes);
-    kp_json_real(j, "profiling_ns", s->profiling_ns);
+    kp_json_real(j, "profiling_ns", kp_whole(s->profiling_ns));
     kp_json_array(j, "skipped", false);
     for (size_t i = 0; i < s->n_skips; i++) {
         kp_json_object(j, NULL, true);

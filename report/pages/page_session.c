@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/environment.h"
+#include "report/define/units.h"
 #include "report/pages/page_body.h"
 
 /* The facts, one group at a time. */
@@ -146,7 +147,8 @@ static void add_counts(struct facts *f, const struct kp_session *s)
         free(name);
     }
     add_count(f, "Passes", s->passes);
-    add_range(f, "Time Spent Profiling", s->profiling_ns, s->profiling_ns, "ns");
+    double spent = kp_whole(s->profiling_ns); /* sums of conversions have digits behind the point that mean nothing */
+    add_range(f, "Time Spent Profiling", spent, spent, "ns");
 }
 
 /* --- observed clocks: the frequencies in the header of the sections --- */
