@@ -31,7 +31,7 @@ void kp_phase_launched(void)
 
 void kp_phase_hold(void)
 {
-    enum { MOST_MS = 500 };
+    enum { MOST_MS = 1000 };
     static __thread bool held;
     if (held || !atomic_load(&process->leaving) || atomic_load(&process->exiter) == kp_thread_id())
         return;

@@ -73,14 +73,16 @@ for round in $(rounds 4); do
     expect "launches beside the end: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
 done
 
-# A report takes longer than an exit. Meanwhile the calls of other threads succeed, as they do natively.
-for round in $(rounds 4); do
+# A report takes longer than an exit. Meanwhile the calls of other threads succeed. Natively one in some hundred runs is caught in
+# one as the driver ends, so that there is nothing to compare with. TSan sleeps a second at the end, longer than threads are held.
+[ "${KP_TEST_VARIANT:-}" = tsan ] || for round in $(rounds 4); do
     for how in basic detailed rotate; do
         case $how in
         rotate) export KPROF_REPLAY_MODE=rotate KPROF_SET=basic ;;
         *) export KPROF_REPLAY_MODE=kernel KPROF_SET=$how ;;
         esac
-        both "checked calls beside the end, $how" "$programs/p_exit" checked
+        profiled "$programs/p_exit" checked
+        expect "checked calls beside the end, $how: exit code" "$kprof_code" 7
         expect "checked calls beside the end, $how: accounts" "$(grep -c 'launches seen' "$tmp/report")" 1
     done
     unset KPROF_REPLAY_MODE KPROF_SET
