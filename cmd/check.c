@@ -103,12 +103,24 @@ static int anchor(char **pattern, const char *variable)
     return 0;
 }
 
+/* Returns the folder that a file of the pattern lies in; malloc'ed, NULL where unknown. Variables are replaced first,
+ * as they may have slashes, too. */
+static char *known_folder(const char *pattern)
+{
+    char *path = known_path(pattern), *part = folder_of(path ? path : pattern), *folder = part;
+    if (!path && part) { /* the file's name alone may be unknown */
+        folder = known_path(part);
+        free(part);
+    }
+    free(path);
+    return folder;
+}
+
 /* Returns why no file can be made in the folder of `pattern`; NULL when one can, or the folder is unknown. */
 static const char *no_folder(const char *pattern)
 {
     struct stat st;
-    char *whole = known_path(pattern), *part = folder_of(whole ? whole : pattern);
-    char *folder = !whole && part ? known_path(part) : part; /* a variable may have slashes, too */
+    char *folder = known_folder(pattern);
     int why = 0;
     if (folder && stat(folder, &st))
         why = errno;
@@ -116,10 +128,7 @@ static const char *no_folder(const char *pattern)
         why = ENOTDIR;
     else if (folder && access(folder, W_OK | X_OK))
         why = errno;
-    if (folder != part)
-        free(folder);
-    free(part);
-    free(whole);
+    free(folder);
     return why ? strerror(why) : NULL;
 }
 

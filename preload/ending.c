@@ -306,11 +306,13 @@ static void finish_once(void)
     if (atomic_load(&process->phase) == KP_PHASE_FORKED)
         tell_forked();
     /* The child of a vfork shares this memory and is not the program. */
-    else if (getpid() == process->pid && takes_the_end()) {
-        atexit(kp_process_exits); /* other threads that exit now find this handler */
-        finish();
-    } else if (getpid() == process->pid) {
-        tell_late();
+    else if (getpid() == process->pid) {
+        if (takes_the_end()) {
+            atexit(kp_process_exits); /* other threads that exit now find this handler */
+            finish();
+        } else {
+            tell_late();
+        }
     }
     kp_traps_let(&traps);
     pthread_setcancelstate(before, &before);

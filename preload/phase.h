@@ -39,8 +39,8 @@ struct kp_process {
     atomic_int exiter;     /* id of the thread that called exit(), or runs the exit handlers; 0 = none yet */
     atomic_int finisher;   /* id of the thread that writes the report; 0 = none yet */
     atomic_int finished;   /* the report is written; threads wait for it in the kernel */
-    atomic_int leaving;    /* 1: exit handlers behind ours run, of which the driver's ends it */
-    atomic_uint late;      /* launches that it lacks: of exit handlers, destructors, and threads that go on */
+    atomic_uint late;      /* launches behind it: of exit handlers, destructors, and threads that go on */
+    atomic_int leaving;    /* 1: exit handlers behind ours run, and that of the driver ends it */
     atomic_uint_fast64_t devices_seen; /* of devices that were not wanted: a bit each */
     pid_t pid;
     pid_t forked; /* in a forked child: its own id, until reported */

@@ -85,12 +85,19 @@ static int start(struct pcsamp *p)
     return rc;
 }
 
+/* Stops, which may fail: what was sampled is there. */
+static void stop(struct pcsamp *p)
+{
+    if (p->sampling)
+        kp_pcsamp_stop(p->sampler);
+    p->sampling = false;
+}
+
 static void pcsamp_end(struct kp_providers *x)
 {
     struct pcsamp *p = own(x);
-    if (p->sampling)
-        kp_pcsamp_stop(p->sampler);
-    p->sampling = p->repeats = false;
+    stop(p);
+    p->repeats = false;
     int rc = kp_pcsamp_close(p->sampler);
     p->stuck = p->stuck ? p->stuck : rc;
     p->sampler = NULL;
@@ -213,8 +220,7 @@ static int pcsamp_stop(struct kp_providers *x, bool *last)
         pcsamp_end(x);
         return 0;
     }
-    kp_pcsamp_stop(p->sampler); /* it may fail: what was sampled is there */
-    p->sampling = false;
+    stop(p);
     p->repeats = true;
     return 0;
 }

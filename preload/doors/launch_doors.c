@@ -78,10 +78,11 @@ static inline bool read_shape(const CUlaunchConfig *c, struct kp_pass_shape *s)
 /* Whether a launch is none of kprof's business. */
 static bool is_bare(void)
 {
-    if (!kp_guard && kp_process_active())
+    if (kp_guard)
+        return true;
+    if (kp_process_active())
         return false;
-    if (!kp_guard)
-        kp_phase_hold();
+    kp_phase_hold();
     return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 
+/* The report stands on less than 24 KiB, beside what the program's own handlers need behind it. */
 enum { ENOUGH = 128 << 10, OWN_BYTES = 1 << 20 };
 
 static __thread void (*to_call)(void);

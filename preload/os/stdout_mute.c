@@ -46,12 +46,19 @@ static bool write_pending(FILE *f)
     return written;
 }
 
+/* Whether the stream has a descriptor, which fileno tells and not its field: one in memory has none. Nor is one ours
+ * to write that the program locks itself. */
+static bool is_ours_to_write(FILE *f)
+{
+    return fileno_unlocked(f) >= 0 && __fsetlocking(f, FSETLOCKING_QUERY) != FSETLOCKING_BYCALLER;
+}
+
 void kp_stdout_flush(void)
 {
     int saved = errno;
     FILE *f = stdout;
     if (f && lock_stream(f)) {
-        if (fileno_unlocked(f) >= 0 && __fsetlocking(f, FSETLOCKING_QUERY) != FSETLOCKING_BYCALLER)
+        if (is_ours_to_write(f))
             write_pending(f);
         funlockfile(f);
     }
@@ -68,8 +75,7 @@ static int open_nowhere(void)
 static bool redirect(struct kp_mute *m)
 {
     FILE *f = m->stream;
-    /* Calls fileno instead of reading the field: a stream in memory has no descriptor. */
-    if (fileno_unlocked(f) < 0 || __fsetlocking(f, FSETLOCKING_QUERY) == FSETLOCKING_BYCALLER || !write_pending(f))
+    if (!is_ours_to_write(f) || !write_pending(f))
         return false;
     m->nowhere = open_nowhere();
     if (m->nowhere < 0)

@@ -312,7 +312,7 @@ static int open_log(const struct kp_options *o, char **err)
     int rc = kp_expand_path(o->log_file, session.facts.pid, session.facts.host, &path, err);
     if (!rc && target == KP_LOG_TO_FILE)
         rc = anchor(&path);
-    if (!rc && kp_store_is_database(path))
+    if (!rc && target == KP_LOG_TO_FILE && kp_store_is_database(path))
         rc = kp_error(err, "KPROF_LOG_FILE: %s is a session, which would be lost; name another file", path);
     if (!rc && (rc = kp_log_to(path)) && asprintf(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc)) < 0)
         *err = NULL;
