@@ -56,6 +56,12 @@ LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PREL
     "$programs/p_harm" lose_reader >"$tmp/kprof.out" 2>/dev/null
 expect "lose_reader: exit code" $? 0
 
+# The report is written past a function of the program's that is called write. Sanitisers stand in its place.
+sanitised || {
+    both "a write of the program's own" "$programs/p_own"
+    expect "a write of the program's own: launches reported" "$(reported)" 2
+}
+
 # A log file on a full disk: the program does not notice, and the report goes to stderr with a word.
 if [ -e /dev/full ]; then
     KPROF_LOG_FILE=/dev/full profiled "$programs/p_harm" none
