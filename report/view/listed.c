@@ -197,15 +197,6 @@ int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_ser
 
 /* --- items without metrics --- */
 
-/* Breakdowns need no check: they are collected with their throughput. */
-bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r)
-{
-    for (size_t i = 0; i < s->n_rows; i++)
-        if (kp_result_find(r, s->rows[i].metric) || kp_result_find_series(r, s->rows[i].metric))
-            return true;
-    return false;
-}
-
 /* An item of the list. */
 struct item {
     const char *text;
@@ -223,6 +214,7 @@ struct check {
     const struct kp_section *const *sections;
     size_t n_sections;
     bool *collected; /* by section */
+    bool *had;       /* by section of all */
     enum kp_missing missing;
 };
 
@@ -317,6 +309,15 @@ static int look_for(struct item *item, const struct kp_view *v, bool column)
     return rc;
 }
 
+/* Notes which of all sections the launch has. */
+static void note_had(struct check *c, const struct kp_result *r)
+{
+    size_t n;
+    const struct kp_section *all = kp_sections(&n);
+    for (size_t i = 0; c->n_sections && i < n; i++)
+        c->had[i] = c->had[i] || kp_section_is_collected(&all[i], c->session, r);
+}
+
 static int check_launch(struct kp_result *r, void *arg)
 {
     struct check *c = arg;
@@ -331,9 +332,33 @@ static int check_launch(struct kp_result *r, void *arg)
             rc = look_near(item, &v, c->columns);
     }
     for (size_t i = 0; !rc && i < c->n_sections; i++)
-        c->collected[i] = c->collected[i] || kp_section_has_any(c->sections[i], r);
+        c->collected[i] = c->collected[i] || kp_section_is_collected(c->sections[i], c->session, r);
+    note_had(c, r);
     c->looked |= r->n_metrics > 0;
     return rc;
+}
+
+/* Writes which sections the session has instead. */
+static void name_had(const struct check *c, FILE *f)
+{
+    size_t n, named = 0;
+    const struct kp_section *all = kp_sections(&n);
+    for (size_t i = 0; i < n; i++)
+        if (c->had[i])
+            fprintf(f, "%s%s", named++ ? ", " : "; it has ", all[i].id);
+    fputs(named ? "\n" : "; the page raw shows what it has\n", f);
+}
+
+static void describe_sections(const struct check *c, FILE *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_sections; i++)
+        if (!c->collected[i])
+            fprintf(f, "%s%s", n++ ? ", " : "", c->sections[i]->id);
+    if (!n)
+        return;
+    fprintf(f, " %s not collected in this session", n > 1 ? "were" : "was");
+    name_had(c, f);
 }
 
 static int describe(const struct check *c, FILE *f)
@@ -360,9 +385,7 @@ static int describe(const struct check *c, FILE *f)
         kp_pattern_free(pattern);
         free(why);
     }
-    for (size_t i = 0; i < c->n_sections; i++)
-        if (!c->collected[i])
-            fprintf(f, "%s was not collected in this session\n", c->sections[i]->id);
+    describe_sections(c, f);
     return 0;
 }
 
@@ -396,6 +419,8 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
 {
     struct kp_session session;
     char *names = kp_strdup(list), *save = NULL;
+    size_t n_all;
+    kp_sections(&n_all);
     *out = NULL;
     int rc = kp_store_get_session(store, &session, err);
     if (rc) {
@@ -405,7 +430,8 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
     c.session = &session;
     c.items = calloc(strlen(list) + 1, sizeof *c.items);
     c.collected = calloc(c.n_sections + 1, sizeof *c.collected);
-    rc = names && c.items && c.collected ? 0 : -ENOMEM;
+    c.had = calloc(n_all + 1, sizeof *c.had);
+    rc = names && c.items && c.collected && c.had ? 0 : -ENOMEM;
     for (char *name = rc ? NULL : strtok_r(names, separators, &save); name; name = strtok_r(NULL, separators, &save))
         c.items[c.n++].text = name;
     if (!rc)
@@ -415,6 +441,7 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
         free(c.items[i].near);
     free(c.items);
     free(c.collected);
+    free(c.had);
     free(names);
     kp_session_free(&session);
     return rc;

@@ -566,8 +566,10 @@ static void a_launch_is_printed_as_the_display_chooses(void **state)
 
 static void draw_section(struct kp_test_text *t, const struct kp_display *d, const char *id, const struct kp_result *r)
 {
-    struct kp_session none = {0};
-    draw(t, d, kp_section_find(id), &none, r);
+    char name[64];
+    struct kp_session asked = {.sections = name};
+    snprintf(name, sizeof name, "%s", id);
+    draw(t, d, kp_section_find(id), &asked, r);
 }
 
 /* What a metric has no unit for is drawn beside what it is compared with, and only drawn. */

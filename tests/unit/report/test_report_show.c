@@ -203,7 +203,11 @@ static void what_the_session_lacks_is_told(void **state)
         {"--trace-columns", "sm__cycles_active.avg,group:memory_chart", "nothing of 'group:memory_chart'\n"},
         {"--metrics", "regex:^nothing$", "the session has nothing of 'regex:^nothing$'"},
         {"--metrics", "zebra", "the session has nothing of 'zebra'; the page raw shows what it has"},
-        {"--section", "SchedulerStats", "SchedulerStats was not collected in this session"},
+        {"--section", "SchedulerStats", "SchedulerStats was not collected in this session; it has SpeedOfLight,"},
+        {"--section", "PmSampling", "PmSampling was not collected in this session; it has SpeedOfLight,"},
+        {"--section", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis was not collected in this session; it has"},
+        {"--section", "SpeedOfLight_RooflineChart,SourceCounters",
+         "SpeedOfLight_RooflineChart, SourceCounters were not collected in this session; it has"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
