@@ -123,8 +123,8 @@ static size_t dashes_of_last(const struct kp_columns *c, const struct kp_columns
     return widths[last] < most || !c->to_the_left || !c->to_the_left[last] ? widths[last] : most;
 }
 
-/* Narrows the widest columns until the table fits into the line. Returns whether it is printed as a table; one
- * without a frame is, as its last column may be a drawing. */
+/* Narrows the widest columns until the table fits into the line; false where it does not. The last column of a table
+ * without a frame stays, as it may be a drawing. */
 static bool narrow(const struct kp_columns *c, const struct kp_columns_look *look, size_t *widths, size_t line)
 {
     size_t total = (size_t)look->indent + (c->n - 1) * (size_t)look->gap, n = c->n - !look->framed;
@@ -135,7 +135,7 @@ static bool narrow(const struct kp_columns *c, const struct kp_columns_look *loo
         for (size_t i = 1; i < n; i++)
             widest = widths[i] > widths[widest] ? i : widest;
         if (!n || widths[widest] <= CELL_LEAST)
-            return !look->framed;
+            return false;
         widths[widest]--;
     }
     return true;

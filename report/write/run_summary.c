@@ -140,6 +140,10 @@ static size_t measure(struct table *t, size_t line)
         t->width[dispensable[i]] = 0;
     }
     used = narrow_rules(t, used, line);
+    if (!t->width[RULE] && used + KP_SHORT_ROOM_MIN > line) { /* a gain is that of the rule, which is not shown */
+        used -= (size_t)t->width[GAIN] + 1;
+        t->width[GAIN] = 0;
+    }
     return used + KP_SHORT_ROOM_MIN < line ? line - used : KP_SHORT_ROOM_MIN;
 }
 

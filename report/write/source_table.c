@@ -202,7 +202,7 @@ static const struct {
 } columns[] = {
     {"#", 3, 0},
     {"Samples", 11, 0},
-    {"Share", 6, 0},
+    {"Share", 6, 45},
     {"Stall Reason", -18, 0},
     {"Instructions", 15, 77},
     {"Excess Sectors", 15, 61},

@@ -99,18 +99,32 @@ static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *
     return c->label != NULL;
 }
 
-/* Narrows values that are texts, and then names, where a line has no room for both. */
-static void fit_line(const struct kp_out *o, const struct cells *cells, size_t n, struct widths *w)
+/* Narrows values that are texts, and then names, where a line has no room for both. Returns whether all fits then. */
+static bool fit_line(const struct kp_out *o, const struct cells *cells, size_t n, struct widths *w)
 {
     size_t others = KP_INDENT + 2 + w->unit, line = kp_out_wide(o), word = strlen("Metric Value");
     if (w->label + others + w->value <= line)
-        return;
+        return true;
     for (size_t i = 0; i < n; i++)
         if (!strchr(cells[i].value, ' '))
             word = widest(word, cells[i].value);
     w->value = word < w->value ? word : w->value;
     if (w->label + others + w->value > line)
         w->label = line > others + w->value + LABEL_LEAST ? line - others - w->value : LABEL_LEAST;
+    return w->label + others + w->value <= line;
+}
+
+/* Prints a table that is too wide for the terminal as a list: values with their units, each below its name. */
+static void print_list(struct kp_out *o, const struct cells *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *text = NULL;
+        kp_out_wrapped(o, "    ", cells[i].label);
+        if (!kp_out_has(o, asprintf(&text, "%s%s%s", cells[i].value, *cells[i].unit ? " " : "", cells[i].unit) < 0 ? NULL : text))
+            return;
+        kp_out_wrapped(o, "      ", text);
+        free(text);
+    }
 }
 
 static void print_cells(struct kp_out *o, const struct cells *cells, size_t n)
@@ -124,7 +138,10 @@ static void print_cells(struct kp_out *o, const struct cells *cells, size_t n)
     }
     if (w.value > VALUE_WIDTH_MAX)
         w.value = VALUE_WIDTH_MAX;
-    fit_line(o, cells, n, &w);
+    if (!fit_line(o, cells, n, &w)) {
+        print_list(o, cells, n);
+        return;
+    }
     print_rule(o, &w);
     print_line(o, &w, heading[0], heading[1], heading[2]);
     print_rule(o, &w);

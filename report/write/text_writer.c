@@ -93,10 +93,33 @@ static void write_streamed_cell(struct kp_writer *w, const struct kp_column *col
         kp_out_print(&w->out, "  %s", text);
 }
 
+/* Whether the terminal is too narrow for the columns; each row is a list of headings and cells then. */
+static bool is_too_wide(const struct kp_writer *w, const struct kp_table *table)
+{
+    size_t used = (size_t)table->columns->width + 1;
+    for (size_t i = 1; i < table->n; i++)
+        if (!table->columns[i].to_the_left)
+            used += (size_t)table->columns[i].width + 1;
+    return used > kp_out_wide(&w->out);
+}
+
+static void write_streamed_list(struct kp_writer *w, const struct kp_table *table, const char *const *cells)
+{
+    size_t width = 0;
+    for (size_t i = 1; i < table->n; i++)
+        width = kp_width(table->columns[i].heading) > width ? kp_width(table->columns[i].heading) : width;
+    kp_out_print(&w->out, "%s\n", cells[0]);
+    for (size_t i = 1; i < table->n; i++)
+        if (*cells[i])
+            kp_out_print(&w->out, "  %-*s  %s\n", (int)width, table->columns[i].heading, cells[i]);
+}
+
 /* Begins a table; metrics as columns have numbers as headings, explained in a line each before. */
 static void begin_streamed(struct kp_writer *w, const struct kp_table *table)
 {
     char mark[32];
+    if (is_too_wide(w, table))
+        return;
     for (size_t i = 1; table->long_headings && i < table->n && !table->columns[i].to_the_left; i++)
         kp_out_print(&w->out, "[%zu] %s\n", i, table->columns[i].heading);
     kp_out_print(&w->out, "%-*s ", table->columns->width, table->columns->heading);
@@ -110,6 +133,10 @@ static void begin_streamed(struct kp_writer *w, const struct kp_table *table)
 
 static void write_streamed(struct kp_writer *w, const struct kp_table *table, const char *const *cells)
 {
+    if (is_too_wide(w, table)) {
+        write_streamed_list(w, table, cells);
+        return;
+    }
     kp_out_print(&w->out, "%-*s|", kp_width_printf(cells[0], (size_t)table->columns->width), cells[0]);
     for (size_t i = 1; i < table->n; i++)
         write_streamed_cell(w, &table->columns[i], cells[i]);

@@ -643,7 +643,7 @@ static void tables_are_laid_out_for_narrow_terminals(void **state)
                                   "KPROF_PAGE=session", "KPROF_PAGE=raw",     "KPROF_PAGE=pm"};
     (void)state;
     for (size_t p = 0; p < sizeof pages / sizeof *pages; p++)
-        for (size_t width = 60; width <= 100; width += 10) {
+        for (size_t width = 40; width <= 100; width += 5) {
             struct kp_display d = DISPLAY(pages[p], "KPROF_PRINT_DETAILS=header");
             d.width = width;
             char *text = print_of(&d, STEPS);
@@ -790,6 +790,39 @@ static void a_table_that_does_not_fit_is_a_list(void **state)
     free(t.text);
 }
 
+/* A line of the trace would be broken by the terminal, too. */
+static void a_narrow_trace_is_a_list(void **state)
+{
+    (void)state;
+    struct kp_display d = DISPLAY("KPROF_PAGE=trace");
+    d.width = 80;
+    char *text = print_of(&d, 1);
+    assert_non_null(strstr(text, " Duration (ns) Tensor (%) DRAM (%)\n"));
+    free(text);
+    d.width = 40;
+    text = print_of(&d, 1);
+    assert_null(strstr(text, " Duration (ns) Tensor (%)"));
+    assert_non_null(strstr(text, "\n  Duration (ns)  "));
+    assert_non_null(strstr(text, "\n  Tensor (%)     "));
+    free(text);
+}
+
+/* Values of metrics stand below their names where a table has no room. */
+static void a_narrow_table_of_metrics_is_a_list(void **state)
+{
+    (void)state;
+    struct kp_display d = DISPLAY("KPROF_PAGE=details", "KPROF_PRINT_DETAILS=header");
+    d.width = 56;
+    char *text = print_of(&d, 1);
+    assert_non_null(strstr(text, " Metric Unit Metric Value\n"));
+    free(text);
+    d.width = 40;
+    text = print_of(&d, 1);
+    assert_null(strstr(text, "Metric Value"));
+    assert_non_null(strstr(text, "\n    Duration\n      "));
+    free(text);
+}
+
 /* --- lines that are broken --- */
 
 static void assert_fitted(size_t width, const char *text, const char *wanted)
@@ -851,6 +884,8 @@ int main(void)
         cmocka_unit_test(the_environment_tells_the_terminal),
         cmocka_unit_test(columns_are_as_wide_as_they_are_shown),
         cmocka_unit_test(a_table_that_does_not_fit_is_a_list),
+        cmocka_unit_test(a_narrow_trace_is_a_list),
+        cmocka_unit_test(a_narrow_table_of_metrics_is_a_list),
         cmocka_unit_test(lines_are_broken_at_blanks),
     };
     unsetenv("COLUMNS");
