@@ -325,22 +325,20 @@ int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *
 }
 
 /* Whether some chip that CUPTI knows has the item. Returns 0 or another error than -EINVAL; *why (malloc'ed) is set
- * where none has it. */
+ * where none has it: by the last chip asked that tells, as this CUPTI may lack the metrics of some, or their samples. */
 static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char **why)
 {
     int rc = -EINVAL;
     for (size_t i = kp_n_chips; rc == -EINVAL && i--;) {
         struct kp_plan *p = NULL;
-        free(*why);
-        *why = NULL;
+        char *told = NULL;
         rc = kp_plan_make(cupti, kp_chips[i].name, NULL, kp_chips[i].major, kp_chips[i].minor, NULL, 0, item,
-                          how | KP_PLAN_ANY_CHIP, &p, why);
+                          how | KP_PLAN_ANY_CHIP, &p, &told);
         kp_plan_free(p);
-        if (rc && rc != -EINVAL && rc != -ENOMEM) { /* this CUPTI has no metrics of the chip */
-            free(*why);
-            *why = NULL;
-            rc = -EINVAL;
-        }
+        bool tells = !rc || (rc == -EINVAL && told);
+        free(tells ? *why : told);
+        *why = tells ? told : *why;
+        rc = rc && rc != -ENOMEM ? -EINVAL : rc;
     }
     return rc == -EINVAL ? 0 : rc;
 }
