@@ -408,6 +408,19 @@ static int take_nearer(const struct kp_catalog_metric *m, void *arg)
     return n->name ? 0 : -ENOMEM;
 }
 
+static int take_none(const struct kp_catalog_metric *m, void *arg)
+{
+    (void)m, (void)arg;
+    return 0;
+}
+
+/* Reports a name whose suffix is wrong, with the nearest one. Returns 0 where the base name is. */
+static int check_suffix(const struct metric_printer *p, const char *name, char **err)
+{
+    bool whole = strchr(name, '.') && !strchr(name, ':');
+    return whole ? kp_catalog_listed(p->catalog, name, take_none, NULL, err) : 0;
+}
+
 /* Reports items of --metrics that matched nothing. */
 static int check_found(const struct metric_printer *p, const char *list, char **err)
 {
@@ -418,7 +431,10 @@ static int check_found(const struct metric_printer *p, const char *list, char **
     if (!len)
         return 0;
     struct nearest near = {.word = p->wanted[i].text};
-    int rc = kp_catalog_metrics(p->catalog, take_nearer, &near);
+    int rc = check_suffix(p, near.word, err);
+    if (rc)
+        return rc;
+    rc = kp_catalog_metrics(p->catalog, take_nearer, &near);
     if (!rc)
         rc = kp_error(err, "--metrics: no base name of %s matches '%s'%s%s%s", kp_catalog_title(p->catalog), near.word,
                       near.name ? "; did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "");

@@ -95,6 +95,61 @@ static void add_suffix(struct kp_host *host, const char *nearest, const char *na
         snprintf(full, NAME_MAX_LEN, "%s", nearest);
 }
 
+static size_t common_start(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* Returns the suffix of the list that is nearest to a wrong one, else the first of those that begin most like it:
+ * ".average" is far from ".avg". NULL where none is alike. */
+static const char *near_suffix(const char *suffix, const char *const *list)
+{
+    enum { LEAST_COMMON = 3 }; /* the dot and two letters */
+    const char *nearest = kp_nearest(suffix, list);
+    size_t most = LEAST_COMMON - 1;
+    for (size_t i = 0; !nearest && list[i]; i++)
+        most = common_start(suffix, list[i]) > most ? common_start(suffix, list[i]) : most;
+    for (size_t i = 0; !nearest && list[i] && most >= LEAST_COMMON; i++)
+        if (common_start(suffix, list[i]) == most)
+            nearest = list[i];
+    return nearest;
+}
+
+/* Writes the base name with the nearest of its suffixes; "" where none is near. 0 or -ENOMEM. */
+static int near_full_name(struct kp_host *host, const char *base, const char *suffix, char full[NAME_MAX_LEN])
+{
+    struct kp_metric_props props;
+    struct words w = {.list = NULL};
+    const char *const *suffixes;
+    size_t n = 0;
+    int rc = 0;
+    *full = '\0';
+    if (kp_tables_metric(host, base, &props) || kp_tables_suffixes(host, props.type, base, &suffixes, &n))
+        return 0;
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = add_word(&w, suffixes[i]);
+    const char *nearest = !rc && w.n ? near_suffix(suffix, w.list) : NULL;
+    if (nearest)
+        snprintf(full, NAME_MAX_LEN, "%s%s", base, nearest);
+    free(w.list);
+    return rc;
+}
+
+/* Reports that the chip's `host` has the metric, but not with the suffix of `name`. */
+static int refuse_suffix(struct kp_planner *x, struct kp_host *host, const char *what, const char *name,
+                         const char *base, const char *prefix)
+{
+    char full[NAME_MAX_LEN];
+    int rc = near_full_name(host, base, name + strlen(base), full);
+    if (rc || *full)
+        return rc ? rc : refuse(x, what, name, full, prefix);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->owner, what,
+                    name, base);
+}
+
 /* Reports that the chip's `host` lacks `name`; `w` has the valid names without their suffixes. */
 static int refuse_name(struct kp_planner *x, struct kp_host *host, const char *what, const char *name,
                        const struct words *w, const char *prefix)
@@ -108,8 +163,7 @@ static int refuse_name(struct kp_planner *x, struct kp_host *host, const char *w
     if (nearest)
         add_suffix(host, nearest, name, full);
     int rc = nearest && !strcmp(nearest, base) && strcmp(base, name)
-                 ? kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->owner,
-                            what, name, base)
+                 ? refuse_suffix(x, host, what, name, base, prefix)
                  : refuse(x, what, name, nearest ? full : NULL, prefix);
     free(base);
     return rc;

@@ -829,7 +829,10 @@ static void test_unknown_metrics(void **state)
             "did you mean sm__throughput.avg.pct_of_peak_sustained_elapsed?");
     refused("sm__cycles_activ.average", "\"sm__cycles_activ.average\"", "did you mean sm__cycles_active?");
     refused("sm__throughputs", "\"sm__throughputs\"", "did you mean sm__throughput?");
-    refused("sm__cycles_active.average", "\"sm__cycles_active.average\"", "suffix is not one that sm__cycles_active");
+    refused("sm__cycles_active.average", "\"sm__cycles_active.average\"", "did you mean sm__cycles_active.avg?");
+    refused("dram__bytes.summ", "\"dram__bytes.summ\"", "did you mean dram__bytes.sum?");
+    refused("dram__bytes.sum.per_secnd", "_secnd\"", "did you mean dram__bytes.sum.per_second?");
+    refused("dram__bytes.nothing", "\"dram__bytes.nothing\"", "suffix is not one that dram__bytes");
     refused("launch__grid_sise", "\"launch__grid_sise\"", "did you mean launch__grid_size?");
     refused("test__twicee", "\"test__twicee\"", "did you mean test__twice?");
     refused("smsp__pcsamp_sample_cout", "no metric \"smsp__pcsamp_sample_cout\"",
@@ -854,7 +857,7 @@ static void test_unknown_metrics(void **state)
     refused("pmsampling:TPC.TriageCompute.sm__cycles_activ.avg", "\"TPC.TriageCompute.sm__cycles_activ.avg\"",
             "did you mean pmsampling:TPC.TriageCompute.sm__cycles_active.avg?");
     refused("pmsampling:sm__cycles_active.averages", "\"sm__cycles_active.averages\"",
-            "suffix is not one that sm__cycles_active");
+            "did you mean pmsampling:sm__cycles_active.avg?");
     refused("pmsampling:sm__cycles_active", "\"pmsampling:sm__cycles_active\"",
             "write pmsampling:sm__cycles_active.avg");
     refused("breakdown:sm__troughput", "no throughput \"sm__troughput\"", "did you mean breakdown:sm__throughput?");
