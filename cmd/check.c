@@ -116,6 +116,17 @@ static char *known_folder(const char *pattern)
     return folder;
 }
 
+/* Returns why no file can be made in the folder: the negative errno of an attempt, or 0. */
+static int try_folder(const char *folder)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/kprof", folder) < 0)
+        return -ENOMEM;
+    int rc = kp_target_try(path);
+    free(path);
+    return rc;
+}
+
 /* Returns why no file can be made in the folder of `pattern`; NULL when one can, or the folder is unknown. */
 static const char *no_folder(const char *pattern)
 {
@@ -126,8 +137,8 @@ static const char *no_folder(const char *pattern)
         why = errno;
     else if (folder && !S_ISDIR(st.st_mode))
         why = ENOTDIR;
-    else if (folder && access(folder, W_OK | X_OK))
-        why = errno;
+    else if (folder)
+        why = -try_folder(folder);
     free(folder);
     return why ? strerror(why) : NULL;
 }
@@ -164,6 +175,8 @@ static int check_html(const struct kp_options *o)
         why = is_session;
     else if (!o->force_overwrite && kp_target_replaces(path))
         why = "the file exists; use --force-overwrite, or %p or %r in the name";
+    int rc = !why && path ? kp_target_try(path) : 0; /* a file that is replaced needs the folder, too */
+    why = rc ? strerror(-rc) : why;
     int status = why ? refuse(o, KP_FAILURE_REPORT, "--html", shown, why) : 0;
     free(path);
     return status;

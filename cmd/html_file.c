@@ -40,7 +40,10 @@ static const char *why_kept(const char *path, bool force)
 int kp_file_check(const char *path, bool force)
 {
     const char *why = why_kept(path, force);
-    return why ? kp_console_error(KP_EXIT_USAGE, "cannot write %s: %s", path, why) : 0;
+    if (why)
+        return kp_console_error(KP_EXIT_USAGE, "cannot write %s: %s", path, why);
+    int rc = kp_target_try(path);
+    return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
 int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path, bool force)

@@ -13,8 +13,8 @@
 /* Takes the value of a flag that names a file to write. A session is refused: the name of the file was forgotten.
  * Returns 0, or an exit status after reporting why not. */
 int kp_file_take(const char *flag, const char *value, const char **out);
-/* Refuses to write a session, or, without `force`, over another file that is there. Returns 0, or an exit status after
- * reporting why. */
+/* Refuses to write a session, where no file can be made, or, without `force`, over another file that is there. Asked
+ * before the work whose result is written. Returns 0, or an exit status after reporting why. */
 int kp_file_check(const char *path, bool force);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);

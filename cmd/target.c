@@ -132,6 +132,24 @@ bool kp_target_replaces(const char *path)
     return replaces;
 }
 
+int kp_target_try(const char *path)
+{
+    struct kp_target t;
+    int descriptor;
+    if (kp_target_is_stdout(path))
+        return 0;
+    int rc = find(&t, path, &descriptor);
+    if (!rc && descriptor < 0 && is_through(&t)) {
+        rc = access(path, W_OK) ? -errno : 0;
+    } else if (!rc && descriptor < 0 && !(rc = open_beside(&t))) {
+        fclose(t.to);
+        unlink(t.beside);
+    }
+    free(t.beside);
+    free(t.path);
+    return rc;
+}
+
 int kp_target_open(struct kp_target *t, const char *path)
 {
     int descriptor, rc;

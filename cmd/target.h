@@ -19,6 +19,9 @@ bool kp_target_is_stdout(const char *path);
 bool kp_target_replaces(const char *path);
 /* Whether the folder that the path names does not exist. */
 bool kp_target_lacks_folder(const char *path);
+/* Tries what kp_target_open would do, and leaves no trace: a file is made beside the path, and removed again, as only
+ * this tells of a file system that is read-only. Returns 0 or a negative errno. */
+int kp_target_try(const char *path);
 /* Opens what a path names, links followed. A file is replaced at the end, by one beside it; a descriptor of this
  * process, a pipe or a device is written through. Returns 0 or a negative errno. */
 int kp_target_open(struct kp_target *t, const char *path);

@@ -125,6 +125,11 @@ grep -q 'basic' "$tmp/kprof.err" || { fail "the nearest set is not named"; show;
 # Charts of a section have rows of the same label, which are other metrics.
 "$build/kprof" report --csv --print-details all -c 1 --section ComputeWorkloadAnalysis "$source/examples/h200-demo.kprof" >"$tmp/csv"
 expect "rows of charts" "$(grep -c '"Compute Workload Analysis","ALU",' "$tmp/csv")" 4
+# A file that cannot be made is told of before the work.
+"$build/kprof" diff --html /proc/x.html "$source/examples/h200-demo.kprof" "$source/examples/h200-demo.kprof" >"$tmp/out" 2>"$tmp/err"
+expect "a comparison that cannot be written: exit code" $? 1
+expect "a comparison that cannot be written: output" "$(cat "$tmp/out")" ""
+grep -q "==ERROR== cannot write /proc/x.html: " "$tmp/err" || { fail "a comparison that cannot be written"; cat "$tmp/err"; }
 # A file that is named twice, by whatever path, is told of; two sessions are not.
 KPROF_EXPORT=$tmp/one.kprof KPROF_FORCE_OVERWRITE=yes profiled "$programs/p_extra"
 cp "$tmp/one.kprof" "$tmp/other.kprof"

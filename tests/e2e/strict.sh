@@ -90,6 +90,15 @@ FOLDER=$tmp/none early export "$tmp/none/x.kprof: No such file" -o '%q{FOLDER}/x
 early export "$tmp/none/x.%p: No such file" -o none/x.%p
 early export "$tmp/good/x: Not a directory" -f -o good/x
 [ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x: Permission denied" -o folder/x && chmod 755 folder; }
+# Even root makes no file there: only an attempt tells.
+early report "--html: /proc/x.html: " --html /proc/x.html
+early report "--html: /proc/x.%p.html: " --html /proc/x.%p.html
+early export "--export: /proc/x.kprof: " -o /proc/x.kprof
+log=/proc/log early log "/proc/log: "
+: >folder/old.html
+[ "$(id -u)" = 0 ] || { chmod 555 folder && early report "folder/old.html: Permission denied" -f --html folder/old.html && chmod 755 folder; }
+rm folder/old.html
+[ "$(ls folder)" = "" ] || fail "the attempts left files: $(ls folder)"
 log=none/log early log "$tmp/none/log: No such file"
 log=folder early log "$tmp/folder: Is a directory"
 early metric '--metrics: CUPTI has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration.sum?' --metrics gpu__time_duratio.sum
