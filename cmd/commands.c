@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cmd/idle.h"
 #include "cmd/query.h"
 
 static int doctor(const struct kp_query *q)
@@ -23,17 +24,41 @@ static const struct kp_command_topic of_diff = {
     "set, section, metrics, print-details and the like",
 };
 
+static const struct kp_command_topic of_series = {
+    "Usage: kprof series --vary NAME=LIST [options] [--] program [arguments]",
+    "Runs a program, tries a launch in other ways, and tells which takes the shortest time. It takes the options of a "
+    "run, of which these matter most.",
+    NULL,
+};
+
+static const struct kp_command_topic of_doctor = {
+    "Usage: kprof doctor [options]",
+    "Says what would stop profiling here, and what to do. The exit status is 0 when profiling can work, else 1.",
+    NULL,
+};
+
+/* What the answers heed. Sections and metrics decide whether a set is enabled that nobody named. */
+#define OF_ALL    "config"
+#define OF_TABLES OF_ALL, "cupti-dir", "section-folder", "chip"
+static const char *const by_series[] = {"vary",         "kernel-name", "kernel-id", "launch-skip",
+                                        "launch-count", "page",        "export",    NULL};
+static const char *const by_doctor[] = {OF_ALL, "cupti-dir", NULL};
+static const char *const by_metrics[] = {OF_TABLES, "metrics", "query-metrics-mode", NULL};
+static const char *const by_lists[] = {OF_TABLES, "set", "section", "metrics", "replay-mode", NULL};
+static const char *const by_rules[] = {OF_ALL, NULL};
+static const char *const by_chips[] = {OF_ALL, "cupti-dir", NULL};
+
 static const struct kp_command commands[] = {
-    {"run", NULL, NULL, NULL, NULL, NULL, KP_OPT_TOOLS},
-    {"series", kp_main_series, NULL, NULL, NULL, NULL, KP_OPT_TOOLS},
-    {"report", NULL, kp_main_report, NULL, kp_main_report_flags, &of_report, KP_OPT_REPORT},
-    {"diff", NULL, kp_main_diff, NULL, kp_main_diff_flags, &of_diff, KP_OPT_DIFF},
-    {"doctor", NULL, NULL, doctor, NULL, NULL, KP_OPT_TOOLS},
-    {"query-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS},
-    {"list-sets", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS},
-    {"list-sections", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS},
-    {"list-rules", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS},
-    {"list-chips", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS},
+    {"run", NULL, NULL, NULL, NULL, NULL, KP_OPT_TOOLS, NULL},
+    {"series", kp_main_series, NULL, NULL, NULL, &of_series, KP_OPT_TOOLS, by_series},
+    {"report", NULL, kp_main_report, NULL, kp_main_report_flags, &of_report, KP_OPT_REPORT, NULL},
+    {"diff", NULL, kp_main_diff, NULL, kp_main_diff_flags, &of_diff, KP_OPT_DIFF, NULL},
+    {"doctor", NULL, NULL, doctor, NULL, &of_doctor, KP_OPT_TOOLS, by_doctor},
+    {"query-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_metrics},
+    {"list-sets", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists},
+    {"list-sections", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists},
+    {"list-rules", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_rules},
+    {"list-chips", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_chips},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -50,6 +75,11 @@ const struct kp_command *kp_command_find(const char *name)
         if (!strcmp(commands[i].name, name))
             return &commands[i];
     return NULL;
+}
+
+bool kp_command_heeds(const struct kp_command *command, const char *flag)
+{
+    return !command->heeds || kp_idle_heeds(command->heeds, flag);
 }
 
 const char *const *kp_command_names(void)

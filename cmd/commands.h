@@ -3,16 +3,17 @@
 #ifndef KP_CMD_COMMANDS_H
 #define KP_CMD_COMMANDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cmd/flags.h"
 
 struct kp_query;
 
-/* What --help says of a sub-command with flags of its own. */
+/* What --help says of a sub-command. */
 struct kp_command_topic {
     const char *usage, *text;
-    const char *beside; /* names the options that it takes beside these flags, for the list of `kprof --help` */
+    const char *beside; /* of one with flags of its own: names the options that it takes, for the list of `kprof --help` */
 };
 
 /* Those with neither `own` nor `answer` run a program. */
@@ -22,8 +23,11 @@ struct kp_command {
     int (*own)(int argc, char **argv); /* parses its own flags; returns the exit status */
     int (*answer)(const struct kp_query *q);       /* takes the flags of a run, but no program */
     const struct kp_own_flag *(*flags)(size_t *n); /* returns the flags that it alone has; NULL: it has none */
-    const struct kp_command_topic *topic;          /* not NULL where it has such flags */
-    enum kp_option_group least;                    /* takes the options of this group and of later ones */
+    const struct kp_command_topic *topic; /* NULL: those of a run, or what the flag of the query says */
+    enum kp_option_group least;           /* takes the options of this group and of later ones */
+    /* Flags, NULL at the end: all that has an effect on an answer, and what is listed by --help. NULL: those of the
+     * group. */
+    const char *const *heeds;
 };
 
 /* Returns all of them; *n receives their number. Static data. */
@@ -32,6 +36,8 @@ const struct kp_command *kp_commands(size_t *n);
 const struct kp_command *kp_command_find(const char *name);
 /* Returns the names of all, NULL at the end. Static data. */
 const char *const *kp_command_names(void);
+/* Whether the sub-command heeds a flag, which is an option, or of the queries. */
+bool kp_command_heeds(const struct kp_command *command, const char *flag);
 /* Makes the flags known that are no options (kp_flags_know). */
 void kp_commands_know_flags(void);
 

@@ -1,7 +1,8 @@
 #include "cmd/help.h"
 
-#include <stdio.h>
+#include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,15 +123,19 @@ static void print_rows(bool for_tools)
             print_row(&rows[i]);
 }
 
+static void print_query_flag(const struct kp_query_flag *f)
+{
+    char flags[64];
+    snprintf(flags, sizeof flags, "      --%s%s", f->flag, f->value);
+    print_option(flags, f->help);
+}
+
 static void print_query_flags(void)
 {
     size_t n;
     const struct kp_query_flag *f = kp_query_flags(&n);
-    for (; n; n--, f++) {
-        char flags[64];
-        snprintf(flags, sizeof flags, "      --%s%s", f->flag, f->value);
-        print_option(flags, f->help);
-    }
+    for (; n; n--, f++)
+        print_query_flag(f);
 }
 
 /* Prints the flags that a sub-command alone takes. */
@@ -199,7 +204,7 @@ int kp_help(void)
                0, 0, width);
     puts("\nOptions:");
     print_rows(false);
-    print_option("  -h, --help", "this text; `kprof report --help` and `kprof diff --help` list what these take");
+    print_option("  -h, --help", "this text; `kprof report --help` lists what that command takes, and so do the others");
     print_option("  -v, --version", "the version");
     print_title("What can be collected, on any chip, without a GPU:");
     print_query_flags();
@@ -210,19 +215,49 @@ int kp_help(void)
     return kp_console_end(0, NULL);
 }
 
-int kp_help_of(const struct kp_command *command)
+/* Prints usage and purpose of a query without a topic: what its flag says. */
+static void print_query_topic(const struct kp_command *command)
 {
-    size_t width = help_width(), n;
+    size_t n;
+    char line[TEXT_MAX];
+    const struct kp_query_flag *f = kp_query_flags(&n);
+    printf("Usage: kprof %s [options]\n", command->name);
+    for (; n; n--, f++)
+        if (!strcmp(f->flag, command->name)) {
+            snprintf(line, sizeof line, "%c%s.", toupper((unsigned char)*f->help), f->help + 1);
+            print_title(line);
+        }
+}
+
+/* Prints the options that the sub-command takes, in their order, and flags of the queries among them. */
+static void print_taken(const struct kp_command *command)
+{
+    size_t n;
     const struct kp_option *row = kp_option_rows(&n);
-    print_flags(command->topic->usage, width);
-    print_title(command->topic->text);
-    printf("\nOptions of kprof %s alone:\n", command->name);
-    print_own_flags(command);
     puts("\nOptions:");
     for (; n; n--, row++)
-        if (row->group >= command->least)
+        if (command->heeds ? kp_command_heeds(command, row->flag) : row->group >= command->least)
             print_row(row);
+    const struct kp_query_flag *f = kp_query_flags(&n);
+    for (; command->heeds && n; n--, f++)
+        if (kp_command_heeds(command, f->flag))
+            print_query_flag(f);
     print_option("  -h, --help", "this text");
+}
+
+int kp_help_of(const struct kp_command *command)
+{
+    if (command->topic) {
+        print_flags(command->topic->usage, help_width());
+        print_title(command->topic->text);
+    } else {
+        print_query_topic(command);
+    }
+    if (command->flags) {
+        printf("\nOptions of kprof %s alone:\n", command->name);
+        print_own_flags(command);
+    }
+    print_taken(command);
     print_title("`kprof --help` has the options of a run, too, and says how each is set in the environment.");
     return kp_console_end(0, NULL);
 }
@@ -258,13 +293,13 @@ static bool is_query(const char *command)
     return n;
 }
 
-/* Lists the options of a sub-command. Queries take those of a run, too, and are left out here. */
+/* Lists the options of a sub-command: of an answer those that it heeds. Queries are left out here. */
 static void list_takes(const struct kp_command *command)
 {
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++)
-        if (row->group >= command->least)
+        if (row->group >= command->least && (!command->answer || kp_command_heeds(command, row->flag)))
             printf("takes\t%s\t%s\n", command->name, row->flag);
 }
 

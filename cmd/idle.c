@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cmd/console.h"
+#include "cmd/query.h"
 #include "report/options/options.h"
 
 #define OF(field) offsetof(struct kp_options, field)
@@ -124,6 +125,35 @@ void kp_idle_tell(const struct kp_options *o)
         free(line);
         free(named);
     }
+}
+
+static void tell_idle_answer(const char *flag, const char *command)
+{
+    char *line = NULL;
+    if (asprintf(&line, "--%s has no effect with kprof %s", flag, command) >= 0)
+        kp_console_warn(line);
+    free(line);
+}
+
+bool kp_idle_heeds(const char *const *heeds, const char *flag)
+{
+    while (*heeds && strcmp(*heeds, flag) != 0)
+        heeds++;
+    return *heeds;
+}
+
+void kp_idle_tell_answer(const char *command, const char *const *heeds, const struct kp_query *q)
+{
+    size_t n, queries;
+    const struct kp_option *rows = kp_option_rows(&n);
+    const struct kp_query_flag *flags = kp_query_flags(&queries);
+    for (size_t i = 0; i < n; i++)
+        if (given[i] && !kp_idle_heeds(heeds, rows[i].flag))
+            tell_idle_answer(rows[i].flag, command);
+    for (size_t i = 0; i < queries; i++)
+        if (*flags[i].value && *(const char *const *)((const char *)q + flags[i].offset) &&
+            !kp_idle_heeds(heeds, flags[i].flag))
+            tell_idle_answer(flags[i].flag, command);
 }
 
 void kp_idle_tell_overwrite(const struct kp_options *o, bool written, const char *writers)

@@ -7,12 +7,19 @@
 
 struct kp_option;
 struct kp_options;
+struct kp_query;
 
 /* Notes that a flag was given. Variables and files of options are not noted: they may serve many runs. */
 void kp_idle_note(const struct kp_option *row);
 
 /* Warns on stderr, with a line each, of noted flags without effect under `o`. */
 void kp_idle_tell(const struct kp_options *o);
+
+/* Whether a list of flags, NULL at the end, has one. */
+bool kp_idle_heeds(const char *const *heeds, const char *flag);
+
+/* Does the same for noted flags, and those of the queries in `q`, that the answer of a sub-command does not heed. */
+void kp_idle_tell_answer(const char *command, const char *const *heeds, const struct kp_query *q);
 
 /* Does the same for force-overwrite where nothing is `written` that it could replace. `writers`: the flags of the
  * sub-command that write files, as `--html or --trace-json`. */

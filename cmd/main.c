@@ -164,6 +164,12 @@ static int version(void)
     return kp_console_end(0, NULL);
 }
 
+/* Prints the help of a sub-command, or all of it where `command` is NULL, or the one that runs a program. */
+static int help(const struct kp_command *command)
+{
+    return command && (command->topic || command->answer) ? kp_help_of(command) : kp_help();
+}
+
 /* Puts the flags into the environment, and those of the queries into *q. Returns -1 when a program or a command
  * follows, else an exit status. */
 static int take_flags(int argc, char **argv, struct kp_query *q)
@@ -182,7 +188,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
         if (at >= 0 && c != '?' && c != ':' && kp_flags_is_abbreviated(&f.longs[at], &word, argv))
             return unknown_flag(&f, word);
         if (c == 'h')
-            return kp_help();
+            return help(kp_command_find(q->command ? q->command : *argv));
         if (c == 'v')
             return version();
         if (c == LIST_WORDS)
@@ -210,8 +216,11 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
 {
     if (q->command && optind < argc)
         return kp_console_error(KP_EXIT_USAGE, "kprof %s takes no '%s'; " KP_TRY_HELP, q->command, argv[optind]);
-    if (q->command)
-        return kp_command_find(q->command)->answer(q);
+    if (q->command) {
+        const struct kp_command *command = kp_command_find(q->command);
+        kp_idle_tell_answer(command->name, command->heeds, q);
+        return command->answer(q);
+    }
     if (optind == argc && (q->chip || q->mode))
         return kp_console_error(
             KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
@@ -242,7 +251,7 @@ static bool asks_for_help(int argc, char **argv)
 static int run_word(int argc, char **argv, struct kp_query *q)
 {
     const struct kp_command *command = kp_command_find(argv[0]);
-    if (command->topic && asks_for_help(argc, argv))
+    if (command->own && asks_for_help(argc, argv))
         return kp_help_of(command);
     if (command->own)
         return command->own(argc, argv);

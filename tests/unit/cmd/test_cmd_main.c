@@ -547,6 +547,48 @@ static void help_of_a_command(void **state)
     }
 }
 
+/* Others print their part alone: what they have an effect with. */
+static void help_of_an_answer(void **state)
+{
+    static const struct {
+        char *command;
+        const char *usage, *has, *lacks;
+    } rows[] = {
+        {"series", "Usage: kprof series --vary NAME=LIST [options]", " --vary ", " --csv "},
+        {"doctor", "Usage: kprof doctor [options]\n", " --cupti-dir ", " --metrics "},
+        {"query-metrics", "Usage: kprof query-metrics [options]\n", " --query-metrics-mode ", " --set "},
+        {"list-sets", "Usage: kprof list-sets [options]\n", " --chip ", " --query-metrics-mode "},
+        {"list-sections", "Usage: kprof list-sections [options]\n", " --section ", " --csv "},
+        {"list-rules", "Usage: kprof list-rules [options]\n\nLists the rules", " --config ", " --chip "},
+        {"list-chips", "Usage: kprof list-chips [options]\n", " --cupti-dir ", " --csv "},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct outcome o = RUN(rows[i].command, "--help");
+        if (strncmp(o.out, rows[i].usage, strlen(rows[i].usage)) || !strstr(o.out, rows[i].has) ||
+            strstr(o.out, rows[i].lacks))
+            fail_msg("%s: %s", rows[i].command, o.out);
+        assert_exited(RUN(rows[i].command, "-h"), 0, o.out, "");
+        assert_exited(o, 0, NULL, "");
+    }
+}
+
+/* An option that an answer does not heed is told of, however the answer is asked for. */
+static void answers_tell_of_options_without_effect(void **state)
+{
+    (void)state;
+    assert_exited(RUN("list-rules", "--csv"), 0, NULL, "==WARNING== --csv has no effect with kprof list-rules\n");
+    assert_exited(RUN("--csv", "--list-rules"), 0, NULL, "==WARNING== --csv has no effect with kprof list-rules\n");
+    assert_exited(RUN("--chip", "GH100", "list-rules", "--query-metrics-mode", "all", "-k", "x"), 0, NULL,
+                  "==WARNING== --kernel-name has no effect with kprof list-rules\n"
+                  "==WARNING== --chip has no effect with kprof list-rules\n"
+                  "==WARNING== --query-metrics-mode has no effect with kprof list-rules\n");
+    assert_exited(RUN("list-rules"), 0, NULL, "");
+    struct outcome o = RUN("doctor", "--json");
+    assert_string_equal(o.err, "==WARNING== --json has no effect with kprof doctor\n");
+    outcome_free(&o);
+}
+
 static void help_lists_every_option(void **state)
 {
     (void)state;
@@ -560,7 +602,7 @@ static void help_lists_every_option(void **state)
             fail_msg("%s is not in --help", flag);
     }
     kp_test_golden(o.out, "tests/golden/report_help.txt");
-    assert_exited(RUN("series", "--help"), 0, o.out, "");
+    assert_exited(RUN("run", "--help"), 0, o.out, "");
     assert_exited(o, 0, NULL, "");
     assert_exited(RUN("--version"), 0, "kprof " KP_VERSION "\n", "");
     assert_exited(RUN("-v"), 0, "kprof " KP_VERSION "\n", "");
@@ -1046,6 +1088,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(report_puts_sessions_together),
         cmocka_unit_test(help_lists_every_option),
         cmocka_unit_test(help_of_a_command),
+        cmocka_unit_test(help_of_an_answer),
+        cmocka_unit_test(answers_tell_of_options_without_effect),
         cmocka_unit_test(every_flag_reaches_the_environment),
         cmocka_unit_test(lists_that_are_given_again_grow),
         cmocka_unit_test(a_value_in_vain_is_told_of),
