@@ -325,7 +325,8 @@ int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *
 }
 
 /* Whether some chip that CUPTI knows has the item. Returns 0 or another error than -EINVAL; *why (malloc'ed) is set
- * where none has it: by the last chip asked that tells, as this CUPTI may lack the metrics of some, or their samples. */
+ * where none has it: by the last chip asked that tells, as this CUPTI may lack the metrics of some, or their samples.
+ */
 static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char **why)
 {
     int rc = -EINVAL;

@@ -13,7 +13,8 @@ struct kp_query;
 /* What --help says of a sub-command. */
 struct kp_command_topic {
     const char *usage, *text;
-    const char *beside; /* of one with flags of its own: names the options that it takes, for the list of `kprof --help` */
+    const char
+        *beside; /* of one with flags of its own: names the options that it takes, for the list of `kprof --help` */
 };
 
 /* Those with neither `own` nor `answer` run a program. */
@@ -23,8 +24,8 @@ struct kp_command {
     int (*own)(int argc, char **argv); /* parses its own flags; returns the exit status */
     int (*answer)(const struct kp_query *q);       /* takes the flags of a run, but no program */
     const struct kp_own_flag *(*flags)(size_t *n); /* returns the flags that it alone has; NULL: it has none */
-    const struct kp_command_topic *topic; /* NULL: those of a run, or what the flag of the query says */
-    enum kp_option_group least;           /* takes the options of this group and of later ones */
+    const struct kp_command_topic *topic;          /* NULL: those of a run, or what the flag of the query says */
+    enum kp_option_group least;                    /* takes the options of this group and of later ones */
     /* Flags, NULL at the end: all that has an effect on an answer, and what is listed by --help. NULL: those of the
      * group. */
     const char *const *heeds;

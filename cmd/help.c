@@ -204,7 +204,8 @@ int kp_help(void)
                0, 0, width);
     puts("\nOptions:");
     print_rows(false);
-    print_option("  -h, --help", "this text; `kprof report --help` lists what that command takes, and so do the others");
+    print_option("  -h, --help",
+                 "this text; `kprof report --help` lists what that command takes, and so do the others");
     print_option("  -v, --version", "the version");
     print_title("What can be collected, on any chip, without a GPU:");
     print_query_flags();

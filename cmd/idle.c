@@ -106,8 +106,30 @@ static char *name_needs(const struct need *first, size_t n)
     return text;
 }
 
+/* Options that change nothing where the other is on. */
+static const struct {
+    size_t option, other;
+} clashes[] = {
+    {OF(print_metric_instances), OF(csv)},
+};
+
+static void tell_clashes(const struct kp_options *o)
+{
+    size_t n;
+    const struct kp_option *all = kp_option_rows(&n);
+    for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++) {
+        const struct kp_option *row = kp_option_row(clashes[i].option), *other = kp_option_row(clashes[i].other);
+        char *line = NULL;
+        if (given[row - all] && is_asked_for(o, row) && is_asked_for(o, other) &&
+            asprintf(&line, "--%s has no effect with --%s", row->flag, other->flag) >= 0)
+            kp_console_warn(line);
+        free(line);
+    }
+}
+
 void kp_idle_tell(const struct kp_options *o)
 {
+    tell_clashes(o);
     size_t rows;
     const struct kp_option *all = kp_option_rows(&rows);
     for (size_t i = 0, n; i < NEEDS; i += n) {

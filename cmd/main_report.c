@@ -630,6 +630,7 @@ int kp_main_report(int argc, char **argv)
                                 .arg = &f};
     struct kp_options o;
     struct kp_display d;
+    bool lost_instances = false;
     int status = kp_flags_take(&flags, argc, argv);
     if (status)
         return status;
@@ -646,8 +647,12 @@ int kp_main_report(int argc, char **argv)
     status = check_files(&f);
     if (!status)
         kp_open_tell_twice(argv + optind, (size_t)(argc - optind), "its launches count twice");
+    d.lost_instances = &lost_instances;
     if (!status)
         status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
+    if (lost_instances)
+        kp_console_note("CSV has one value for each metric; the values of instances are in --json, and as text in "
+                        "--page raw --print-metric-instances values");
     kp_options_free(&o);
     return status;
 }

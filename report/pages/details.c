@@ -231,7 +231,8 @@ int kp_details_section(struct kp_writer *w, const struct kp_section *s, const st
     struct written written = {.to = w, .section = s, .view = v, .asked_for = asked_for};
     if (!kp_cc_matches(s->cc, l->cc_major, l->cc_minor))
         return 0;
-    if (w->out.display->choose && !kp_section_is_collected(s, v->session, v->result)) /* kp_listed_check reports these */
+    if (w->out.display->choose &&
+        !kp_section_is_collected(s, v->session, v->result)) /* kp_listed_check reports these */
         return 0;
     if (!absence)
         return write_present(&written);

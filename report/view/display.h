@@ -42,6 +42,7 @@ struct kp_display {
     size_t brief_most;           /* and then at most this many of them in full; 0 = one of each kernel and shape */
     size_t width;                /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
     bool colors;                 /* of text */
+    bool *lost_instances;        /* set where CSV has a metric without its instances; NULL: nobody asks. Not owned */
     const char *file; /* the session file for a command line, where it stays; NULL: there is none. Not owned */
 };
 

@@ -180,10 +180,19 @@ static void write_facts(struct kp_writer *w, const struct kp_facts *facts)
 
 /* --- metrics --- */
 
+/* Notes that a metric's cell has its value alone. */
+static void note_instances(struct kp_csv_writer *c, const struct kp_metric *m)
+{
+    const struct kp_display *d = c->base.out.display;
+    if (m && m->n_instances && d && d->lost_instances)
+        *d->lost_instances = true;
+}
+
 static void write_value(struct kp_csv_writer *c, size_t field, const struct kp_line *line)
 {
     char number[KP_NUMBER_MAX];
     (void)field;
+    note_instances(c, line ? line->metric : NULL);
     kp_csv_field(&c->csv, line ? kp_plain_value(line->metric, number) : "");
 }
 
@@ -232,6 +241,7 @@ static void write_line(struct kp_csv_writer *c, const struct kp_line *line)
     row[1] = m && m->kind != KP_VALUE_NA ? m->unit : "";
     row[2] = kp_plain_value(m, number);
     c->metric = m;
+    note_instances(c, m);
     put_row(c);
     free(title);
 }

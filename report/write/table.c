@@ -120,7 +120,9 @@ static void print_list(struct kp_out *o, const struct cells *cells, size_t n)
     for (size_t i = 0; i < n; i++) {
         char *text = NULL;
         kp_out_wrapped(o, "    ", cells[i].label);
-        if (!kp_out_has(o, asprintf(&text, "%s%s%s", cells[i].value, *cells[i].unit ? " " : "", cells[i].unit) < 0 ? NULL : text))
+        if (!kp_out_has(o, asprintf(&text, "%s%s%s", cells[i].value, *cells[i].unit ? " " : "", cells[i].unit) < 0
+                               ? NULL
+                               : text))
             return;
         kp_out_wrapped(o, "      ", text);
         free(text);

@@ -125,6 +125,17 @@ grep -q 'basic' "$tmp/kprof.err" || { fail "the nearest set is not named"; show;
 # Charts of a section have rows of the same label, which are other metrics.
 "$build/kprof" report --csv --print-details all -c 1 --section ComputeWorkloadAnalysis "$source/examples/h200-demo.kprof" >"$tmp/csv"
 expect "rows of charts" "$(grep -c '"Compute Workload Analysis","ALU",' "$tmp/csv")" 4
+# CSV has no instances: where the page has metrics with some, a line says where they are.
+demo=$source/examples/h200-demo.kprof
+for page in details raw trace; do
+    "$build/kprof" report --csv --page $page "$demo" >"$tmp/csv" 2>"$tmp/err"
+    [ $page = raw ] && wanted=1 || wanted=0
+    expect "CSV of the page $page: lines about instances" "$(grep -c 'instances are in --json' "$tmp/err")" $wanted
+    expect "CSV of the page $page: lines on stderr" "$(wc -l <"$tmp/err")" $wanted
+done
+"$build/kprof" report --json "$demo" | grep -q '"instances"' || fail "JSON has no instances"
+"$build/kprof" report --csv --print-metric-instances values "$demo" >"$tmp/csv" 2>"$tmp/err"
+expect "instances in CSV" "$(cat "$tmp/err")" "==WARNING== --print-metric-instances has no effect with --csv"
 # A file that cannot be made is told of before the work.
 "$build/kprof" diff --html /proc/x.html "$source/examples/h200-demo.kprof" "$source/examples/h200-demo.kprof" >"$tmp/out" 2>"$tmp/err"
 expect "a comparison that cannot be written: exit code" $? 1
