@@ -8,17 +8,21 @@
 #include "cupti/source.h"
 #include "report/options/options.h"
 
-/* The device's buffer where its size is automatic, once a launch had more samples than the usual one holds: 30 million
- * of them, which a kernel has in a quarter of a second (H200). A larger one takes a second to make. And how much rarer
- * samples get after that, as a power of 2, and how often. */
+/* The device's buffer where its size is automatic, and a launch of the pass has more samples than the usual one holds:
+ * 30 million of them, which a kernel has in a quarter of a second (H200). A larger one takes a second to make. And how
+ * much rarer samples get after that, as a power of 2, and how often. */
 enum { LARGE_BUFFER = 512 << 20, RARER = 2, MOST_RARER = 2, MOST_AGAIN = MOST_RARER + 1 };
+
+/* A launch that takes less never fills the usual buffer at the automatic interval, ns: 16 ms did (H200). */
+enum { SHORT_NS = 4000000 };
 
 struct pcsamp {
     struct kp_pcsamp *sampler;
     bool sampling;   /* sampling has started */
     size_t *reasons; /* their indices in the gathered names */
     int stuck;       /* CUPTI could not end it: nothing is sampled again */
-    size_t buffer;   /* byte, for the device's buffer; 0 = as set up */
+    size_t buffer;   /* byte, for the device's buffer in the pass at hand; 0 = as set up */
+    bool flooded;    /* a launch of some pass had more samples than the usual one holds */
     bool no_large;   /* the device had no room for the large one */
     int rarer;       /* how often samples have got rarer since the first pass of the window */
     int interval;    /* then; else as set up */
@@ -59,23 +63,25 @@ static int name_reasons(struct kp_providers *x)
     return 0;
 }
 
-static int pcsamp_watch(struct kp_providers *x)
+/* Enables sampling as the pass at hand wants it. */
+static int enable(struct kp_providers *x)
 {
     const struct kp_providers_setup *s = &x->setup;
     struct pcsamp *p = own(x);
-    if (p->stuck)
-        return p->stuck;
-    return p->sampler ? 0
-                      : kp_pcsamp_open(s->cupti, s->ctx, p->rarer ? p->interval : s->pcsamp_interval,
-                                       p->buffer ? p->buffer : s->pcsamp_buffer, &p->sampler);
+    return p->stuck ? p->stuck
+                    : kp_pcsamp_open(s->cupti, s->ctx, p->rarer ? p->interval : s->pcsamp_interval,
+                                     p->buffer ? p->buffer : s->pcsamp_buffer, &p->sampler);
 }
 
-static int pcsamp_begin(struct kp_providers *x)
+/* Watches with the usual buffer: beside launches of the program, which needs the memory. */
+static int pcsamp_watch(struct kp_providers *x)
 {
-    own(x)->rarer = 0;
-    own(x)->full = own(x)->again = own(x)->rare = false;
-    int rc = pcsamp_watch(x);
-    return rc ? rc : name_reasons(x);
+    struct pcsamp *p = own(x);
+    if (p->stuck || p->sampler)
+        return p->stuck;
+    p->buffer = 0;
+    p->rarer = 0;
+    return enable(x);
 }
 
 static int start(struct pcsamp *p)
@@ -103,6 +109,48 @@ static void pcsamp_end(struct kp_providers *x)
     p->sampler = NULL;
 }
 
+/* Whether a further pass may follow: there is none without replay. */
+static bool may_repeat(const struct kp_providers *x)
+{
+    return !x->gathered->only;
+}
+
+/* Samples with another buffer or interval. KP_VENDOR (CUPTI 13.0): a buffer that was full is not emptied any more. */
+static int enable_anew(struct kp_providers *x)
+{
+    struct pcsamp *p = own(x);
+    pcsamp_end(x);
+    int rc = enable(x);
+    if (rc && p->buffer) {
+        p->buffer = 0;
+        p->no_large = true;
+        rc = enable(x);
+    }
+    return rc;
+}
+
+/* Whether the pass begins with the large buffer. One that may be repeated gets it where a launch needs it: others save
+ * the second that it takes to make. */
+static bool begins_large(const struct kp_providers *x)
+{
+    const struct pcsamp *p = own(x);
+    bool is_short = x->setup.pcsamp_interval == KP_PCSAMP_INTERVAL_AUTO && x->longest_ns && x->longest_ns < SHORT_NS;
+    return p->flooded && !p->no_large && !may_repeat(x) && !is_short;
+}
+
+static int pcsamp_begin(struct kp_providers *x)
+{
+    struct pcsamp *p = own(x);
+    p->full = p->again = p->rare = false;
+    bool large = begins_large(x);
+    if (large) {
+        p->buffer = LARGE_BUFFER;
+        p->rarer = 0;
+    }
+    int rc = large ? enable_anew(x) : pcsamp_watch(x);
+    return rc ? rc : name_reasons(x);
+}
+
 static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t samples)
 {
     (void)arg, (void)pc, (void)reason, (void)samples;
@@ -110,12 +158,6 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t
 
 static const char flooded[] =
     "it had more samples than the device's buffer holds; raise warp-sampling-interval or warp-sampling-buffer-size";
-
-/* Whether a further pass may follow: there is none without replay. */
-static bool may_repeat(const struct kp_providers *x)
-{
-    return !x->gathered->only;
-}
 
 /* Makes room for more samples: at once in the buffer, then by rarer samples in the next pass, in which the launches
  * that have theirs keep them. False: there is no more. */
@@ -127,26 +169,19 @@ static bool make_room(const struct kp_providers *x)
         return true;
     if (!s->pcsamp_buffer && !p->no_large && p->buffer != LARGE_BUFFER) {
         p->buffer = LARGE_BUFFER;
-        return p->grew = true;
+        return p->flooded = p->grew = true;
     }
     if (may_repeat(x) && s->pcsamp_interval == KP_PCSAMP_INTERVAL_AUTO && p->rarer < MOST_RARER)
         return p->rare = true;
     return false;
 }
 
-/* Samples with another buffer or interval. KP_VENDOR (CUPTI 13.0): a buffer that was full is not emptied any more. */
+/* Goes on with sampling in the pass at hand. */
 static int go_on(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
-    pcsamp_end(x);
-    int rc = pcsamp_watch(x);
-    if (rc && p->buffer) {
-        p->buffer = 0;
-        p->no_large = true;
-        rc = pcsamp_watch(x);
-    }
-    p->full &= !rc; /* else that is why nothing is sampled */
-    return rc ? rc : start(p);
+    int rc = enable_anew(x);
+    own(x)->full &= !rc; /* else that is why nothing is sampled */
+    return rc ? rc : start(own(x));
 }
 
 static int pcsamp_start(struct kp_providers *x)

@@ -70,7 +70,6 @@ static struct kp_cupti *fake, cupti;
     X(cuptiProfilerBeginPass, "pass", CUpti_Profiler_BeginPass_Params)                                                 \
     X(cuptiProfilerEndSession, "end-session", CUpti_Profiler_EndSession_Params)                                        \
     X(cuptiPCSamplingEnable, "pc-on", CUpti_PCSamplingEnableParams)                                                    \
-    X(cuptiPCSamplingSetConfigurationAttribute, "pc-set", CUpti_PCSamplingConfigurationInfoParams)                     \
     X(cuptiPCSamplingGetConfigurationAttribute, "pc-get", CUpti_PCSamplingConfigurationInfoParams)                     \
     X(cuptiPCSamplingGetNumStallReasons, "pc-number", CUpti_PCSamplingGetNumStallReasonsParams)                        \
     X(cuptiPCSamplingGetStallReasons, "pc-reasons", CUpti_PCSamplingGetStallReasonsParams)                             \
@@ -93,7 +92,6 @@ static struct kp_cupti *fake, cupti;
 
 #define ENDING_FUNCTIONS(X)                                                                                            \
     X(cuptiPCSamplingStop, "pc-stop", CUpti_PCSamplingStopParams)                                                      \
-    X(cuptiPCSamplingDisable, "pc-off", CUpti_PCSamplingDisableParams)                                                 \
     X(cuptiSassMetricsDisable, "sass-off", CUpti_SassMetricsDisable_Params)                                            \
     X(cuptiPmSamplingStop, "pm-stop", CUpti_PmSampling_Stop_Params)                                                    \
     X(cuptiPmSamplingDisable, "pm-off", CUpti_PmSampling_Disable_Params)
@@ -115,6 +113,27 @@ LOGGED_FUNCTIONS(DEFINE)
     }
 ENDING_FUNCTIONS(DEFINE)
 #undef DEFINE
+
+static size_t pc_buffer; /* byte of the device's memory that PC sampling has; 0 = it is off */
+
+/* Is told what becomes of it. */
+static CUptiResult CUPTIAPI log_pc_set(CUpti_PCSamplingConfigurationInfoParams *p)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("pc-set");
+    for (size_t i = 0; i < p->numAttributes; i++) {
+        const CUpti_PCSamplingConfigurationInfo *info = &p->pPCSamplingConfigurationInfo[i];
+        if (info->attributeType == CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE)
+            pc_buffer = info->attributeData.hardwareBufferSizeData.hardwareBufferSize;
+    }
+    return rc ? rc : fake->cuptiPCSamplingSetConfigurationAttribute(p);
+}
+
+static CUptiResult CUPTIAPI log_pc_off(CUpti_PCSamplingDisableParams *p)
+{
+    CUptiResult rc = (CUptiResult)kp_test_met("pc-off"), real = fake->cuptiPCSamplingDisable(p);
+    pc_buffer = 0;
+    return rc ? rc : real;
+}
 
 static double (*value_of)(const char *metric, const char *kernel, size_t range);
 static double (*sample_of)(const char *metric, const char *kernel, size_t index);
@@ -167,6 +186,8 @@ static int open_library(void **state)
     LOGGED_FUNCTIONS(TAKE_OVER)
     ENDING_FUNCTIONS(TAKE_OVER)
 #undef TAKE_OVER
+    cupti.cuptiPCSamplingSetConfigurationAttribute = log_pc_set;
+    cupti.cuptiPCSamplingDisable = log_pc_off;
     kp_test_log_checkpoints(&cupti, fake);
     void *handle = dlopen(kp_test_build("fake/libcupti.so.13"), RTLD_NOW | RTLD_NOLOAD);
     assert_non_null(handle);
@@ -1110,9 +1131,35 @@ static void test_more_samples_than_room(void **state)
         assert_int_equal(number(r, "smsp__pcsamp_interval"), rows[k].interval);
         assert_true(number(r, "smsp__pcsamp_sample_count") > 0);
         assert_true(number(r, "smsp__pcsamp_sample_count") <= (double)(t.reference[most] >> rows[k].rarer));
-        replay("AICA"); /* the buffer stays large, the interval does not */
-        assert_int_equal(number(&t.results[0], "smsp__pcsamp_buffer_size_bytes"), LARGE);
+        replay("AICA"); /* begins as the first one did */
+        if (t.reference[0] * *sample_bytes < USUAL)
+            assert_int_equal(number(&t.results[0], "smsp__pcsamp_interval"), 6);
+        assert_int_equal(number(&t.results[most], "smsp__pcsamp_buffer_size_bytes"), LARGE);
     }
+}
+
+/* The large buffer is there for passes that need it: not while launches of the program are watched, nor behind. */
+static void test_large_buffer_for_passes(void **state)
+{
+    enum { USUAL = 32 << 20 };
+    (void)state;
+    take_reference("AICA");
+    const size_t most = most_sampled();
+    ask_for_all();
+    open_collector();
+    *sample_bytes = USUAL / t.reference[most] + 1;
+    replay("AICA");
+    assert_int_equal(number(&t.results[most], "smsp__pcsamp_buffer_size_bytes"), 512 << 20);
+    assert_int_equal(pc_buffer, 0);
+    run_first();
+    assert_int_equal(pc_buffer, USUAL);
+    kp_collector_drop(t.c);
+    assert_int_equal(pc_buffer, 0);
+    *sample_bytes = 16; /* shorter launches */
+    replay("AICA");
+    for (size_t i = 0; i < w->n; i++)
+        assert_int_equal(number(&t.results[i], "smsp__pcsamp_buffer_size_bytes"), USUAL);
+    assert_int_equal(pc_buffer, 0);
 }
 
 /* What the user has set stays: that launch alone has no samples, and a line says what to raise. */
@@ -1174,8 +1221,14 @@ static void test_more_samples_without_replay(void **state)
     check_complaints(KP_PROVIDER_PCSAMP);
     run_beside("AICA", 0, SIZE_MAX);
     assert_null(kp_counters_lost(t.out.counters, w->n - 1));
+    assert_int_equal(pc_buffer, 0);
     evaluate();
     assert_true(sampled(&t.results[most]) > 0);
+    check_complaints(0);
+    *sample_bytes = 16;
+    run_long("AICA", 0, SIZE_MAX, 1000000); /* too short to need it */
+    evaluate();
+    assert_int_equal(number(&t.results[most], "smsp__pcsamp_buffer_size_bytes"), 32 << 20);
     check_complaints(0);
 }
 
@@ -1907,6 +1960,7 @@ int main(void)
         ON_FAKE(test_interval_without_replay),
         ON_FAKE(test_more_samples_than_room),
         ON_FAKE(test_samples_beyond_what_is_set),
+        ON_FAKE(test_large_buffer_for_passes),
         ON_FAKE(test_no_room_for_a_large_buffer),
         ON_FAKE(test_more_samples_without_replay),
         ON_FAKE(test_groups_that_fail),
