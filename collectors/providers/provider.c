@@ -1,9 +1,11 @@
 #include "collectors/providers/provider.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collectors/providers/library.h"
+#include "cupti/loader.h"
 
 size_t kp_provider_number(const struct kp_providers *x, const struct kp_provider *p)
 {
@@ -40,12 +42,25 @@ void kp_provider_tell_once(struct kp_providers *x, const struct kp_provider *p, 
     x->told[k] |= what;
 }
 
+char *kp_providers_explain_begin(const struct kp_providers *x, const char *what, int code)
+{
+    const struct kp_providers_setup *s = &x->setup;
+    char *text = NULL, *holder = code == KP_CUPTI_BUSY && s->holder ? s->holder(s->holder_arg) : NULL;
+    if (!holder)
+        return kp_library_explain_begin(s->cupti, what, code);
+    if (asprintf(&text, "%s: %s", what, holder) < 0)
+        text = NULL;
+    free(holder);
+    return text;
+}
+
 void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, bool begins, int rc)
 {
     size_t k = kp_provider_number(x, p);
     free(x->why[k]);
     x->why[k] = p->explain ? p->explain(x, rc) : NULL;
     if (!x->why[k])
-        x->why[k] = (begins ? kp_library_explain_begin : kp_library_explain)(x->setup.cupti, p->what, rc);
+        x->why[k] =
+            begins ? kp_providers_explain_begin(x, p->what, rc) : kp_library_explain(x->setup.cupti, p->what, rc);
     kp_provider_tell_once(x, p, KP_TOLD_FAILURE, x->why[k] ? strdup(x->why[k]) : NULL);
 }

@@ -92,6 +92,9 @@ struct kp_providers_setup {
     void (*settle)(void); /* waits until all kp_counters in use have been freed */
     bool (*start)(void *(*fn)(void *arg), void *arg, pthread_t *thread);
     void (*join)(pthread_t thread);
+    /* Tells who in this process keeps the counters of the device, and why: malloc'ed; NULL = nobody does. */
+    char *(*holder)(void *arg);
+    void *holder_arg;
     /* Counts by instruction. */
     struct kp_codes *codes; /* assigns ids to functions; must outlive all results */
     int pcsamp_interval;    /* result of kp_providers_pcsamp_interval */
@@ -233,6 +236,9 @@ bool kp_providers_stuck(const struct kp_providers *x);
 
 /* Returns the reason of code `code` of a pass, if the code alone does not tell: malloc'ed line, or NULL. */
 char *kp_providers_explain(const struct kp_providers *x, int code);
+/* Explains a code of what begins to count or to sample, as kp_library_explain_begin does; names the holder that there
+ * is in this process. */
+char *kp_providers_explain_begin(const struct kp_providers *x, const char *what, int code);
 /* Returns why a provider failed since the last call, for the user: malloc'ed line, or NULL. Call it until it returns
  * NULL. */
 char *kp_providers_complaint(struct kp_providers *x);

@@ -750,7 +750,8 @@ static char *explain(const struct flight *f)
     if (r->failed == KP_STAGE_PASSES)
         return kp_strdup(stage_words[r->failed]);
     bool begins = r->failed == KP_STAGE_BEGIN || r->failed == KP_STAGE_START;
-    return (begins ? kp_library_explain_begin : kp_library_explain)(f->c->setup.cupti, stage_words[r->failed], r->code);
+    return begins ? kp_providers_explain_begin(f->c->providers, stage_words[r->failed], r->code)
+                  : kp_library_explain(f->c->setup.cupti, stage_words[r->failed], r->code);
 }
 
 /* Says where the time of a window's repetitions went. */
@@ -901,7 +902,7 @@ static int begun(struct kp_collector *c, struct flight *f, int rc, char **why)
 {
     if (rc) {
         if (!*why)
-            *why = kp_library_explain(c->setup.cupti, stage_words[KP_STAGE_START], rc);
+            *why = kp_providers_explain_begin(c->providers, stage_words[KP_STAGE_START], rc);
         kp_counters_free(kp_providers_take(c->providers));
         free(f);
         return -1;

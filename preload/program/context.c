@@ -700,20 +700,51 @@ static bool counts_instead(const struct kp_context *other, const struct kp_conte
     return other != c && !other->dead && other->taken.enabled && other->device_ordinal == c->device_ordinal;
 }
 
-void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(CUcontext ctx))
+/* Disables the profiler of a context. Returns why that keeps the counters, or NULL. */
+static const char *take_counters(const struct kp_driver *d, struct kp_context *from,
+                                 bool (*rests)(struct kp_context *other))
+{
+    CUcontext before;
+    if (!rests)
+        return "a stream was being captured when they were to be taken from it";
+    if (d->cuCtxPushCurrent(from->ctx) != CUDA_SUCCESS)
+        return "the driver refuses it";
+    bool may = rests(from);
+    if (may)
+        kp_collector_rest(from->collector);
+    d->cuCtxPopCurrent(&before);
+    return !may ? "its work has not ended" : from->taken.enabled ? "counting could not be ended there" : NULL;
+}
+
+void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(struct kp_context *other))
 {
     kp_context_settle_ends();
-    for (struct kp_context *other = contexts; other; other = other->next) {
-        CUcontext before;
-        if (!counts_instead(other, c) || !rests(other->ctx) || d->cuCtxPushCurrent(other->ctx) != CUDA_SUCCESS)
-            continue;
-        kp_collector_rest(other->collector);
-        d->cuCtxPopCurrent(&before);
-    }
+    for (struct kp_context *other = contexts; other; other = other->next)
+        if (counts_instead(other, c))
+            other->keeps = take_counters(d, other, rests);
+}
+
+/* Returns the other context of the program that has the counters of the device, as they could not be taken from it. */
+static const struct kp_context *holder_of(const struct kp_context *c)
+{
+    const struct kp_context *other = contexts;
+    while (other && !counts_instead(other, c))
+        other = other->next;
+    return other;
+}
+
+static char *tell_holder(void *arg)
+{
+    const struct kp_context *other = holder_of(arg);
+    char *text = NULL;
+    if (other && other->keeps &&
+        asprintf(&text, "context %u of this process has them, and keeps them: %s", other->id, other->keeps) < 0)
+        text = NULL;
+    return text;
 }
 
 /* What the collector is asked for besides the plan. */
-static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup, const struct kp_context *c)
+static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
     return (struct kp_providers_setup){
@@ -722,6 +753,8 @@ static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup,
         .cc_minor = c->device.cc_minor,
         .kinds = loaded.codes ? c->extras : 0,
         .chooses = setup->rotates,
+        .holder = tell_holder,
+        .holder_arg = c,
         .codes = loaded.codes,
         .pcsamp_interval = kp_providers_pcsamp_interval(o->warp_sampling_interval),
         .pcsamp_buffer = o->warp_sampling_buffer_size,
@@ -776,19 +809,9 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         join_series(setup, c);
 }
 
-/* Whether another context of the program has the counters of the device, as its work did not end when they were to be
- * taken. */
-static bool others_count(const struct kp_context *c)
-{
-    const struct kp_context *other = contexts;
-    while (other && !counts_instead(other, c))
-        other = other->next;
-    return other;
-}
-
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    if (c->availability || !c->plan || c->no_counters || others_count(c))
+    if (c->availability || !c->plan || c->no_counters || holder_of(c))
         return;
     kp_taken_begin(&c->taken, true);
     int rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);

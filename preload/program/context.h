@@ -70,6 +70,8 @@ struct kp_context {
     bool ended;            /* while the gate could not be entered: its handle may be another's by now */
     bool stalled;          /* other work did not end in time at the last wait */
     bool calls_wait;       /* a host function did not end in time: later ones close windows (host_calls.h) */
+    unsigned unended;      /* waits in a row for its counters that its work outlasted (claim.h), */
+    const char *keeps;     /* and why it keeps them */
     unsigned cuts;         /* repetitions that ended early, as a value came out differently (reads.h) */
     unsigned generation;
     const struct kp_driver *driver;
@@ -112,9 +114,10 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
  * while it is enabled, in contexts of which `rests` says that they may (NULL: in none). No window may be open. */
 void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CUcontext ctx));
 
-/* Disables the profilers of the other contexts on the device of `c`, of which `rests` says that they may: it has the
- * counters then. KP_VENDOR (CUPTI 13.0): one context of a device at a time; a second one gets HARDWARE_BUSY. */
-void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(CUcontext ctx));
+/* Disables the profilers of the other contexts on the device of `c`, of which `rests` says that they may, with each of
+ * them current (NULL: none may, as a stream is captured): `c` has the counters then. KP_VENDOR (CUPTI 13.0): one
+ * context of a device at a time; a second one gets HARDWARE_BUSY. */
+void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(struct kp_context *other));
 
 /* Whether a function of the kernel's library is looked up for the first time in the current context. Any thread. */
 bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);

@@ -1,7 +1,6 @@
 #include "preload/program/ctx_wait.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/lock.h"
@@ -96,6 +95,12 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
         return end(w);
     atomic_store(&w->taken, true);
     return CUDA_ERROR_NOT_READY;
+}
+
+bool kp_patience_goes_on(CUcontext ctx)
+{
+    const struct wait *w = find(ctx);
+    return w && !atomic_load(&w->done);
 }
 
 void kp_patience_reap(void)

@@ -7,6 +7,7 @@
 #define KP_PRELOAD_PROGRAM_CTX_WAIT_H
 
 #include <cuda.h>
+#include <stdbool.h>
 
 #include "collectors/facts/driver.h"
 
@@ -14,6 +15,9 @@
  * context, or CUDA_ERROR_NOT_READY after the time limit. The wait then goes on in the background, and later calls
  * for this context join it. */
 CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms);
+
+/* Whether a wait for `ctx` goes on in the background: work that it had then has not ended. */
+bool kp_patience_goes_on(CUcontext ctx);
 
 /* Frees ended waits that nobody asked about again, before the process ends. */
 void kp_patience_reap(void);

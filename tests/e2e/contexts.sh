@@ -18,4 +18,21 @@ turns() { # NAME [NAME=VALUE...]
 turns "sessions" KPROF_SET=basic
 turns "sessions with several lists" KPROF_SET=detailed
 turns "range profiler" KPROF_SET=basic FAKE_FAIL=cuptiProfilerBeginSession:999
+
+# The first context keeps the counters while a kernel of it waits. The launches of the second one are without them, say
+# who has them, and wait for it three times, not for ever.
+unended() { # NAME [NAME=VALUE...]
+    name=$1
+    shift
+    both "$name" env KPROF_WINDOW=1 "$@" "$p" unended
+    expect "$name: seen" "$(account seen)" "$(launches)"
+    expect "$name: profiled" "$(account profiled)" 2
+    expect "$name: who has them" "$(grep -c '^==WARNING== cannot start the counters: context 1 of this process has them, and keeps them: its work has not ended$' "$tmp/report")" 1
+    ! grep -q 'another tool' "$tmp/report" "$tmp/kprof.err" || { fail "$name: another tool"; show; }
+    sanitised || expect "$name: waits" "$(grep -c ' 0 passes, [2-9][0-9][0-9]\.. ms$' "$tmp/report")" 3
+}
+
+unended "unended: sessions" KPROF_SET=basic
+unended "unended: range profiler" KPROF_SET=basic FAKE_FAIL=cuptiProfilerBeginSession:999
+unended "unended: one pass" KPROF_SET=quick
 finish

@@ -2,11 +2,13 @@
 /* Contexts that come and go, each with a stream of its own and work in the default one. With an argument, two contexts
  * of one thread, as of a process that drives two GPUs: a collective kernel in the first one waits for its partner in
  * the second. Arguments: `partner`, or `launch` for one of another kernel before the partner; `beside`: one thread
- * launches while another one makes contexts and destroys them; `turns`: two contexts of a device launch in turns. */
+ * launches while another one makes contexts and destroys them; `turns`: two contexts of a device launch in turns;
+ * `unended`: the second one launches while a kernel of the first one waits, and once more when that has ended. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "linked.h"
 
@@ -127,6 +129,41 @@ static void take_turns(const struct session *first)
         }
 }
 
+static void launch_one_by_one(const struct session *s, CUdeviceptr data, int n)
+{
+    for (int i = 0; i < n; i++) {
+        launch(get_function(&linked, s, "increment"), s->stream, data);
+        MUST(cuStreamSynchronize(s->stream));
+    }
+}
+
+static void leave_unended(const struct session *first)
+{
+    static const int zeros[N];
+    struct session of_collectives = *first, second;
+    CUdeviceptr a = device_ints(&linked, zeros, N), flag = device_ints(&linked, zeros, 1),
+                sum = device_ints(&linked, zeros, 1), b;
+
+    MUST(cuModuleLoadData(&of_collectives.module, "FAKEMOD ncclDevKernel_wait"));
+    MUST(cuStreamCreate(&of_collectives.stream, CU_STREAM_NON_BLOCKING));
+    open_second(first, &second);
+    b = device_ints(&linked, zeros, N);
+    MUST(cuCtxSetCurrent(first->ctx));
+    launch_one_by_one(first, a, 1);
+    launch_partner(&of_collectives, "ncclDevKernel_wait", flag, &sum);
+    MUST(cuCtxSetCurrent(second.ctx));
+    launch_one_by_one(&second, b, ROUNDS);
+    launch_partner(&second, "ncclDevKernel_set", flag, &(int){3});
+    MUST(cuCtxSetCurrent(first->ctx));
+    MUST(cuCtxSynchronize());
+    usleep(100000); /* others who wait for it see it end, too */
+    MUST(cuCtxSetCurrent(second.ctx));
+    launch_one_by_one(&second, b, 1);
+    report_number("first", sum_ints(&linked, a, N), N);
+    report_number("second", sum_ints(&linked, b, N), (ROUNDS + 1) * N);
+    report_number("waited for", sum_ints(&linked, sum, 1), 3);
+}
+
 int main(int argc, char **argv)
 {
     struct session s;
@@ -134,6 +171,10 @@ int main(int argc, char **argv)
     open_session(&linked, &s, 0);
     if (argc > 1 && !strcmp(argv[1], "turns")) {
         take_turns(&s);
+        return program_wrong;
+    }
+    if (argc > 1 && !strcmp(argv[1], "unended")) {
+        leave_unended(&s);
         return program_wrong;
     }
     if (argc > 1 && !strcmp(argv[1], "beside")) {
