@@ -343,6 +343,13 @@ bool kp_chosen_takes(const struct kp_chosen *s, const struct kp_config *list)
     return !s->patched || kp_config_patches(list);
 }
 
+bool kp_chosen_fits(const struct kp_chosen *s, const struct kp_config *list, size_t launches)
+{
+    size_t bytes = 0;
+    return launches <= s->launches && list->layout && !kp_chosen_bytes(s->c, list, 1, launches, &bytes) &&
+           bytes <= s->room;
+}
+
 int kp_chosen_load(struct kp_chosen *s, const struct kp_config *list, size_t launches)
 {
     if (!kp_chosen_takes(s, list) || launches > s->launches)

@@ -48,14 +48,16 @@ bool kp_chosen_lacks(void);
 /* Whether the session may take the list next. KP_VENDOR (CUPTI 13.0): behind a list that patched code counts it takes
  * no other than such lists; its end would read through a wrong pointer. */
 bool kp_chosen_takes(const struct kp_chosen *s, const struct kp_config *list);
+/* Whether the session has room for the image of a list that it was not opened for, and for so many launches. */
+bool kp_chosen_fits(const struct kp_chosen *s, const struct kp_config *list, size_t launches);
 /* Ends the session, but keeps the address of its image; a pass that runs is ended. Begins it again. Whether it rests. A
  * code of the first means that it still has the counters. */
 int kp_chosen_rest(struct kp_chosen *s);
 int kp_chosen_wake(struct kp_chosen *s);
 bool kp_chosen_rests(const struct kp_chosen *s);
-/* Takes up a list that it takes, one of those that it was opened for, with an empty image for so many launches: no more
- * than it was opened for. Its first pass comes next, even if an earlier list was left between two passes. 0.1 to 0.3 ms
- * a launch. */
+/* Takes up a list that it takes, one of those that it was opened for, or that fits, with an empty image for so many
+ * launches: no more than it was opened for. Its first pass comes next, even if an earlier list was left between two
+ * passes. 0.1 to 0.3 ms a launch. */
 int kp_chosen_load(struct kp_chosen *s, const struct kp_config *list, size_t launches);
 /* Starts the next pass of the list, with the switch off: 1 to 60 ms. */
 int kp_chosen_pass(struct kp_chosen *s);

@@ -42,6 +42,13 @@ static int check_known(struct kp_planner *x, size_t n_sections)
     return kp_text_end(f, x->err) ? -ENOMEM : -EINVAL;
 }
 
+/* Beside replays, which sessions have, a session counts the list, too. */
+static int schedule_one_pass(struct kp_planner *x, bool beside)
+{
+    int rc = kp_plan_schedule_one_pass(x);
+    return rc || !beside ? rc : kp_plan_lay_out(x);
+}
+
 static int schedule(struct kp_planner *x, unsigned how)
 {
     if (how & KP_PLAN_UNSHARED)
@@ -49,7 +56,7 @@ static int schedule(struct kp_planner *x, unsigned how)
     if (how & KP_PLAN_RUNS)
         return kp_plan_schedule_runs(x);
     if (how & KP_PLAN_ONE_PASS)
-        return kp_plan_schedule_one_pass(x);
+        return schedule_one_pass(x, how & KP_PLAN_BESIDE);
     if (how & KP_PLAN_ROTATE)
         return kp_plan_schedule_rotation(x, how & KP_PLAN_BESIDE);
     int rc = kp_plan_schedule(x);

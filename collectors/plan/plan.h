@@ -94,11 +94,11 @@ enum {
  * makes at most one list, of one pass: by the order of the sections' rows, a counter is taken if it still fits, else it
  * is KP_CANNOT_COLLECT. KP_PLAN_ROTATE makes lists of one pass each, with the duration and the cycles in each that has
  * room for them; metrics that fit no single pass are composed of others. KP_PLAN_BESIDE, with it: the lists are counted
- * beside a replay, by its profiler, for which they share images. KP_PLAN_ANEW, with it: the lists are found anew.
- * KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h; the plan has no groups yet. KP_PLAN_COLUMNS: `metrics` are
- * KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the command asks, and errors name its flag.
- * KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI. KP_PLAN_WATCH: what kernels write to host memory
- * is counted, too, where that takes no further pass.
+ * beside a replay, by its profiler, for which they share images. With KP_PLAN_ONE_PASS a session has the list.
+ * KP_PLAN_ANEW, with it: the lists are found anew. KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h; the plan has no
+ * groups yet. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the command
+ * asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI. KP_PLAN_WATCH:
+ * what kernels write to host memory is counted, too, where that takes no further pass.
  *
  * Returns 0; -ENOMEM; -EIO with *err when the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
  * last without its end) when the chip has no item of the list, or for more than KP_PLAN_MOST_COUNTERS.

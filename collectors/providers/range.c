@@ -54,8 +54,8 @@ struct range {
     struct lease *leases;
     struct kp_sessions sessions; /* in place of the profiler */
     atomic_size_t held;          /* byte of their counter data that is not evaluated yet */
-    bool beside;                 /* the profiler counts launches beside replays, so it has these, too */
-    size_t room;                 /* 0 = not known yet */
+    unsigned beside; /* the profiler counts launches beside replays: it has so many of the next ones (has_beside) */
+    size_t room;     /* 0 = not known yet */
     /* Of the current window. */
     bool in_session;             /* a session replays the current list */
     size_t from, n_waiting;      /* lists that it has counted, and not decoded: the first one, how many */
@@ -306,6 +306,18 @@ static bool replays_in_session(struct range *r)
     return !r->beside && !r->stuck && kp_sessions_suit(&r->sessions, &r->setup->replayed);
 }
 
+/* So many windows the range profiler replays behind one that it counted, so that neither waits for the other to begin.
+ * That takes 0.1 to 0.2 s, and a window's passes may take as much longer than in a session. */
+enum { MOST_BESIDE = 8 };
+
+/* Whether a session may count launches beside the replays that it has. Otherwise the range profiler has both. */
+static bool has_beside(struct range *r, size_t list)
+{
+    const struct kp_lists *lists = &r->setup->one_pass;
+    return lists->at != r->setup->replayed.at && replays_in_session(r) && kp_sessions_suit(&r->sessions, lists) &&
+           lists->at[list].passes == 1;
+}
+
 static size_t find_room(struct range *r)
 {
     size_t most = r->setup->window ? r->setup->window : 1;
@@ -530,13 +542,21 @@ static int keep_waiting(struct kp_providers *x)
     return rc;
 }
 
-/* Takes up the list in a session, for replay. False: none has it. */
+/* Whether a session may have the list: for replay, or beside replays. */
+static bool is_for_session(struct kp_providers *x, size_t list)
+{
+    struct range *r = own(x);
+    if (x->carry || x->window.swept || x->window.mode != KP_RANGE_AUTO)
+        return false;
+    return x->window.counted ? has_beside(r, list) : replays_in_session(r);
+}
+
+/* Takes up the list in a session. False: none has it. */
 static bool begin_in_session(struct kp_providers *x, size_t list, size_t ranges)
 {
     struct range *r = own(x);
-    const struct kp_lists *lists = &r->setup->replayed;
-    if (x->window.counted || x->carry || x->window.mode != KP_RANGE_AUTO || !replays_in_session(r) ||
-        (r->profiler && disable(r)))
+    const struct kp_lists *lists = lists_of(x);
+    if (!is_for_session(x, list) || (r->profiler && disable(r)))
         return false;
     size_t room = room_step(ranges ? ranges : 1, find_room(r));
     if (r->n_waiting && kp_sessions_goes_on(&r->sessions, lists, list, room))
@@ -591,8 +611,13 @@ static int range_count(struct kp_providers *x, size_t room)
         x->window.chooses = own(x)->sessions.room;
         return 0;
     }
-    own(x)->beside = true;
     int rc = begin_list(x, x->part, room);
+    if (!rc && own(x)->in_session && !range_start(x))
+        return 0;
+    bool again = !rc && own(x)->in_session; /* no session counts any more */
+    own(x)->beside = MOST_BESIDE;
+    if (again)
+        rc = begin_list(x, x->part, room);
     return rc ? rc : range_start(x);
 }
 
@@ -672,7 +697,7 @@ static int range_stop(struct kp_providers *x, bool *last)
 static int decode_replayed(struct kp_providers *x)
 {
     struct range *r = own(x);
-    const struct kp_lists *lists = &r->setup->replayed;
+    const struct kp_lists *lists = lists_of(x);
     r->n_waiting++;
     r->awaited = r->expected;
     return x->part + 1 < lists->n && lists->at[x->part + 1].turn ? 0 : keep_waiting(x);
@@ -702,6 +727,8 @@ static void range_over(struct kp_providers *x)
 {
     struct range *r = own(x);
     keep_waiting(x); /* a list behind those has failed */
+    if (r->beside && !x->window.counted && !x->window.alone)
+        r->beside--;
     r->in_session = false;
     if (r->lease)
         atomic_store(&r->lease->busy, false);

@@ -106,11 +106,17 @@ static bool take_up(struct kp_sessions *s, const struct kp_config *list)
     return kp_sessions_give_up(s, "further session", rc);
 }
 
+/* Whether there is a session for the list: one that was begun for it, or for others whose images are as large. */
+static bool has_room(const struct kp_sessions *s, const struct kp_lists *lists, const struct kp_config *list,
+                     size_t launches)
+{
+    return s->session && (s->of == lists->at ? s->room >= launches : kp_chosen_fits(s->session, list, launches));
+}
+
 /* Makes a session that takes the list, with room for so many launches. */
 static bool provide(struct kp_sessions *s, const struct kp_lists *lists, const struct kp_config *list, size_t launches)
 {
-    bool usable = s->session && s->of == lists->at && s->room >= launches;
-    return usable ? take_up(s, list) : begin(s, lists, launches);
+    return has_room(s, lists, list, launches) ? take_up(s, list) : begin(s, lists, launches);
 }
 
 bool kp_sessions_load(struct kp_sessions *s, const struct kp_lists *lists, size_t i, size_t launches)

@@ -928,7 +928,7 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
     if (setup->one_pass)
         return kp_plan_counts(c->plan) || c->beside;
     if (!c->one_pass && !c->no_one_pass) {
-        c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS, &c->one_pass, &err) != 0;
+        c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS | KP_PLAN_BESIDE, &c->one_pass, &err) != 0;
         free(err);
         kp_worker_drain(KP_FOREVER); /* the worker may be evaluating */
     }

@@ -11,6 +11,10 @@ export KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.su
 export KPROF_SET=basic FAKE_VARY=0.1
 p=$programs/p_repeat
 
+calls() { # FUNCTION
+    awk -v of="$1" '$1 == "calls" && $3 == of { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
+}
+
 # Launches that reached the driver.
 made() {
     grep -c '^launch ' "$1"
@@ -82,9 +86,10 @@ KPROF_TRACE_COLUMNS=$KPROF_METRICS KPROF_METRICS="" KPROF_SET="" KPROF_PAGE=trac
 check trace 'assert len(launches("trace")) == 31 and not any("rotation" in l for l in launches("trace"))'
 
 # Kernels that can be repeated are as they are without turns, row by row; those between them that launch more take turns.
-KPROF_DEBUG=window turns mixed "$p" launches 30
+# Both are counted by the range profiler: sessions have other numbers here.
+FAKE_FAIL=cuptiProfilerBeginSession:999 KPROF_DEBUG=window turns mixed "$p" launches 30
 cat "$tmp/report" "$tmp/kprof.err" | grep -q 'closes (rotate): a launch that can be replayed' || fail "mixed: why windows close"
-KPROF_FALLBACK=quick turns apart "$p" launches 30
+FAKE_FAIL=cuptiProfilerBeginSession:999 KPROF_FALLBACK=quick turns apart "$p" launches 30
 check mixed '
 increments, others = kernel("mixed", "increment"), kernel("apart", "increment")
 assert len(increments) == len(others) == 30
@@ -94,6 +99,17 @@ for a, b in zip(increments, others):
 turned, = kernel("mixed", "launching_increment")
 assert turned["rotation"]["launches"] == 30 and turned["rotation"]["groups_counted"] == turned["rotation"]["groups"]
 assert HITS in values(turned) and turned["id"] == 1
+'
+
+# Without turns, one session has both: what it counts is that, and the accounts are those of the range profiler.
+KPROF_FALLBACK=quick turns session "$p" launches 30
+expect "session: begun" "$(calls cuptiProfilerBeginSession)" 1
+expect "session: profilers" "$(calls cuptiRangeProfilerEnable)" 0
+check session '
+assert len(kernel("session", "increment")) == len(kernel("session", "launching_increment")) == 30
+for name in "increment", "launching_increment":
+    for a, b in zip(kernel("session", name), kernel("apart", name)):
+        assert set(values(a)) == set(values(b)) and a["passes"] == b["passes"] and a["note"] == b["note"], (a, b)
 '
 
 # Others are not waited for: they may need a later one.

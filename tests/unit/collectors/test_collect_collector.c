@@ -260,11 +260,11 @@ static struct kp_plan *by_session, *two_by_session; /* as the first two, for ses
 static size_t patched;                              /* the list of `rotation` that patched code counts */
 static size_t in_order[MOST];                       /* 0, 1, 2 ... */
 
-static struct kp_plan *plan_of(const char *metrics, bool one)
+static struct kp_plan *plan_of(const char *metrics, unsigned how)
 {
     struct kp_plan *p = NULL;
     char *err = NULL;
-    if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, metrics, one, &p, &err))
+    if (kp_plan_make(&cupti, chip, NULL, 9, 0, NULL, 0, metrics, how, &p, &err))
         fail_msg("%s", err ? err : "plan");
     return p;
 }
@@ -327,11 +327,11 @@ static int open_library(void **state)
     *(void **)&value_of = dlsym(handle, "fake_cupti_value");
     session_bytes = dlsym(handle, "fake_cupti_session_bytes");
     assert_true(value_of && session_bytes);
-    by_session = plan_of(metrics_list, false);
-    two_by_session = plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", false);
-    several = by_profiler(plan_of(metrics_list, false));
-    two_groups = by_profiler(plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", false));
-    one_pass = plan_of("gpu__time_duration.sum,dram__bytes.sum", true);
+    by_session = plan_of(metrics_list, 0);
+    two_by_session = plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", 0);
+    several = by_profiler(plan_of(metrics_list, 0));
+    two_groups = by_profiler(plan_of("gpu__time_duration.sum,pcie__read_bytes.sum", 0));
+    one_pass = plan_of("gpu__time_duration.sum,dram__bytes.sum", KP_PLAN_ONE_PASS | KP_PLAN_BESIDE);
     plan_rotation();
     assert_true(several->n_groups == 1 && several->passes > 1);
     assert_int_equal(two_groups->n_groups, 2);
@@ -1970,20 +1970,98 @@ static void test_sessions_of_one_buffer(void **state)
     cupti.cuptiProfilerBeginSession = log_cuptiProfilerBeginSession;
 }
 
-/* The range profiler that counts beside replays has these, too: neither waits for the other to begin. */
+/* Launches beside replays are counted in the session that these have, which begins once. */
 static void test_counting_beside_sessions(void **state)
 {
     (void)state;
     open_by_session(by_session);
     replay_of("AI");
     check_results(by_session, in_order);
+    kp_test_forget_calls();
     for (int i = 0; i < 2; i++) {
+        count("AI", KP_RANGE_AUTO);
+        kp_test_calls("session end-session enable list pass on launch off end-pass flush",
+                      "list pass on launch*2 off end-pass flush");
+        check_results(one_pass, in_order);
+        replay_of("AI");
+        check_results(by_session, in_order);
+        kp_test_forget_calls();
+    }
+    assert_int_equal(kp_test_count("session") + kp_test_count("enable"), 0);
+}
+
+/* So it is where they come first: that session has room for the lists of a replay, whose images are as large. */
+static void test_counting_before_sessions(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    for (int i = 0; i < 3; i++) {
+        count("A", KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+        replay_of("A");
+        check_results(by_session, in_order);
+    }
+    assert_int_equal(kp_test_count("session"), 1);
+    assert_int_equal(kp_test_count("enable"), 0);
+}
+
+/* The range profiler that counts beside replays has these, too, for some windows: neither waits for the other to begin.
+ * A graph is a range. */
+static void test_ranges_beside_sessions(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    replay_of("AI");
+    check_results(by_session, in_order);
+    for (int i = 0; i < 2; i++) {
+        count("AI", KP_RANGE_USER);
+        check_results(one_pass, in_order);
         count("AI", KP_RANGE_AUTO);
         check_results(one_pass, in_order);
         replay_of("AI");
         check_results(by_session, in_order);
     }
     assert_int_equal(kp_test_count("session"), 1);
+    for (int i = 0; i < 10; i++) {
+        replay_of("AI");
+        check_results(by_session, in_order);
+    }
+    assert_int_equal(kp_test_count("session"), 2);
+    assert_int_equal(kp_test_count("enable"), kp_test_count("disable"));
+}
+
+/* What fails where launches are counted beside replays is told, or the range profiler counts them. */
+static void test_counting_beside_sessions_fails(void **state)
+{
+    static const struct {
+        const char *word;
+        enum kp_stage stage;
+    } rows[] = {{"list", KP_STAGE_NONE}, {"pass", KP_STAGE_NONE},     {"on", KP_STAGE_NONE},
+                {"off", KP_STAGE_STOP},  {"end-pass", KP_STAGE_STOP}, {"flush", KP_STAGE_DECODE}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        open_by_session(by_session);
+        replay_of("AI");
+        check_results(by_session, in_order);
+        kp_test_forget_calls();
+        kp_test_fail(rows[i].word, 1, FAILS);
+        count("AI", KP_RANGE_AUTO);
+        kp_test_fail(rows[i].word, 1, 0);
+        if (rows[i].stage == KP_STAGE_NONE)
+            check_results(one_pass, in_order);
+        else
+            assert_true(!t.out.counters && t.out.replay.failed == rows[i].stage && t.out.note &&
+                        strstr(t.out.note, "CUPTI_ERROR_UNKNOWN"));
+        free(t.out.note);
+        t.out.note = NULL;
+        assert_int_equal(kp_test_count("enable"), rows[i].stage == KP_STAGE_NONE);
+        count("AI", KP_RANGE_AUTO);
+        check_results(one_pass, in_order);
+        replay_of("AI");
+        check_results(by_session, in_order);
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+    }
 }
 
 /* ---- sessions, which count chosen launches in one pass ---- */
@@ -2491,6 +2569,9 @@ int main(void)
         TEST(test_failures_of_sessions),
         TEST(test_counter_data_of_sessions),
         TEST(test_counting_beside_sessions),
+        TEST(test_counting_before_sessions),
+        TEST(test_ranges_beside_sessions),
+        TEST(test_counting_beside_sessions_fails),
         TEST(test_chosen),
         TEST(test_chosen_and_evaluated_late),
         TEST(test_chosen_in_the_memory_given),
