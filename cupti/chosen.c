@@ -470,9 +470,26 @@ bool kp_chosen_runs(const struct kp_chosen *s)
     return s->running;
 }
 
-int kp_chosen_rest(struct kp_chosen *s)
+static int end_session(struct kp_chosen *s)
 {
     KP_PARAMS(CUpti_Profiler_EndSession_Params, p);
+    p.ctx = s->ctx;
+    int rc = KP_CALL(s->c, cuptiProfilerEndSession, &p);
+    if (rc == KP_CUPTI_LOST) /* a CUPTI that is given up has nothing to end */
+        rc = 0;
+    s->unended = rc != 0;
+    s->begun = s->configured = s->patched = false;
+    give_image(s);
+    return rc;
+}
+
+int kp_chosen_end_again(struct kp_chosen *s)
+{
+    return s->unended ? end_session(s) : kp_chosen_rest(s);
+}
+
+int kp_chosen_rest(struct kp_chosen *s)
+{
     bool last, ran = s->running;
     size_t dropped;
     int rc = kp_chosen_end(s, &last);
@@ -483,14 +500,7 @@ int kp_chosen_rest(struct kp_chosen *s)
     rc = unset(s); /* a failure of the pass is over then */
     if (rc && rc != KP_CUPTI_LOST)
         return rc;
-    p.ctx = s->ctx;
-    rc = KP_CALL(s->c, cuptiProfilerEndSession, &p);
-    if (rc == KP_CUPTI_LOST) /* a CUPTI that is given up has nothing to end */
-        rc = 0;
-    s->unended = rc != 0;
-    s->begun = s->configured = s->patched = false;
-    give_image(s);
-    return rc;
+    return end_session(s);
 }
 
 int kp_chosen_close(struct kp_chosen *s)

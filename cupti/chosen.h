@@ -53,6 +53,8 @@ bool kp_chosen_fits(const struct kp_chosen *s, const struct kp_config *list, siz
 /* Ends the session, but keeps the address of its image; a pass that runs is ended. Begins it again. Whether it rests. A
  * code of the first means that it still has the counters. */
 int kp_chosen_rest(struct kp_chosen *s);
+/* Tries once more to end a session that could not be ended, by kp_chosen_rest or kp_chosen_close. It rests then. */
+int kp_chosen_end_again(struct kp_chosen *s);
 int kp_chosen_wake(struct kp_chosen *s);
 bool kp_chosen_rests(const struct kp_chosen *s);
 /* Takes up a list that it takes, one of those that it was opened for, or that fits, with an empty image for so many

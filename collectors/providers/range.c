@@ -440,8 +440,8 @@ static void range_close(struct kp_providers *x, bool alive)
         kp_sessions_end(&r->sessions, false);
     } else {
         kp_range_abandon(r->profiler);
-        kp_chosen_abandon(r->sessions.session);
     }
+    kp_chosen_abandon(r->sessions.session); /* also one that did not end */
     kp_chosen_free(r->data);
     kp_config_free(&r->used_config);
     for (size_t i = 0; i < MOST_THREADS; i++)
@@ -478,6 +478,8 @@ static int range_window(struct kp_providers *x)
 {
     struct range *r = own(x);
     r->hook = x->window.counted ? r->hook : 0;
+    if (!x->window.counted)
+        kp_sessions_end_again(&r->sessions);
     r->expected = ranges_expected(x);
     struct counted *k = x->gathered ? calloc(1, sizeof(*k)) : NULL;
     if (!k || !(k->ranges = calloc(x->window.n_launches + 1, sizeof(*k->ranges)))) {
@@ -606,6 +608,7 @@ static int range_count(struct kp_providers *x, size_t room)
     own(x)->afresh = x->carry;
     if (x->part >= x->setup.one_pass.n)
         return -ENOENT;
+    kp_sessions_end_again(&own(x)->sessions);
     bool may_choose = x->window.mode == KP_RANGE_AUTO && !x->carry && !x->window.swept;
     if (may_choose && start_session(own(x), x->part)) {
         x->window.chooses = own(x)->sessions.room;

@@ -48,12 +48,13 @@ size_t kp_sessions_fit(const struct kp_sessions *s, const struct kp_lists *lists
 
 int kp_sessions_end(struct kp_sessions *s, bool rests)
 {
-    if (!s->session || (rests && kp_chosen_rests(s->session)))
+    if (!s->session || ((rests || s->stuck) && kp_chosen_rests(s->session)))
         return s->stuck;
     bool counts = !kp_chosen_rests(s->session);
     if (counts)
         kp_taken_disables(s->setup->taken);
     int rc = rests ? kp_chosen_rest(s->session) : kp_chosen_close(s->session);
+    s->unended = rc ? s->session : NULL; /* its memory stays */
     if (!rc && counts)
         kp_taken_disabled(s->setup->taken);
     s->stuck = rc; /* one that rests no more is tried again */
@@ -61,6 +62,19 @@ int kp_sessions_end(struct kp_sessions *s, bool rests)
     if (!rests)
         s->session = NULL;
     return s->stuck;
+}
+
+void kp_sessions_end_again(struct kp_sessions *s)
+{
+    struct kp_chosen *unended = s->unended;
+    s->unended = NULL;
+    if (!unended)
+        return;
+    kp_taken_disables(s->setup->taken);
+    s->stuck = kp_chosen_end_again(unended);
+    if (!s->stuck)
+        kp_taken_disabled(s->setup->taken);
+    kp_debug(KP_DEBUG_REPLAY, "second try to end a session: code %d", s->stuck);
 }
 
 bool kp_sessions_counts(const struct kp_sessions *s)

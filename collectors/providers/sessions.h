@@ -19,7 +19,8 @@ struct kp_sessions {
     const struct kp_config *of;   /* lists that it was begun for */
     size_t room;                  /* of it, launches */
     bool none;                    /* none can be had */
-    int stuck;                    /* CUPTI's code after one could not be ended */
+    int stuck;                    /* CUPTI's code after one could not be ended, */
+    struct kp_chosen *unended;    /* which is tried once more; NULL = none is */
     const struct kp_config *head; /* first list of the image that it has taken up; NULL = none */
     size_t launches;              /* that this image has room for */
     size_t next;                  /* the pass of it that comes next */
@@ -33,8 +34,11 @@ bool kp_sessions_suit(struct kp_sessions *s, const struct kp_lists *lists);
 size_t kp_sessions_fit(const struct kp_sessions *s, const struct kp_lists *lists, bool together, size_t most);
 
 /* Ends the session; `rests`: its image is kept for the next one. Returns the code of one that could not be ended, now
- * or before: nothing more is collected in the context then. */
+ * or before: nothing more is collected in the context then, unless the next window ends it. */
 int kp_sessions_end(struct kp_sessions *s, bool rests);
+
+/* Tries once more to end a session that could not be ended in a window before. Where it ends, all is as it was. */
+void kp_sessions_end_again(struct kp_sessions *s);
 
 /* Ends the session, for the range profiler to count from now on, which tells why if it cannot either. A code that
  * passes, of memory or of counters that others have, is no reason against further sessions. Returns false. */

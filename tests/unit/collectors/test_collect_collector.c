@@ -1931,6 +1931,79 @@ static void test_failures_of_sessions(void **state)
     }
 }
 
+static void replay_range(void)
+{
+    kp_test_window_of("AI");
+    w->job.mode = KP_RANGE_USER;
+    replay();
+    w->job.mode = KP_RANGE_AUTO;
+    kp_test_window_check_memory();
+}
+
+/* One that does not end costs a window, and is ended in the next. */
+static void test_a_session_that_ends_late(void **state)
+{
+    (void)state;
+    for (int counted = 0; counted < 2; counted++) {
+        open_by_session(by_session);
+        replay_of("AI");
+        check_results(by_session, in_order);
+        kp_test_fail("end-session", 1, FAILS);
+        replay_range();
+        kp_test_fail("end-session", 1, 0);
+        check_nothing(KP_STAGE_STOP, "CUPTI_ERROR_UNKNOWN");
+        assert_int_equal(kp_test_count("end-session"), 1);
+        if (counted) {
+            count("A", KP_RANGE_AUTO);
+            check_results(one_pass, in_order);
+        }
+        replay_of("AI");
+        kp_test_window_check_memory();
+        check_results(by_session, in_order);
+        replay_range();
+        check_results(by_session, in_order);
+        kp_collector_close(t.c, true);
+        t.c = NULL;
+    }
+}
+
+/* So is one that was to be replaced by a larger one. */
+static void test_a_session_that_is_replaced_late(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    replay_of("A");
+    check_results(by_session, in_order);
+    kp_test_fail("end-session", 1, FAILS);
+    kp_test_window_of("AICAI");
+    replay();
+    kp_test_fail("end-session", 1, 0);
+    check_nothing(KP_STAGE_STOP, "CUPTI_ERROR_UNKNOWN");
+    for (int i = 0; i < 2; i++) {
+        replay_of("AICAI");
+        check_results(by_session, in_order);
+    }
+    assert_int_equal(kp_test_count("session"), 2);
+    assert_int_equal(kp_test_count("enable"), 0);
+}
+
+/* There is one further try. */
+static void test_a_session_that_never_ends(void **state)
+{
+    (void)state;
+    open_by_session(by_session);
+    replay_of("AI");
+    check_results(by_session, in_order);
+    kp_test_fail("end-session", 0, FAILS);
+    for (int i = 0; i < 4; i++) {
+        replay_range();
+        check_nothing(KP_STAGE_STOP, "CUPTI_ERROR_UNKNOWN");
+    }
+    assert_int_equal(kp_test_count("end-session"), 2);
+    assert_int_equal(kp_test_count("session"), 1);
+    kp_test_fail("end-session", 0, 0);
+}
+
 /* Counter data that nobody has evaluated yet is not to fill the memory. */
 static void test_counter_data_of_sessions(void **state)
 {
@@ -2435,7 +2508,7 @@ static void test_choices_that_fail(void **state)
     assert_int_equal(kp_test_count("session"), 1);
 }
 
-/* A switch that stays on keeps the counters: nothing more is collected, and why is told. */
+/* A switch that stays on, at a second try as well, keeps the counters: nothing more is collected, and why is told. */
 static void test_a_choice_without_end(void **state)
 {
     KP_PARAMS(CUpti_Profiler_DisableProfiling_Params, off);
@@ -2449,14 +2522,17 @@ static void test_a_choice_without_end(void **state)
     begin_choice(1, 0);
     make_choice("aI", true);
     end_choice(true);
-    kp_test_fail("off", 0, 0);
     assert_null(t.out.counters);
     free(t.out.note);
     t.out.note = NULL;
     kp_test_forget_calls();
-    assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 1, 1, &why), -1);
-    assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
-    free(why);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 1, 1, &why), -1);
+        assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
+        free(why);
+        kp_test_fail("off", 0, 0);
+    }
+    assert_int_equal(kp_test_count("off"), 1);
     kp_test_calls(of_sessions, "");
     assert_int_equal(fake->cuptiProfilerDisableProfiling(&off), 0);
     assert_int_equal(fake->cuptiProfilerEndPass(&pass), 0);
@@ -2567,6 +2643,9 @@ int main(void)
         TEST(test_a_list_whose_successor_fails),
         TEST(test_no_session_for_a_replay),
         TEST(test_failures_of_sessions),
+        TEST(test_a_session_that_ends_late),
+        TEST(test_a_session_that_is_replaced_late),
+        TEST(test_a_session_that_never_ends),
         TEST(test_counter_data_of_sessions),
         TEST(test_counting_beside_sessions),
         TEST(test_counting_before_sessions),
