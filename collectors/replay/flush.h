@@ -29,8 +29,8 @@ enum kp_flush_how { KP_FLUSH_FILL, KP_FLUSH_EMPTY };
  * device memory in the first call after kp_flush_give: twice the L2, less when memory is short. */
 CUresult kp_flush_run(struct kp_flush *f, CUstream stream, enum kp_flush_how how);
 
-/* Pages of device memory, each KP_PAGE_BYTES long. `at` is the address of a word in the first one, which can be read, as
- * can the word as far into each of the others. */
+/* Pages of device memory, each KP_PAGE_BYTES long. `at` is the address of a word in the first one, which can be read,
+ * as can the word as far into each of the others. */
 enum { KP_PAGE_BYTES = 2 << 20 };
 struct kp_pages {
     CUdeviceptr at;

@@ -56,7 +56,7 @@ static void test_lists_allocations_once(void **state)
     (void)state;
     const uint64_t words[] = {1, small, 7, small + 50, large + KP_PAGE_BYTES, 0x123456789, tiny};
     assert_int_equal(reached(words, sizeof(words) / sizeof(*words), MOST), 2); /* no word of `tiny` can be read */
-    assert_int_equal(t.pages[0].at, small + 96); /* the last word */
+    assert_int_equal(t.pages[0].at, small + 96);                               /* the last word */
     assert_int_equal(t.pages[0].n, 1);
     assert_int_equal(t.pages[1].at, large); /* whose last page has one word alone */
     assert_int_equal(t.pages[1].n, 3);
