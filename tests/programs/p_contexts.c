@@ -49,31 +49,44 @@ static void open_second(const struct session *first, struct session *s)
     MUST(cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING));
 }
 
-static void wait_for_partner(const struct session *first, bool launches)
+/* Two contexts: a kernel in the first one waits for one in the second. */
+struct partners {
+    struct session of_collectives, second;
+    CUdeviceptr a, b, flag, sum;
+};
+
+/* Leaves the first context current. */
+static struct partners open_partners(const struct session *first)
 {
     static const int zeros[N];
-    struct session of_collectives = *first, second;
-    CUdeviceptr a = device_ints(&linked, zeros, N), flag = device_ints(&linked, zeros, 1),
-                sum = device_ints(&linked, zeros, 1), b;
+    struct partners p = {.of_collectives = *first,
+                         .a = device_ints(&linked, zeros, N),
+                         .flag = device_ints(&linked, zeros, 1),
+                         .sum = device_ints(&linked, zeros, 1)};
+    MUST(cuModuleLoadData(&p.of_collectives.module, "FAKEMOD ncclDevKernel_wait"));
+    MUST(cuStreamCreate(&p.of_collectives.stream, CU_STREAM_NON_BLOCKING));
+    open_second(first, &p.second);
+    p.b = device_ints(&linked, zeros, N);
+    MUST(cuCtxSetCurrent(first->ctx));
+    return p;
+}
 
-    MUST(cuModuleLoadData(&of_collectives.module, "FAKEMOD ncclDevKernel_wait"));
-    MUST(cuStreamCreate(&of_collectives.stream, CU_STREAM_NON_BLOCKING));
-    open_second(first, &second);
-    b = device_ints(&linked, zeros, N);
-    MUST(cuCtxSetCurrent(first->ctx));
+static void wait_for_partner(const struct session *first, bool launches)
+{
+    struct partners p = open_partners(first);
     for (int i = 0; i < BEFORE; i++)
-        launch(get_function(&linked, first, "increment"), first->stream, a);
-    launch_partner(&of_collectives, "ncclDevKernel_wait", flag, &sum);
-    MUST(cuCtxSetCurrent(second.ctx));
+        launch(get_function(&linked, first, "increment"), first->stream, p.a);
+    launch_partner(&p.of_collectives, "ncclDevKernel_wait", p.flag, &p.sum);
+    MUST(cuCtxSetCurrent(p.second.ctx));
     if (launches)
-        launch(get_function(&linked, &second, "increment"), second.stream, b);
-    launch_partner(&second, "ncclDevKernel_set", flag, &(int){3});
+        launch(get_function(&linked, &p.second, "increment"), p.second.stream, p.b);
+    launch_partner(&p.second, "ncclDevKernel_set", p.flag, &(int){3});
     MUST(cuCtxSynchronize());
-    report_number("in the second context", sum_ints(&linked, b, N), launches ? N : 0);
+    report_number("in the second context", sum_ints(&linked, p.b, N), launches ? N : 0);
     MUST(cuCtxSetCurrent(first->ctx));
     MUST(cuCtxSynchronize());
-    report_number("in the first one", sum_ints(&linked, a, N), BEFORE * N);
-    report_number("waited for", sum_ints(&linked, sum, 1), 3);
+    report_number("in the first one", sum_ints(&linked, p.a, N), BEFORE * N);
+    report_number("waited for", sum_ints(&linked, p.sum, 1), 3);
 }
 
 static atomic_int destroyers;
@@ -139,29 +152,20 @@ static void launch_one_by_one(const struct session *s, CUdeviceptr data, int n)
 
 static void leave_unended(const struct session *first)
 {
-    static const int zeros[N];
-    struct session of_collectives = *first, second;
-    CUdeviceptr a = device_ints(&linked, zeros, N), flag = device_ints(&linked, zeros, 1),
-                sum = device_ints(&linked, zeros, 1), b;
-
-    MUST(cuModuleLoadData(&of_collectives.module, "FAKEMOD ncclDevKernel_wait"));
-    MUST(cuStreamCreate(&of_collectives.stream, CU_STREAM_NON_BLOCKING));
-    open_second(first, &second);
-    b = device_ints(&linked, zeros, N);
-    MUST(cuCtxSetCurrent(first->ctx));
-    launch_one_by_one(first, a, 1);
-    launch_partner(&of_collectives, "ncclDevKernel_wait", flag, &sum);
-    MUST(cuCtxSetCurrent(second.ctx));
-    launch_one_by_one(&second, b, ROUNDS);
-    launch_partner(&second, "ncclDevKernel_set", flag, &(int){3});
+    struct partners p = open_partners(first);
+    launch_one_by_one(first, p.a, 1);
+    launch_partner(&p.of_collectives, "ncclDevKernel_wait", p.flag, &p.sum);
+    MUST(cuCtxSetCurrent(p.second.ctx));
+    launch_one_by_one(&p.second, p.b, ROUNDS);
+    launch_partner(&p.second, "ncclDevKernel_set", p.flag, &(int){3});
     MUST(cuCtxSetCurrent(first->ctx));
     MUST(cuCtxSynchronize());
     usleep(100000); /* others who wait for it see it end, too */
-    MUST(cuCtxSetCurrent(second.ctx));
-    launch_one_by_one(&second, b, 1);
-    report_number("first", sum_ints(&linked, a, N), N);
-    report_number("second", sum_ints(&linked, b, N), (ROUNDS + 1) * N);
-    report_number("waited for", sum_ints(&linked, sum, 1), 3);
+    MUST(cuCtxSetCurrent(p.second.ctx));
+    launch_one_by_one(&p.second, p.b, 1);
+    report_number("first", sum_ints(&linked, p.a, N), N);
+    report_number("second", sum_ints(&linked, p.b, N), (ROUNDS + 1) * N);
+    report_number("waited for", sum_ints(&linked, p.sum, 1), 3);
 }
 
 int main(int argc, char **argv)
