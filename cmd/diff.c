@@ -264,7 +264,7 @@ static int take_launch(struct kp_result *r, void *arg)
     }
     s->counted |= s->timed || u->result.launch.passes > 0;
     for (size_t i = 0; i < s->wanted.n; i++)
-        s->collected[i] = s->collected[i] || kp_section_has_any(s->wanted.sections[i], &u->result);
+        s->collected[i] = s->collected[i] || kp_section_is_collected(s->wanted.sections[i], &s->session, &u->result);
     int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
     if (!rc)
         rc = mark_kept(reading->diff, &k, u->quick);

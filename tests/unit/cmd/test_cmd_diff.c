@@ -581,17 +581,22 @@ static void what_was_chosen_but_not_collected_is_told(void **state)
         {"diff --section SourceCounters --fail-above 50% a.kprof b.kprof", 0,
          "==WARNING== SourceCounters was not collected in a.kprof and b.kprof\n"},
         {"diff --section LaunchStats a.kprof a.kprof", 0, NULL},
+        {"diff --section LaunchStats c.kprof c.kprof", 2, NULL}, /* has a row of it by chance, as report knows */
         {"diff --set full a.kprof b.kprof", 0, ""},
     };
-    struct kp_recording a = made(""), b = made("");
+    struct kp_recording a = made(""), b = made(""), c = made("");
     const char *out, *err;
     (void)state;
+    free(a.session.sections);
+    a.session.sections = kp_strdup("LaunchStats");
     struct kp_result *l = add_launch(&a, "k", 1, 1000);
     kp_result_set_real(l, "only.a", "", 1);
     kp_result_set_count(l, "launch__registers_per_thread", "", 32);
+    kp_result_set_count(add_launch(&c, "k", 1, 1000), "launch__registers_per_thread", "", 32);
     add_launch(&b, "k", 1, 1100);
     save(&a, "a.kprof");
     save(&b, "b.kprof");
+    save(&c, "c.kprof");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int status = run(rows[i].arguments, &out, &err);
         if (status != rows[i].status || (rows[i].err && strcmp(err, rows[i].err) != 0))
