@@ -145,6 +145,18 @@ static const char *no_folder(const char *pattern)
 
 static const char is_session[] = "it is a session, which would be lost; name another file";
 
+/* Returns why no session can have the name, which its journal prolongs; NULL where it can. */
+static const char *no_name(const char *path)
+{
+    struct stat st;
+    char *journal = NULL;
+    if (asprintf(&journal, "%s-journal", path) < 0)
+        return strerror(ENOMEM);
+    int why = lstat(journal, &st) && errno != ENOENT ? errno : 0;
+    free(journal);
+    return why ? strerror(why) : NULL;
+}
+
 static int check_export(const struct kp_options *o)
 {
     struct stat st;
@@ -156,6 +168,8 @@ static int check_export(const struct kp_options *o)
         why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
     else if (!why && path && !stat(path, &st) && st.st_size && !kp_target_is_database(path))
         why = "it is no session, and would be lost; name another file";
+    else if (!why && path)
+        why = no_name(path);
     int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
     free(path);
     return status;
@@ -167,9 +181,9 @@ static int check_html(const struct kp_options *o)
     struct stat st;
     char *path = known_path(o->html_file);
     const char *why = NULL, *shown = path ? path : o->html_file;
-    if (!path || stat(path, &st))
+    if (!path)
         why = no_folder(o->html_file);
-    else if (S_ISDIR(st.st_mode))
+    else if (!stat(path, &st) && S_ISDIR(st.st_mode))
         why = "it is a folder; name a file in it";
     else if (kp_target_is_database(path))
         why = is_session;
@@ -187,14 +201,18 @@ static int check_log(const struct kp_options *o)
     struct stat st;
     char *path = known_path(o->log_file);
     const char *why = NULL;
-    if (!path || stat(path, &st))
+    int rc = 0;
+    if (!path)
         why = no_folder(o->log_file);
+    else if (stat(path, &st)) /* it may be a link to a file that is to be made elsewhere */
+        rc = kp_target_try(path);
     else if (S_ISDIR(st.st_mode))
         why = strerror(EISDIR);
     else if (kp_target_is_database(path))
         why = is_session;
     else if (access(path, W_OK))
         why = strerror(errno);
+    why = rc ? strerror(-rc) : why;
     int status = why ? refuse(o, KP_FAILURE_LOG, "--log-file", path ? path : o->log_file, why) : 0;
     free(path);
     return status;

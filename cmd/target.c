@@ -72,9 +72,13 @@ static int take(struct kp_target *t, int fd)
     return rc;
 }
 
+/* Makes a file beside the target, of as much of its name as leaves room for the suffix. */
 static int open_beside(struct kp_target *t)
 {
-    if (asprintf(&t->beside, "%s.XXXXXX", t->path) < 0) {
+    static const char suffix[] = ".XXXXXX";
+    const char *slash = strrchr(t->path, '/'), *name = slash ? slash + 1 : t->path;
+    int len = (int)(name - t->path) + (int)strnlen(name, NAME_MAX + 1 - sizeof suffix);
+    if (asprintf(&t->beside, "%.*s%s", len, t->path, suffix) < 0) {
         t->beside = NULL;
         return -ENOMEM;
     }
@@ -132,6 +136,13 @@ bool kp_target_replaces(const char *path)
     return replaces;
 }
 
+/* Whether a descriptor of this process can be written: 0 or a negative errno. */
+static int try_descriptor(int descriptor)
+{
+    int flags = fcntl(descriptor, F_GETFL);
+    return flags < 0 ? -errno : (flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
+}
+
 int kp_target_try(const char *path)
 {
     struct kp_target t;
@@ -139,9 +150,11 @@ int kp_target_try(const char *path)
     if (kp_target_is_stdout(path))
         return 0;
     int rc = find(&t, path, &descriptor);
-    if (!rc && descriptor < 0 && is_through(&t)) {
+    if (!rc && descriptor >= 0) {
+        rc = try_descriptor(descriptor);
+    } else if (!rc && is_through(&t)) {
         rc = access(path, W_OK) ? -errno : 0;
-    } else if (!rc && descriptor < 0 && !(rc = open_beside(&t))) {
+    } else if (!rc && !(rc = open_beside(&t))) {
         fclose(t.to);
         unlink(t.beside);
     }

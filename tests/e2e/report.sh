@@ -141,6 +141,13 @@ expect "instances in CSV" "$(cat "$tmp/err")" "==WARNING== --print-metric-instan
 expect "a comparison that cannot be written: exit code" $? 1
 expect "a comparison that cannot be written: output" "$(cat "$tmp/out")" ""
 grep -q "==ERROR== cannot write /proc/x.html: " "$tmp/err" || { fail "a comparison that cannot be written"; cat "$tmp/err"; }
+"$build/kprof" diff --html /proc/self/fd/77 "$source/examples/h200-demo.kprof" "$source/examples/h200-demo.kprof" >"$tmp/out" 2>"$tmp/err"
+expect "a descriptor that is not open: exit code" $? 1
+expect "a descriptor that is not open: output" "$(cat "$tmp/out")" ""
+# The longest name that a file can have.
+long=$tmp/$(printf '%0255d' 0)
+"$build/kprof" report --html "$long" "$source/examples/h200-demo.kprof" || fail "a long name is refused"
+[ -s "$long" ] || fail "no file of a long name"
 # A file that is named twice, by whatever path, is told of; two sessions are not.
 KPROF_EXPORT=$tmp/one.kprof KPROF_FORCE_OVERWRITE=yes profiled "$programs/p_extra"
 cp "$tmp/one.kprof" "$tmp/other.kprof"

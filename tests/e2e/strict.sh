@@ -95,6 +95,22 @@ early report "--html: /proc/x.html: " --html /proc/x.html
 early report "--html: /proc/x.%p.html: " --html /proc/x.%p.html
 early export "--export: /proc/x.kprof: " -o /proc/x.kprof
 log=/proc/log early log "/proc/log: "
+# What counts is the place that a link names.
+ln -s /proc/log there
+log=there early log "there: "
+rm there
+if [ "$(id -u)" != 0 ]; then
+    mkdir closed
+    ln -s ../out.html closed/link
+    chmod 555 closed
+    run --set quick --html closed/link "$p"
+    [ -s out.html ] || fail "a link in a closed folder to an open one is refused"
+    log=closed/link run -f --set quick "$p"
+    expect "a log by a link in a closed folder: status" "$code" 0
+    chmod 755 closed
+fi
+long=$(printf '%0250d' 0)
+early export "File name too long" -o "$long"
 : >folder/old.html
 [ "$(id -u)" = 0 ] || { chmod 555 folder && early report "folder/old.html: Permission denied" -f --html folder/old.html && chmod 755 folder; }
 rm folder/old.html
