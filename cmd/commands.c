@@ -37,14 +37,15 @@ static const struct kp_command_topic of_doctor = {
     NULL,
 };
 
-/* What the answers heed. Sections and metrics decide whether a set is enabled that nobody named. */
+/* What the answers heed. Sections, metrics and pages decide what is enabled where nobody named a set. */
 #define OF_ALL    "config"
 #define OF_TABLES OF_ALL, "cupti-dir", "section-folder", "chip"
 static const char *const by_series[] = {"vary",         "kernel-name", "kernel-id", "launch-skip",
                                         "launch-count", "page",        "export",    NULL};
 static const char *const by_doctor[] = {OF_ALL, "cupti-dir", NULL};
 static const char *const by_metrics[] = {OF_TABLES, "metrics", "query-metrics-mode", NULL};
-static const char *const by_lists[] = {OF_TABLES, "set", "section", "metrics", "replay-mode", NULL};
+static const char *const by_lists[] = {OF_TABLES, "set",         "section",       "metrics",
+                                       "page",    "replay-mode", "trace-columns", NULL};
 static const char *const by_rules[] = {OF_ALL, NULL};
 static const char *const by_chips[] = {OF_ALL, "cupti-dir", NULL};
 

@@ -559,6 +559,7 @@ static void help_of_an_answer(void **state)
         {"query-metrics", "Usage: kprof query-metrics [options]\n", " --query-metrics-mode ", " --set "},
         {"list-sets", "Usage: kprof list-sets [options]\n", " --chip ", " --query-metrics-mode "},
         {"list-sections", "Usage: kprof list-sections [options]\n", " --section ", " --csv "},
+        {"list-sections", "Usage: kprof list-sections [options]\n", " --page ", " --json "}, /* enables sections */
         {"list-rules", "Usage: kprof list-rules [options]\n\nLists the rules", " --config ", " --chip "},
         {"list-chips", "Usage: kprof list-chips [options]\n", " --cupti-dir ", " --csv "},
     };
