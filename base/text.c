@@ -32,9 +32,8 @@ bool kp_list_has(const char *list, const char *word)
 
 bool kp_word_next(const char **cursor, const char **word, size_t *len)
 {
-    static const char separators[] = ", \t";
-    *word = *cursor + strspn(*cursor, separators);
-    *len = strcspn(*word, separators);
+    *word = *cursor + strspn(*cursor, KP_BETWEEN_NAMES);
+    *len = strcspn(*word, KP_BETWEEN_NAMES);
     *cursor = *word + *len;
     return *len > 0;
 }

@@ -12,7 +12,9 @@
 bool kp_list_next(const char **cursor, const char **item, size_t *len);
 /* Whether `word` is an item of the list; NULL is an empty list. */
 bool kp_list_has(const char *list, const char *word);
-/* Does as kp_list_next for a list of metrics, whose items are separated by commas or blanks. */
+/* Stand between the names of a list of metrics, which scripts also write over several lines. */
+#define KP_BETWEEN_NAMES ", \t\r\n"
+/* Does as kp_list_next for a list of metrics: any of KP_BETWEEN_NAMES separate its items. */
 bool kp_word_next(const char **cursor, const char **word, size_t *len);
 
 /* Returns FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/) of the data and `seed`, folded so that the low bits

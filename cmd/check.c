@@ -237,19 +237,9 @@ static int check_cupti(const struct kp_options *o)
 /* Seconds that CUPTI may take to answer. */
 enum { CUPTI_PATIENCE = 30 };
 
-/* Writes a text without the characters that end it in the child's answer. */
-static void put_flat(const char *text, FILE *f)
-{
-    for (; *text; text++)
-        fputc(strchr("\t\r\n", *text) ? ' ' : *text, f);
-}
-
 static int tell_item(const char *item, const char *why, void *arg)
 {
-    put_flat(item, arg);
-    fputc('\t', arg);
-    put_flat(why, arg);
-    return fputc('\n', arg) < 0 ? -EIO : 0;
+    return fprintf(arg, "%s\t%s\n", item, why) < 0 ? -EIO : 0;
 }
 
 /* Lets a child ask CUPTI: some versions crash without a driver, and a loaded library stays. Returns its answer,

@@ -421,7 +421,8 @@ int kp_plan_list(struct kp_planner *x, const char *metrics)
     char *copy = kp_strdup(metrics), *save = NULL;
     int rc = copy ? 0 : -ENOMEM;
     x->listing = true;
-    for (char *item = copy ? strtok_r(copy, ", \t", &save) : NULL; item && !rc; item = strtok_r(NULL, ", \t", &save)) {
+    char *item = copy ? strtok_r(copy, KP_BETWEEN_NAMES, &save) : NULL;
+    for (; item && !rc; item = strtok_r(NULL, KP_BETWEEN_NAMES, &save)) {
         rc = list_item(x, item);
         if (rc == -EINVAL) {
             leave_out(x, item);

@@ -251,8 +251,8 @@ static int check_names(const char *list, char **err)
 {
     char *copy = kp_strdup(list), *save = NULL;
     int rc = copy ? 0 : -ENOMEM;
-    char *name = copy ? strtok_r(copy, ", \t", &save) : NULL;
-    for (; !rc && name; name = strtok_r(NULL, ", \t", &save))
+    char *name = copy ? strtok_r(copy, KP_BETWEEN_NAMES, &save) : NULL;
+    for (; !rc && name; name = strtok_r(NULL, KP_BETWEEN_NAMES, &save))
         rc = check_pattern(name, err);
     free(copy);
     return rc;
@@ -363,7 +363,7 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
     char *why = NULL;
     *err = NULL;
     /* Only separators would count as not given, or select nothing. */
-    bool names_nothing = *value && is_list(row->kind) && !value[strspn(value, ", \t")];
+    bool names_nothing = *value && is_list(row->kind) && !value[strspn(value, KP_BETWEEN_NAMES)];
     int rc = names_nothing ? kp_error(&why, "nothing is named in '%s'", value)
              : *value      ? check_value(row, value, &why)
                            : 0;

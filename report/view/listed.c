@@ -15,8 +15,6 @@
 #include "report/view/listed.h"
 #include "report/view/series.h"
 
-static const char separators[] = ", \t";
-
 static bool has_line(const struct kp_lines *l, const char *name)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -154,8 +152,8 @@ int kp_lines_of_list(const char *list, const struct kp_view *v, struct kp_lines 
 {
     char *names = kp_strdup(list), *save = NULL;
     int rc = names ? 0 : -ENOMEM;
-    char *name = names ? strtok_r(names, separators, &save) : NULL;
-    for (; !rc && name; name = strtok_r(NULL, separators, &save))
+    char *name = names ? strtok_r(names, KP_BETWEEN_NAMES, &save) : NULL;
+    for (; !rc && name; name = strtok_r(NULL, KP_BETWEEN_NAMES, &save))
         rc = add_listed(out, name, v);
     free(names);
     return rc;
@@ -432,7 +430,8 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
     c.collected = calloc(c.n_sections + 1, sizeof *c.collected);
     c.had = calloc(n_all + 1, sizeof *c.had);
     rc = names && c.items && c.collected && c.had ? 0 : -ENOMEM;
-    for (char *name = rc ? NULL : strtok_r(names, separators, &save); name; name = strtok_r(NULL, separators, &save))
+    for (char *name = rc ? NULL : strtok_r(names, KP_BETWEEN_NAMES, &save); name;
+         name = strtok_r(NULL, KP_BETWEEN_NAMES, &save))
         c.items[c.n++].text = name;
     if (!rc)
         rc = check_items(&c, store, out, err);

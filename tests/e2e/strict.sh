@@ -119,7 +119,7 @@ log=none/log early log "$tmp/none/log: No such file"
 log=folder early log "$tmp/folder: Is a directory"
 early metric '--metrics: CUPTI has no metric "gpu__time_duratio.sum"; did you mean gpu__time_duration.sum?' --metrics gpu__time_duratio.sum
 early metric 'metric to sample "sm__cycle_active.avg"; did you mean pmsampling:sm__cycles_active.avg?' --metrics pmsampling:sm__cycle_active.avg
-early metric 'no metric "dram__bytes.summ x"' --metrics 'dram__bytes.summ
+early metric 'no metric "dram__bytes.summ"' --metrics 'dram__bytes.summ
 x'
 early metric 'no group "memory_chrt"; did you mean group:memory_chart?' --metrics group:memory_chrt
 cmp -s good before || fail "an export that exists was changed"

@@ -759,7 +759,8 @@ static void test_base_names(void **state)
         {"sm__throughput", "sm__throughput.avg.pct_of_peak_sustained_elapsed"},
         {"gpu__time_duration.sum, sm__throughput",
          "gpu__time_duration.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed"},
-        {" ,sm__cycles_active.max\tlaunch__grid_size,", "sm__cycles_active.max,launch__grid_size"},
+        {" ,sm__cycles_active.max\tlaunch__grid_size,\r\n", "sm__cycles_active.max,launch__grid_size"},
+        {"sm__cycles_active.max,\nlaunch__grid_size", "sm__cycles_active.max,launch__grid_size"},
         {"sm__cycles_active.max,sm__cycles_active.max", "sm__cycles_active.max"},
         /* names of some units have dots in them */
         {"TPC.TriageCompute.sm__cycles_active",
