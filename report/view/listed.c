@@ -211,8 +211,7 @@ struct check {
     bool looked; /* near names were looked for */
     const struct kp_section *const *sections;
     size_t n_sections;
-    bool *collected; /* by section */
-    bool *had;       /* by section of all */
+    bool *had; /* by section of all: some launch has it */
     enum kp_missing missing;
 };
 
@@ -307,13 +306,11 @@ static int look_for(struct item *item, const struct kp_view *v, bool column)
     return rc;
 }
 
-/* Notes which of all sections the launch has. */
-static void note_had(struct check *c, const struct kp_result *r)
+/* Returns where it is noted that the session has a chosen section, which is one of all. */
+static bool *noted(const struct check *c, size_t chosen)
 {
     size_t n;
-    const struct kp_section *all = kp_sections(&n);
-    for (size_t i = 0; c->n_sections && i < n; i++)
-        c->had[i] = c->had[i] || kp_section_is_collected(&all[i], c->session, r);
+    return &c->had[c->sections[chosen] - kp_sections(&n)];
 }
 
 static int check_launch(struct kp_result *r, void *arg)
@@ -330,9 +327,28 @@ static int check_launch(struct kp_result *r, void *arg)
             rc = look_near(item, &v, c->columns);
     }
     for (size_t i = 0; !rc && i < c->n_sections; i++)
-        c->collected[i] = c->collected[i] || kp_section_is_collected(c->sections[i], c->session, r);
-    note_had(c, r);
+        *noted(c, i) = *noted(c, i) || kp_section_is_collected(c->sections[i], c->session, r);
     c->looked |= r->n_metrics > 0;
+    return rc;
+}
+
+static bool lacks_section(const struct check *c)
+{
+    size_t i = 0;
+    while (i < c->n_sections && *noted(c, i))
+        i++;
+    return i < c->n_sections;
+}
+
+/* Notes which of all sections the launch has. */
+static int note_all(struct kp_result *r, void *arg)
+{
+    size_t n;
+    const struct check *c = arg;
+    const struct kp_section *all = kp_sections(&n);
+    int rc = kp_derive_users(r);
+    for (size_t i = 0; !rc && i < n; i++)
+        c->had[i] = c->had[i] || kp_section_is_collected(&all[i], c->session, r);
     return rc;
 }
 
@@ -351,7 +367,7 @@ static void describe_sections(const struct check *c, FILE *f)
 {
     size_t n = 0;
     for (size_t i = 0; i < c->n_sections; i++)
-        if (!c->collected[i])
+        if (!*noted(c, i))
             fprintf(f, "%s%s", n++ ? ", " : "", c->sections[i]->id);
     if (!n)
         return;
@@ -393,7 +409,7 @@ static enum kp_missing count_missing(const struct check *c)
     for (size_t i = 0; i < c->n; i++)
         item |= c->items[i].found;
     for (size_t i = 0; i < c->n_sections; i++)
-        section |= c->collected[i];
+        section |= *noted(c, i);
     if (item || (!c->n && (section || !c->n_sections)))
         return KP_MISSING_NOT_ALL;
     return section || !c->sections ? KP_MISSING_LIST : KP_MISSING_ALL;
@@ -403,6 +419,8 @@ static int check_items(struct check *c, struct kp_store *store, char **out, char
 {
     size_t size;
     int rc = c->n || c->n_sections ? kp_store_each_result(store, check_launch, c, err) : 0;
+    if (!rc && lacks_section(c)) /* only then others are looked for, which takes seconds for thousands of launches */
+        rc = kp_store_each_result(store, note_all, c, err);
     FILE *f = rc ? NULL : open_memstream(out, &size);
     if (!f)
         return rc ? rc : -ENOMEM;
@@ -427,9 +445,8 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
     }
     c.session = &session;
     c.items = calloc(strlen(list) + 1, sizeof *c.items);
-    c.collected = calloc(c.n_sections + 1, sizeof *c.collected);
     c.had = calloc(n_all + 1, sizeof *c.had);
-    rc = names && c.items && c.collected && c.had ? 0 : -ENOMEM;
+    rc = names && c.items && c.had ? 0 : -ENOMEM;
     for (char *name = rc ? NULL : strtok_r(names, KP_BETWEEN_NAMES, &save); name;
          name = strtok_r(NULL, KP_BETWEEN_NAMES, &save))
         c.items[c.n++].text = name;
@@ -439,7 +456,6 @@ static int check_list(struct check c, struct kp_store *store, const char *list, 
     for (size_t i = 0; i < c.n; i++)
         free(c.items[i].near);
     free(c.items);
-    free(c.collected);
     free(c.had);
     free(names);
     kp_session_free(&session);
