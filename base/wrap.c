@@ -33,19 +33,24 @@ static size_t cut_of_word(const char *word, size_t most)
     return most;
 }
 
+/* Returns where to break a text at a blank: 0 for nowhere, all of it where it fits. *most: how many bytes fit. */
+static size_t break_at_blank(const char *text, size_t left, size_t width, size_t *most)
+{
+    *most = fitting(text, left, width);
+    return left > *most ? last_blank(text, *most) : left;
+}
+
 bool kp_wrap_next(struct kp_wrap *w, const char **line, size_t *len)
 {
     if (!w->rest)
         return false;
     const char *text = w->rest;
-    size_t left = strlen(text), most = fitting(text, left, w->width);
-    size_t cut = left > most ? last_blank(text, most) : left, skip = *text == ' ';
+    size_t left = strlen(text), most, cut = break_at_blank(text, left, w->width, &most), skip = *text == ' ';
     if (left > most && !cut && skip) { /* a word that is cut has the room of the blank before it, too */
         text++;
         left--;
         skip = 0;
-        most = fitting(text, left, w->width);
-        cut = left > most ? last_blank(text, most) : left;
+        cut = break_at_blank(text, left, w->width, &most);
     }
     if (left > most && !cut)
         cut = cut_of_word(text, most);

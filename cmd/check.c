@@ -116,15 +116,22 @@ static char *known_folder(const char *pattern)
     return folder;
 }
 
-/* Returns why no file can be made in the folder: the negative errno of an attempt, or 0. */
-static int try_folder(const char *folder)
+/* Returns why no file can be made at the path; NULL when one can. */
+static const char *no_file(const char *path)
+{
+    int rc = kp_target_try(path);
+    return rc ? strerror(-rc) : NULL;
+}
+
+/* Does the same for some file in a folder. */
+static const char *no_file_in(const char *folder)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/kprof", folder) < 0)
-        return -ENOMEM;
-    int rc = kp_target_try(path);
+        return strerror(ENOMEM);
+    const char *why = no_file(path);
     free(path);
-    return rc;
+    return why;
 }
 
 /* Returns why no file can be made in the folder of `pattern`; NULL when one can, or the folder is unknown. */
@@ -132,15 +139,15 @@ static const char *no_folder(const char *pattern)
 {
     struct stat st;
     char *folder = known_folder(pattern);
-    int why = 0;
+    const char *why = NULL;
     if (folder && stat(folder, &st))
-        why = errno;
+        why = strerror(errno);
     else if (folder && !S_ISDIR(st.st_mode))
-        why = ENOTDIR;
+        why = strerror(ENOTDIR);
     else if (folder)
-        why = -try_folder(folder);
+        why = no_file_in(folder);
     free(folder);
-    return why ? strerror(why) : NULL;
+    return why;
 }
 
 static const char is_session[] = "it is a session, which would be lost; name another file";
@@ -189,8 +196,8 @@ static int check_html(const struct kp_options *o)
         why = is_session;
     else if (!o->force_overwrite && kp_target_replaces(path))
         why = "the file exists; use --force-overwrite, or %p or %r in the name";
-    int rc = !why && path ? kp_target_try(path) : 0; /* a file that is replaced needs the folder, too */
-    why = rc ? strerror(-rc) : why;
+    if (!why && path) /* a file that is replaced needs the folder, too */
+        why = no_file(path);
     int status = why ? refuse(o, KP_FAILURE_REPORT, "--html", shown, why) : 0;
     free(path);
     return status;
@@ -201,18 +208,16 @@ static int check_log(const struct kp_options *o)
     struct stat st;
     char *path = known_path(o->log_file);
     const char *why = NULL;
-    int rc = 0;
     if (!path)
         why = no_folder(o->log_file);
     else if (stat(path, &st)) /* it may be a link to a file that is to be made elsewhere */
-        rc = kp_target_try(path);
+        why = no_file(path);
     else if (S_ISDIR(st.st_mode))
         why = strerror(EISDIR);
     else if (kp_target_is_database(path))
         why = is_session;
     else if (access(path, W_OK))
         why = strerror(errno);
-    why = rc ? strerror(-rc) : why;
     int status = why ? refuse(o, KP_FAILURE_LOG, "--log-file", path ? path : o->log_file, why) : 0;
     free(path);
     return status;

@@ -42,24 +42,23 @@ static const struct kp_command_topic of_doctor = {
 #define OF_TABLES OF_ALL, "cupti-dir", "section-folder", "chip"
 static const char *const by_series[] = {"vary",         "kernel-name", "kernel-id", "launch-skip",
                                         "launch-count", "page",        "export",    NULL};
-static const char *const by_doctor[] = {OF_ALL, "cupti-dir", NULL};
+static const char *const by_cupti[] = {OF_ALL, "cupti-dir", NULL};
 static const char *const by_metrics[] = {OF_TABLES, "metrics", "query-metrics-mode", NULL};
 static const char *const by_lists[] = {OF_TABLES, "set",         "section",       "metrics",
                                        "page",    "replay-mode", "trace-columns", NULL};
 static const char *const by_rules[] = {OF_ALL, NULL};
-static const char *const by_chips[] = {OF_ALL, "cupti-dir", NULL};
 
 static const struct kp_command commands[] = {
     {"run", NULL, NULL, NULL, NULL, NULL, KP_OPT_TOOLS, NULL},
     {"series", kp_main_series, NULL, NULL, NULL, &of_series, KP_OPT_TOOLS, by_series},
     {"report", NULL, kp_main_report, NULL, kp_main_report_flags, &of_report, KP_OPT_REPORT, NULL},
     {"diff", NULL, kp_main_diff, NULL, kp_main_diff_flags, &of_diff, KP_OPT_DIFF, NULL},
-    {"doctor", NULL, NULL, doctor, NULL, &of_doctor, KP_OPT_TOOLS, by_doctor},
+    {"doctor", NULL, NULL, doctor, NULL, &of_doctor, KP_OPT_TOOLS, by_cupti},
     {"query-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_metrics},
     {"list-sets", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists},
     {"list-sections", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists},
     {"list-rules", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_rules},
-    {"list-chips", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_chips},
+    {"list-chips", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_cupti},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

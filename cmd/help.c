@@ -237,7 +237,7 @@ static void print_taken(const struct kp_command *command)
     const struct kp_option *row = kp_option_rows(&n);
     puts("\nOptions:");
     for (; n; n--, row++)
-        if (command->heeds ? kp_command_heeds(command, row->flag) : row->group >= command->least)
+        if (row->group >= command->least && kp_command_heeds(command, row->flag))
             print_row(row);
     const struct kp_query_flag *f = kp_query_flags(&n);
     for (; command->heeds && n; n--, f++)

@@ -113,17 +113,22 @@ static const struct {
     {OF(print_metric_instances), OF(csv)},
 };
 
+static void tell_without_effect(const char *flag, const char *with, const char *other)
+{
+    char *line = NULL;
+    if (asprintf(&line, "--%s has no effect with %s%s", flag, with, other) >= 0)
+        kp_console_warn(line);
+    free(line);
+}
+
 static void tell_clashes(const struct kp_options *o)
 {
     size_t n;
     const struct kp_option *all = kp_option_rows(&n);
     for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++) {
         const struct kp_option *row = kp_option_row(clashes[i].option), *other = kp_option_row(clashes[i].other);
-        char *line = NULL;
-        if (given[row - all] && is_asked_for(o, row) && is_asked_for(o, other) &&
-            asprintf(&line, "--%s has no effect with --%s", row->flag, other->flag) >= 0)
-            kp_console_warn(line);
-        free(line);
+        if (given[row - all] && is_asked_for(o, row) && is_asked_for(o, other))
+            tell_without_effect(row->flag, "--", other->flag);
     }
 }
 
@@ -149,14 +154,6 @@ void kp_idle_tell(const struct kp_options *o)
     }
 }
 
-static void tell_idle_answer(const char *flag, const char *command)
-{
-    char *line = NULL;
-    if (asprintf(&line, "--%s has no effect with kprof %s", flag, command) >= 0)
-        kp_console_warn(line);
-    free(line);
-}
-
 bool kp_idle_heeds(const char *const *heeds, const char *flag)
 {
     while (*heeds && strcmp(*heeds, flag) != 0)
@@ -171,11 +168,11 @@ void kp_idle_tell_answer(const char *command, const char *const *heeds, const st
     const struct kp_query_flag *flags = kp_query_flags(&queries);
     for (size_t i = 0; i < n; i++)
         if (given[i] && !kp_idle_heeds(heeds, rows[i].flag))
-            tell_idle_answer(rows[i].flag, command);
+            tell_without_effect(rows[i].flag, "kprof ", command);
     for (size_t i = 0; i < queries; i++)
         if (*flags[i].value && *(const char *const *)((const char *)q + flags[i].offset) &&
             !kp_idle_heeds(heeds, flags[i].flag))
-            tell_idle_answer(flags[i].flag, command);
+            tell_without_effect(flags[i].flag, "kprof ", command);
 }
 
 void kp_idle_tell_overwrite(const struct kp_options *o, bool written, const char *writers)

@@ -544,13 +544,17 @@ static int keep_waiting(struct kp_providers *x)
     return rc;
 }
 
+/* Whether sessions can count such a window. */
+static bool suits_sessions(const struct kp_providers *x)
+{
+    return x->window.mode == KP_RANGE_AUTO && !x->carry && !x->window.swept;
+}
+
 /* Whether a session may have the list: for replay, or beside replays. */
 static bool is_for_session(struct kp_providers *x, size_t list)
 {
     struct range *r = own(x);
-    if (x->carry || x->window.swept || x->window.mode != KP_RANGE_AUTO)
-        return false;
-    return x->window.counted ? has_beside(r, list) : replays_in_session(r);
+    return suits_sessions(x) && (x->window.counted ? has_beside(r, list) : replays_in_session(r));
 }
 
 /* Takes up the list in a session. False: none has it. */
@@ -609,8 +613,7 @@ static int range_count(struct kp_providers *x, size_t room)
     if (x->part >= x->setup.one_pass.n)
         return -ENOENT;
     kp_sessions_end_again(&own(x)->sessions);
-    bool may_choose = x->window.mode == KP_RANGE_AUTO && !x->carry && !x->window.swept;
-    if (may_choose && start_session(own(x), x->part)) {
+    if (suits_sessions(x) && start_session(own(x), x->part)) {
         x->window.chooses = own(x)->sessions.room;
         return 0;
     }
