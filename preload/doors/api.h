@@ -2,6 +2,7 @@
 #ifndef KP_PRELOAD_DOORS_API_H
 #define KP_PRELOAD_DOORS_API_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "preload/program/ptx.h"
@@ -56,5 +57,14 @@ struct kp_api_row {
 /* The rows of cuda_api.def, in its order. */
 extern const struct kp_api_row kp_api[];
 extern const size_t kp_api_rows;
+
+/* Set in a number of stack words that may be lower. */
+enum { KP_API_AT_MOST = 0x100 };
+
+/* Returns how many words of 8 bytes the driver function of that exported name takes on the stack (stack_words.def). Any
+ * thread. */
+unsigned kp_api_stack_words(const char *symbol);
+/* Does the same for a function that cuGetProcAddress calls `base`, of any version. NULL: for one that no table has. */
+unsigned kp_api_base_words(const char *base);
 
 #endif

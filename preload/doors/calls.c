@@ -1,8 +1,11 @@
 #include "preload/doors/calls.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/lock.h"
 #include "collectors/replay/shadow.h"
@@ -35,13 +38,14 @@ struct slot {
     const struct kp_ptx_load *load; /* NULL: it loads no code that it is given */
     /* NULL: it gives or takes no memory of a device. Threads that make the first call together each write it. */
     const struct kp_owning *_Atomic owns;
+    atomic_uint words; /* of kp_api_stack_words; written likewise */
 };
 
 /* Slots of exported symbols come first, in the order of cuda_api.def, as trampolines.S numbers them. */
 static struct slot slots[SLOTS] = {
-#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL, NULL},
+#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL, NULL, 0},
 #define KP_API_LOADS(symbol, base, class, receives, takes, count, options, values)                                     \
-    {NULL, #symbol, KP_CLASS_##class, &KP_PTX_LOAD(receives, takes, count, options, values), NULL},
+    {NULL, #symbol, KP_CLASS_##class, &KP_PTX_LOAD(receives, takes, count, options, values), NULL, 0},
 #include "preload/doors/cuda_api.def"
 #undef KP_API
 };
@@ -49,7 +53,7 @@ static struct slot slots[SLOTS] = {
 static atomic_int pool_used;
 
 int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load,
-                      const struct kp_owning *owns, void *real)
+                      const struct kp_owning *owns, unsigned words, void *real)
 {
     struct kp_lock *const lock = &kp_locks[KP_LOCK_TRAMPOLINES];
     kp_lock_take(lock, KP_FOREVER);
@@ -61,6 +65,7 @@ int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct 
         slots[ROWS + i].class = class;
         slots[ROWS + i].load = load;
         atomic_store(&slots[ROWS + i].owns, owns);
+        atomic_store(&slots[ROWS + i].words, words);
         atomic_store(&slots[ROWS + i].real, real);
         atomic_store(&pool_used, n + 1);
     }
@@ -81,6 +86,7 @@ static void *resolve(size_t i)
         return real;
     real = kp_symbols_behind_door(slots[i].symbol);
     atomic_store(&slots[i].owns, kp_owned_row(slots[i].symbol));
+    atomic_store(&slots[i].words, kp_api_stack_words(slots[i].symbol));
     atomic_store(&slots[i].real, real);
     return real ? real : (void *)(uintptr_t)no_driver;
 }
@@ -546,6 +552,28 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
     return s->class == KP_CLASS_VIRTUAL && is_on_host((const void *)(uintptr_t)args[2]) ? SHARED_HOST : SHARED;
 }
 
+/* Returns how many of the words from `first` on there are at least: as many as `most`, unless the page behind theirs
+ * cannot be read. The kernel reads the set of signals before it refuses what it is to do with it. */
+static unsigned words_that_are(const uint64_t *first, unsigned most)
+{
+    enum { PAGE = 4096, NO_ACTION = -1, SIGNALS = 64 / 8 };
+    uintptr_t at = (uintptr_t)first, end = (at | (PAGE - 1)) + 1;
+    int before = errno;
+    bool goes_on = at + most * sizeof(*first) <= end || !syscall(SYS_rt_sigprocmask, NO_ACTION, end, NULL, SIGNALS) ||
+                   errno != EFAULT;
+    errno = before;
+    return goes_on ? most : (unsigned)((end - at) / sizeof(*first));
+}
+
+/* Returns how many words of the caller's stack a call takes along. In the frame of trampolines.S six registers lie
+ * below two words that are kept, the caller's %rbp and the return address; above them are the arguments. */
+static unsigned stack_words(const struct slot *s, const uint64_t *args)
+{
+    enum { FIRST = 6 + 2 + 2 };
+    unsigned words = atomic_load(&s->words), most = words & ~(unsigned)KP_API_AT_MOST;
+    return words == most ? most : words_that_are(args + FIRST, most);
+}
+
 struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
 {
     struct slot *s = &slots[slot];
@@ -559,6 +587,7 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
         e.entered = GUARD_ONLY;
     }
     kp_phase_hold();
+    e.stack_words = e.entered == NOTHING ? 0 : stack_words(s, args);
     if (e.entered == ANSWERED)
         e.real = (void *)(uintptr_t)give_answer;
     if (e.entered != NOTHING && e.entered != IN_DRIVER)
@@ -603,7 +632,7 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         kp_process_join_failed();
 }
 
-CUresult kp_call_leave(uint64_t slot, CUresult result, uint64_t entered)
+CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered)
 {
     enum kp_api_class class = slots[slot].class;
     kp_in_driver--;

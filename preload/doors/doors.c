@@ -179,9 +179,9 @@ static const struct kp_api_row *row_of_base(const char *base, int version)
     return found ? found : row_of_symbol(base);
 }
 
-static void *trampoline_of(const struct kp_api_row *row, const char *called, void *real)
+static void *trampoline_of(const struct kp_api_row *row, const char *called, unsigned words, void *real)
 {
-    return kp_trampoline_for(row->class, called, row->load, kp_owned_row(row->symbol), real);
+    return kp_trampoline_for(row->class, called, row->load, kp_owned_row(row->symbol), words, real);
 }
 
 void *kp_door_wrap_symbol(const char *symbol, void *real)
@@ -195,7 +195,7 @@ void *kp_door_wrap_symbol(const char *symbol, void *real)
     if (!row)
         return real; /* not a function of the driver */
     int d = door_of_symbol(symbol);
-    return d >= 0 ? hand_out(d, real) : trampoline_of(row, row->symbol, real);
+    return d >= 0 ? hand_out(d, real) : trampoline_of(row, row->symbol, kp_api_stack_words(row->symbol), real);
 }
 
 void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *real)
@@ -207,5 +207,6 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
     if (d >= 0)
         return hand_out(d, real);
     /* A function of a later driver may change anything, so it is gated. */
-    return row ? trampoline_of(row, row->base, real) : kp_trampoline_for(KP_CLASS_WORK, "", NULL, NULL, real);
+    return row ? trampoline_of(row, row->base, kp_api_base_words(row->base), real)
+               : kp_trampoline_for(KP_CLASS_WORK, "", NULL, NULL, kp_api_base_words(NULL), real);
 }

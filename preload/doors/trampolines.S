@@ -2,16 +2,13 @@
  * Trampolines of the gate (System V x86-64). There is one for each intercepted exported symbol of cuda_api.def
  * without a typed door, and a pool for functions returned as pointers. Each loads its slot number and jumps to the
  * common part, which knows no signature. That part keeps all argument registers, asks kp_call_enter which function
- * to call, and calls it with a copy of the caller's stack arguments.
+ * to call and how many words of arguments it takes on the stack, and calls it with a copy of those.
  */
 #ifndef __x86_64__
 #error "the trampolines are written for x86-64"
 #endif
 
 #include "preload/doors/pool.h"
-
-/* Exceeds the stack arguments of any driver function (cuLaunchKernel has 5). */
-#define STACK_WORDS 16
 
         .hidden kp_call_enter, kp_call_leave
 
@@ -91,8 +88,8 @@ kp_gate_pool:
 /*
  * Frame, from %rbp down: 8 slot, 16 rax, then the six integer argument registers to 64 (the first at the lowest address:
  * an array), eight vector registers to 192, 200 the state entered. kp_call_enter(slot, integer arguments) returns the
- * function in %rax and, in %rdx, the state entered. Unless that is 0, kp_call_leave(slot, result, state) must follow,
- * and returns the result.
+ * function in %rax and, in the halves of %rdx, the state entered and the words of the stack arguments. Unless the state
+ * is 0, kp_call_leave(slot, result, state) must follow, and returns the result.
  */
         .type   kp_gate_common, @function
         .p2align 4
@@ -141,7 +138,7 @@ kp_gate_common:
         movups  -160(%rbp), %xmm5
         movups  -176(%rbp), %xmm6
         movups  -192(%rbp), %xmm7
-        testq   %r11, %r11
+        testl   %r11d, %r11d
         jnz     1f
         leave
         .cfi_remember_state
@@ -149,15 +146,20 @@ kp_gate_common:
         jmp     *%r10
         .cfi_restore_state
 1:
-        .set    kp_word, STACK_WORDS
-        .rept   STACK_WORDS
-        .set    kp_word, kp_word - 1
-        pushq   16 + 8 * kp_word(%rbp)
-        .endr
+        shrq    $32, %r11
+        jz      4f
+        testb   $1, %r11b
+        jz      3f
+        subq    $8, %rsp        /* the call needs an even number of words below %rbp */
+3:
+        pushq   8(%rbp, %r11, 8)
+        decl    %r11d
+        jnz     3b
+4:
         call    *%r10
         movq    -8(%rbp), %rdi
         movl    %eax, %esi
-        movq    -200(%rbp), %rdx
+        movl    -200(%rbp), %edx
         call    kp_call_leave
         leave
         .cfi_def_cfa %rsp, 8

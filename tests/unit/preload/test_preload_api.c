@@ -309,6 +309,133 @@ static void test_columns_of_joins(void **state)
     free(path);
 }
 
+/* ---- arguments on the stack ---- */
+
+static const struct on_stack {
+    const char *symbol;
+    unsigned words;
+} on_stack[] = {
+#define KP_STACK_WORDS(symbol, words) {#symbol, words},
+#include "preload/doors/stack_words.def"
+#undef KP_STACK_WORDS
+};
+
+static unsigned words_of(const char *symbol)
+{
+    for (size_t i = 0; i < sizeof(on_stack) / sizeof(*on_stack); i++)
+        if (!strcmp(on_stack[i].symbol, symbol))
+            return on_stack[i].words;
+    return 0;
+}
+
+/* The header as the compiler reads it: all versions and flavours of each function under its exported name. */
+static char *preprocessed_header(const char *path)
+{
+    char command[2 * PATH_MAX];
+    size_t size = 0, n;
+    char *text = NULL, piece[4096];
+    const char *compiler = getenv("CC");
+    snprintf(command, sizeof(command), "%s -E -P -w -D__CUDA_API_VERSION_INTERNAL -x c '%s'",
+             compiler ? compiler : "cc", path);
+    FILE *in = popen(command, "re"), *out = open_memstream(&text, &size);
+    assert_non_null(in);
+    assert_non_null(out);
+    while ((n = fread(piece, 1, sizeof(piece), in)) > 0)
+        fwrite(piece, 1, n, out);
+    fclose(out);
+    assert_int_equal(pclose(in), 0);
+    return text;
+}
+
+/* Writes "+ WORDS(type)" or nothing for a float, for each parameter up to the closing bracket. A parameter is a type
+ * and a name. */
+static void write_words(FILE *out, const char *at, const char *words)
+{
+    for (;; at++) {
+        at += strspn(at, " \n");
+        size_t all = strcspn(at, ",)"), type = all;
+        while (type && strchr(" \n", at[type - 1]))
+            type--;
+        while (type && (isalnum((unsigned char)at[type - 1]) || at[type - 1] == '_'))
+            type--;
+        bool pointer = memchr(at, '*', all), floats = !pointer && memmem(at, all, "float", 5);
+        if (type && !floats)
+            fprintf(out, " + %s(%.*s)", words, (int)type, at);
+        at += all;
+        if (*at == ')')
+            return;
+    }
+}
+
+/* Writes a function that counts the stack words of a function by the rules of the ABI: six registers; what has more
+ * than two words goes on the stack. */
+static void write_counter(FILE *out, const char *name, size_t n, const char *parameters)
+{
+    fprintf(out, "unsigned words_of_%.*s(void) { unsigned in = 0", (int)n, name);
+    write_words(out, parameters, "REGISTERS");
+    fprintf(out, ", on = 0");
+    write_words(out, parameters, "STACK");
+    fprintf(out, "; return on + (in > 6 ? in - 6 : 0); }\n");
+}
+
+static char *write_counters(const char *header, const char *path)
+{
+    static const char mark[] = "CUresult ";
+    size_t size = 0;
+    char *source = NULL;
+    FILE *out = open_memstream(&source, &size);
+    fprintf(out,
+            "#define __CUDA_API_VERSION_INTERNAL\n#include \"%s\"\n"
+            "#define WORDS(type) ((sizeof(type) + 7) / 8)\n"
+            "#define REGISTERS(type) (WORDS(type) > 2 ? 0 : WORDS(type))\n"
+            "#define STACK(type) (WORDS(type) > 2 ? WORDS(type) : 0)\n",
+            path);
+    for (const char *at = header; (at = strstr(at, mark));) {
+        at = blanks(at + sizeof(mark) - 1);
+        size_t n = identifier(at);
+        if (n > 2 && !strncmp(at, "cu", 2) && at[n] == '(')
+            write_counter(out, at, n, at + n + 1);
+    }
+    fclose(out);
+    return source;
+}
+
+/* A door copies what the function takes on the stack, and no word more: there need not be any above. */
+static void test_stack_words(void **state)
+{
+    static const char *const here[] = {".", NULL};
+    const char *folder = kp_test_folder();
+    size_t compared = 0, wrong = 0;
+    (void)state;
+    char *path = kp_test_toolkit_file(here, "cuda.h");
+    assert_non_null(path);
+    char *header = preprocessed_header(path), *source = write_counters(header, path);
+    void *counters = dlopen(kp_test_shared_object(folder, "counters.so", source, "-O0"), RTLD_NOW | RTLD_LOCAL);
+    if (!counters)
+        fail_msg("%s", dlerror());
+    for (size_t i = 0; i < ROWS; i++) {
+        char name[128];
+        snprintf(name, sizeof(name), "words_of_%s", rows[i].symbol);
+        unsigned (*counter)(void) = (unsigned (*)(void))(uintptr_t)dlsym(counters, name);
+        if (!counter || !is_intercepted(&rows[i]) || door_of(rows[i].symbol))
+            continue;
+        compared++;
+        if (counter() != words_of(rows[i].symbol)) {
+            print_message("%s takes %u words on the stack\n", rows[i].symbol, counter());
+            wrong++;
+        }
+    }
+    assert_true(compared > 250);
+    assert_int_equal(wrong, 0);
+    for (size_t i = 0; i < sizeof(on_stack) / sizeof(*on_stack); i++)
+        assert_true(row_of(on_stack[i].symbol) && is_intercepted(row_of(on_stack[i].symbol)));
+    dlclose(counters);
+    free(source);
+    free(header);
+    free(path);
+    kp_test_remove_folder(folder);
+}
+
 /* ---- ELF files ---- */
 
 struct file {
@@ -787,6 +914,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions_of_the_header),
         cmocka_unit_test(test_columns_of_joins),
+        cmocka_unit_test(test_stack_words),
         cmocka_unit_test(test_functions_of_the_driver),
         cmocka_unit_test(test_exports),
         cmocka_unit_test(test_no_other_exports),

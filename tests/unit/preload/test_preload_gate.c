@@ -11,8 +11,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -397,11 +399,19 @@ static int reset(void **state)
     return 0;
 }
 
-static void *wrap(enum kp_api_class class, const char *symbol, void *real)
+/* What is known of a function's stack arguments where no table has it. */
+enum { UNKNOWN = 16 | KP_API_AT_MOST };
+
+static void *wrap_with(enum kp_api_class class, const char *symbol, unsigned words, void *real)
 {
-    void *given = kp_trampoline_for(class, symbol, NULL, NULL, real);
+    void *given = kp_trampoline_for(class, symbol, NULL, NULL, words, real);
     assert_ptr_not_equal(given, real);
     return given;
+}
+
+static void *wrap(enum kp_api_class class, const char *symbol, void *real)
+{
+    return wrap_with(class, symbol, UNKNOWN, real);
 }
 
 #define ADDRESS(function)       ((void *)(uintptr_t)(function))
@@ -513,7 +523,13 @@ static void check_arguments(uint64_t result, size_t n)
     aligned = false;
 }
 
-#define PASS(n) check_arguments(WRAPPED(uint64_t (*)(P##n), takes_##n)(V##n), n)
+/* Every other function is known to the word. */
+static void *wrap_count(unsigned n, void *real)
+{
+    return wrap_with(KP_CLASS_GATE, "", n % 2 == 0 ? UNKNOWN : n > 6 ? n - 6 : 0, real);
+}
+
+#define PASS(n) check_arguments(((uint64_t(*)(P##n))(uintptr_t)wrap_count(n, ADDRESS(takes_##n)))(V##n), n)
 
 static void pass_all(void)
 {
@@ -608,6 +624,37 @@ static void test_doubles_and_structures(void **state)
     }
 }
 
+/* ---- the end of the stack ---- */
+
+static ucontext_t home, fiber;
+
+static void call_from_first_frame(void)
+{
+    check_arguments(WRAPPED(uint64_t(*)(void), takes_0)(), 0);
+    PASS(1);
+    PASS(7);
+    PASS(8);
+    PASS(15);
+    PASS(16);
+}
+
+/* Above the caller's frame there need not be anything: it may be the first one of a stack whose neighbour has a guard
+ * page. */
+static void test_first_frame_of_a_stack(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 64 * page;
+    char *stack = mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    assert_ptr_not_equal(stack, MAP_FAILED);
+    assert_int_equal(mprotect(stack + size, page, PROT_NONE), 0);
+    assert_int_equal(getcontext(&fiber), 0);
+    fiber.uc_stack = (stack_t){.ss_sp = stack, .ss_size = size};
+    fiber.uc_link = &home;
+    makecontext(&fiber, call_from_first_frame, 0);
+    assert_int_equal(swapcontext(&home, &fiber), 0);
+    munmap(stack, size + page);
+}
+
 /* ---- what is wrapped ---- */
 
 static int plain(void)
@@ -618,8 +665,8 @@ static int plain(void)
 static void test_classes_that_are_not_wrapped(void **state)
 {
     (void)state;
-    assert_ptr_equal(kp_trampoline_for(KP_CLASS_PURE, "cuDeviceGet", NULL, NULL, ADDRESS(plain)), ADDRESS(plain));
-    assert_null(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, NULL, NULL));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_PURE, "cuDeviceGet", NULL, NULL, 0, ADDRESS(plain)), ADDRESS(plain));
+    assert_null(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, NULL, 0, NULL));
 }
 
 static int plain_too(void)
@@ -632,7 +679,7 @@ static void test_one_trampoline_a_function(void **state)
     (void)state;
     void *first = wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)),
          *second = wrap(KP_CLASS_GATE, "", ADDRESS(plain_too));
-    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, NULL, ADDRESS(plain)), first);
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, NULL, UNKNOWN, ADDRESS(plain)), first);
     assert_ptr_not_equal(first, second);
     assert_int_equal(((int (*)(void))(uintptr_t)first)(), 0);
     assert_int_equal(((int (*)(void))(uintptr_t)second)(), 1);
@@ -645,10 +692,10 @@ static void test_no_trampoline_left(void **state)
     unsigned bare = 0;
     (void)state;
     for (size_t i = 0; i < KP_GATE_POOL; i++)
-        bare += kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, &functions[i]) == (void *)&functions[i];
+        bare += kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, UNKNOWN, &functions[i]) == (void *)&functions[i];
     assert_true(bare > 0 && bare < KP_GATE_POOL);
-    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, ADDRESS(takes_mixed)),
-                     kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, ADDRESS(takes_mixed)));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, UNKNOWN, ADDRESS(takes_mixed)),
+                     kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, UNKNOWN, ADDRESS(takes_mixed)));
     PASS(16); /* those handed out before still lead where they did */
 }
 
@@ -1335,7 +1382,7 @@ static CUresult allocate(uint64_t to, uint64_t bytes)
 static void test_allocation(void **state)
 {
     void *given =
-        kp_trampoline_for(KP_CLASS_ALLOC, "cuMemAlloc", NULL, kp_owned_row("cuMemAlloc_v2"), ADDRESS(allocate));
+        kp_trampoline_for(KP_CLASS_ALLOC, "cuMemAlloc", NULL, kp_owned_row("cuMemAlloc_v2"), 0, ADDRESS(allocate));
     CUresult (*f)(uint64_t, uint64_t) = (CUresult(*)(uint64_t, uint64_t))(uintptr_t)given;
     (void)state;
     assert_int_equal(call_alloc(CUDA_ERROR_OUT_OF_MEMORY, 1, 2), CUDA_ERROR_OUT_OF_MEMORY); /* no window */
@@ -1784,6 +1831,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_arguments, reset),
+        cmocka_unit_test_setup(test_first_frame_of_a_stack, reset),
         cmocka_unit_test_setup(test_doubles_and_structures, reset),
         cmocka_unit_test_setup(test_classes_that_are_not_wrapped, reset),
         cmocka_unit_test_setup(test_one_trampoline_a_function, reset),
