@@ -1,5 +1,7 @@
 #include "preload/program/capture.h"
 
+#include "preload/program/attributes.h"
+
 bool kp_capture_begin(const struct kp_driver *d, CUstream *stream)
 {
     if (!d->cuStreamCreate || !d->cuStreamDestroy || !d->cuStreamBeginCapture || !d->cuStreamEndCapture ||
@@ -32,9 +34,10 @@ static CUgraphExec make(const struct kp_driver *d, const struct kp_launch *l)
 {
     CUgraphExec exec = NULL;
     CUstream stream;
-    /* The older calls have their shape, or their stream, from elsewhere. */
-    if (l->is_graph || l->fixed_shape || !d->cuGraphInstantiateWithFlags || !d->cuGraphLaunch ||
-        !d->cuGraphExecDestroy || !kp_capture_begin(d, &stream))
+    /* The older calls have their shape, or their stream, from elsewhere. An event that a capture records stays part of
+     * it. */
+    if (l->is_graph || l->fixed_shape || kp_attributes_record(l->config.attrs, l->config.numAttrs) ||
+        !d->cuGraphInstantiateWithFlags || !d->cuGraphLaunch || !d->cuGraphExecDestroy || !kp_capture_begin(d, &stream))
         return NULL;
     CUresult rc = kp_capture_launch(stream, l);
     CUgraph graph = kp_capture_end(d, stream);

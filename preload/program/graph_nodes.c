@@ -5,6 +5,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "preload/program/attributes.h"
 #include "preload/program/capture.h"
 #include "preload/program/graph_memory.h"
 
@@ -15,39 +16,30 @@ const char kp_graph_not_by_node[] = "graph with nodes that cannot be issued by t
 
 /* ---- kernels ---- */
 
-/* Attributes that a kernel node may have and a launch takes. */
-static const CUlaunchAttributeID attribute_ids[] = {
-    CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
-    CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-    CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
-    CU_LAUNCH_ATTRIBUTE_PRIORITY,
-    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
-    CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
-    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
-    CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING,
-};
-enum { ATTRIBUTES = sizeof(attribute_ids) / sizeof(*attribute_ids) };
-
 /* Whether the value says something: what was not set reads as 0, or as what any kernel has. */
 static bool is_set(const CUlaunchAttribute *a, bool clusters)
 {
     static const CUlaunchAttributeValue zero;
     if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE && !clusters)
         return false;
+    if (a->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+        return a->value.sharedMemCarveout != 0 && a->value.sharedMemCarveout != (unsigned)CU_SHAREDMEM_CARVEOUT_DEFAULT;
     if (a->id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
         return a->value.memSyncDomainMap.default_ != 0 || a->value.memSyncDomainMap.remote != 1;
     return memcmp(a->value.pad, zero.pad, sizeof(zero.pad)) != 0;
 }
 
+/* Reads the attributes that a kernel node has and a launch takes. */
 static unsigned read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunchAttribute *out)
 {
     unsigned n = 0;
     bool clusters = false;
-    for (size_t i = 0; d->cuGraphKernelNodeGetAttribute && i < ATTRIBUTES; i++) {
+    for (size_t i = 0; d->cuGraphKernelNodeGetAttribute && i < KP_ATTRIBUTES; i++) {
         CUlaunchAttribute *a = &out[n];
+        if (!kp_attributes[i].of_nodes)
+            continue;
         memset(a, 0, sizeof(*a));
-        a->id = attribute_ids[i];
+        a->id = kp_attributes[i].id;
         bool set = d->cuGraphKernelNodeGetAttribute(node, a->id, &a->value) == CUDA_SUCCESS && is_set(a, clusters);
         clusters |= set && a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
         n += set;
@@ -137,7 +129,7 @@ static const char *copy_arguments(const struct kp_driver *d, struct kp_launch *l
 const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
                                  const struct kp_graph_node *old, struct kp_graph_node *out)
 {
-    CUlaunchAttribute attributes[ATTRIBUTES];
+    CUlaunchAttribute attributes[KP_ATTRIBUTES];
     struct kp_launch *l = &out->launch;
     memset(out, 0, sizeof(*out));
     out->kind = KP_NODE_KERNEL;

@@ -3,6 +3,7 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "collectors/replay/rewound.h"
+#include "preload/program/attributes.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
 #include "preload/window/closers.h"
@@ -86,6 +87,11 @@ static bool writes_host(const struct kp_question *q)
     return q->function && q->function->writes_host;
 }
 
+static const char *has_attributes(const struct kp_question *q)
+{
+    return kp_attributes_obstacle(q->launch->config.attrs, q->launch->config.numAttrs);
+}
+
 static const char *met_heap_blocks(const struct kp_question *q)
 {
     (void)q;
@@ -119,6 +125,7 @@ static const struct row obstacles[] = {
      .why = "gives the device work of its own (dynamic parallelism), not replayed",
      .once = true},
     {.holds = writes_host, .why = "writes host memory that no argument points into, not replayed", .once = true},
+    {.says = has_attributes, .once = true},
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
     {.holds = is_memory_unsaved, .why = kp_memory_unsaved, .once = true},

@@ -160,6 +160,7 @@ void kp_window_abandon(void)
 {
     if (w->strategy->abandon)
         w->strategy->abandon(w);
+    kp_repeat_free_twins(w);
     kp_record_reset(w);
 }
 

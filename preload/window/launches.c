@@ -19,6 +19,7 @@
 #include "preload/window/reach.h"
 #include "preload/window/reads.h"
 #include "preload/window/record.h"
+#include "preload/window/repeat.h"
 #include "preload/window/rotate.h"
 #include "preload/window/timing.h"
 #include "preload/window/strategy.h"
@@ -97,6 +98,8 @@ static CUresult run_recorded(const struct kp_question *q, const char **skipped)
     struct kp_item *i = &w->items[w->n - 1];
     i->reaches_host = q->fit.host;
     CUresult rc = issue_first(i);
+    if (rc == CUDA_SUCCESS && w->strategy->rewinds)
+        kp_repeat_take_events(w, &i->launch);
     w->unwanted_in_a_row = q->what->wanted ? 0 : w->unwanted_in_a_row + 1;
     w->wanted_ms = q->what->wanted ? kp_now_ms() : w->wanted_ms;
     if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {

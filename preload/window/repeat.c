@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
+#include "preload/program/attributes.h"
 #include "preload/window/issue.h"
 #include "preload/window/reads.h"
 #include "preload/window/stuck.h"
@@ -22,34 +24,72 @@ static CUresult put_back(struct kp_window *w, const struct kp_item *i)
 
 /* ---- events ---- */
 
-static CUevent twin_of(const struct kp_window *w, uint64_t event)
+static const struct kp_twin *find_twin(const struct kp_window *w, uint64_t event)
 {
     for (size_t i = 0; i < w->n_twins; i++)
         if ((uint64_t)(uintptr_t)w->twins[i].of == event)
-            return w->twins[i].event;
+            return &w->twins[i];
     return NULL;
+}
+
+static CUevent twin_of(const struct kp_window *w, uint64_t event)
+{
+    const struct kp_twin *twin = find_twin(w, event);
+    return twin ? twin->event : NULL;
+}
+
+static struct kp_twin *new_twin(struct kp_window *w)
+{
+    sigset_t before = kp_signals_hold();
+    struct kp_twin *grown = realloc(w->twins, (w->n_twins + 1) * sizeof(*grown));
+    kp_signals_let(&before);
+    if (!grown)
+        return NULL;
+    w->twins = grown;
+    return &grown[w->n_twins];
+}
+
+/* Returns the twin of an event, made on first use. NULL: the driver makes none, and the event has none later either. */
+static CUevent make_twin(struct kp_window *w, uint64_t of)
+{
+    const struct kp_driver *d = w->setup->driver;
+    const struct kp_twin *known = find_twin(w, of);
+    struct kp_twin *twin = !known && of && d->cuEventCreate && d->cuEventDestroy ? new_twin(w) : NULL;
+    if (!twin)
+        return known ? known->event : NULL;
+    twin->of = (CUevent)(uintptr_t)of;
+    if (d->cuEventCreate(&twin->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        twin->event = NULL;
+    w->n_twins++;
+    return twin->event;
 }
 
 /* Makes twins of events, for several streams only: in one stream, records and waits change nothing. */
 void kp_repeat_make_twins(struct kp_window *w)
 {
-    const struct kp_driver *d = w->setup->driver;
-    for (size_t k = 0; w->several && d->cuEventCreate && d->cuEventDestroy && k < w->n; k++) {
+    for (size_t k = 0; w->several && k < w->n; k++) {
         const struct kp_op *op = &w->items[k].op;
-        uint64_t of = !w->items[k].is_launch && op->real && op->event ? op->args[op->event - 1] : 0;
-        struct kp_twin *grown;
-        if (!of || twin_of(w, of) || !(grown = realloc(w->twins, (w->n_twins + 1) * sizeof(*grown))))
-            continue;
-        w->twins = grown;
-        grown[w->n_twins] = (struct kp_twin){.of = (CUevent)(uintptr_t)of};
-        w->n_twins += d->cuEventCreate(&grown[w->n_twins].event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+        if (!w->items[k].is_launch && op->real && op->event)
+            make_twin(w, op->args[op->event - 1]);
     }
+}
+
+static CUevent twin_for(void *w, CUevent of)
+{
+    return make_twin(w, (uintptr_t)of);
+}
+
+void kp_repeat_take_events(struct kp_window *w, struct kp_launch *l)
+{
+    if (l->copy)
+        l->config.numAttrs = (unsigned)kp_attributes_replace_events(l->config.attrs, l->config.numAttrs, twin_for, w);
 }
 
 void kp_repeat_free_twins(struct kp_window *w)
 {
     for (size_t k = 0; k < w->n_twins; k++)
-        w->setup->driver->cuEventDestroy(w->twins[k].event);
+        if (w->twins[k].event)
+            w->setup->driver->cuEventDestroy(w->twins[k].event);
     w->n_twins = 0;
 }
 

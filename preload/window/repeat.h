@@ -32,4 +32,9 @@ void kp_repeat_set_all(const struct kp_window *w);
 void kp_repeat_make_twins(struct kp_window *w);
 void kp_repeat_free_twins(struct kp_window *w);
 
+/* Puts such events in the place of those that a launch records by its attributes, once the program's own launch has
+ * been made: the program may destroy its events from then on. Without such an event the launch records none. Call it in
+ * the window's context, on the record's launch. */
+void kp_repeat_take_events(struct kp_window *w, struct kp_launch *l);
+
 #endif

@@ -215,6 +215,8 @@ struct view {
 struct call {
     struct function *function;
     struct fake_launch info;
+    struct event *events[2]; /* that it records, by attributes */
+    size_t n_events;
     size_t n_bytes;
     unsigned char bytes[MAX_ARG_BYTES];
 };

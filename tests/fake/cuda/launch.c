@@ -105,7 +105,36 @@ static CUresult pack_arguments(struct call *call, void **params, void **extra)
     return CUDA_SUCCESS;
 }
 
-static void take_attributes(struct call *call, const CUlaunchConfig *config)
+/* Returns false for an event that cannot be recorded by a launch. One that was destroyed is misuse. */
+static bool take_event(struct call *call, CUevent handle)
+{
+    struct event *event = (struct event *)live(handle, KIND_EVENT, call->info.api);
+
+    if (!event || !(event->flags & CU_EVENT_DISABLE_TIMING) || call->n_events == 2)
+        return false;
+    call->events[call->n_events++] = event;
+    return true;
+}
+
+/* Those that cuda.h does not list stand for attributes of a later CUDA; this driver knows none from UNKNOWN on. */
+enum { UNKNOWN = 32 };
+
+static bool is_accepted(struct call *call, const CUlaunchAttribute *attr)
+{
+    switch ((int)attr->id) {
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        return take_event(call, attr->value.programmaticEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        return take_event(call, attr->value.launchCompletionEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return false; /* of streams alone, and of what is captured */
+    default:
+        return (int)attr->id < UNKNOWN;
+    }
+}
+
+static CUresult take_attributes(struct call *call, const CUlaunchConfig *config)
 {
     struct fake_launch *info = &call->info;
 
@@ -113,6 +142,8 @@ static void take_attributes(struct call *call, const CUlaunchConfig *config)
     for (unsigned int i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttribute *attr = &config->attrs[i];
 
+        if (!is_accepted(call, attr))
+            return CUDA_ERROR_INVALID_VALUE;
         if (attr->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             memcpy(info->cluster, &attr->value.clusterDim, sizeof(info->cluster));
         else if (attr->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
@@ -122,6 +153,7 @@ static void take_attributes(struct call *call, const CUlaunchConfig *config)
         else if (attr->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             info->serialization = attr->value.programmaticStreamSerializationAllowed;
     }
+    return CUDA_SUCCESS;
 }
 
 static CUresult check_shape(const struct call *call)
@@ -165,8 +197,9 @@ static CUresult prepare(struct call *call, CUfunction f, const CUlaunchConfig *c
         .static_shared_bytes = call->function->code->shared_bytes,
         .cubin = &call->function->module->image->cubin,
     };
-    take_attributes(call, config);
-    result = check_shape(call);
+    result = take_attributes(call, config);
+    if (!result)
+        result = check_shape(call);
     if (!result)
         result = pack_arguments(call, params, extra);
     call->info.args_hash = fake_hash(FAKE_HASH_START, call->bytes, call->n_bytes);
@@ -302,6 +335,10 @@ static void submit_call(const struct stream_ref *ref, const struct call *call)
     while (((struct context *)call->info.ctx)->serial && is_put_off(serial)) {
         rest();
         run_what_can();
+    }
+    for (size_t i = 0; i < call->n_events; i++) {
+        call->events[i]->recorded = true;
+        call->events[i]->work = serial;
     }
 }
 

@@ -529,6 +529,18 @@ static CUresult cuMemFreeAsync_in(CUdeviceptr pointer, CUstream handle, bool per
 }
 FLAVOURS(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
 
+static CUresult cuStreamSetAttribute_in(CUstream handle, CUstreamAttrID id, const CUstreamAttrValue *value,
+                                        bool per_thread, const char *caller)
+{
+    struct stream_ref ref;
+    CUresult result = resolve_stream(handle, per_thread, &ref, caller);
+
+    if (!result && id == CU_LAUNCH_ATTRIBUTE_PRIORITY && ref.stream)
+        ref.stream->priority = value->priority;
+    return result;
+}
+FLAVOURS(cuStreamSetAttribute, (CUstream stream, CUstreamAttrID id, const CUstreamAttrValue *value), stream, id, value)
+
 CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
     struct event *event;

@@ -247,6 +247,20 @@ static void test_obstacles(void **state)
     }
 }
 
+static void test_attributes(void **state)
+{
+    static CUlaunchAttribute later = {.id = (CUlaunchAttributeID)0x7777};
+    (void)state;
+    for (unsigned of = 0; of <= ONE_PASS; of += ONE_PASS) {
+        struct kp_question q = judged(of);
+        t.launch.config.attrs = &later;
+        t.launch.config.numAttrs = 1;
+        kp_admit_judge(&q);
+        check(of, "obstacle", q.fit.obstacle, of ? NULL : "has a launch attribute of a later CUDA, not replayed");
+        assert_int_equal(q.fit.once, !of);
+    }
+}
+
 static void test_alone(void **state)
 {
     static const struct {
@@ -372,8 +386,8 @@ static void test_hindrances(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_obstacles),  cmocka_unit_test(test_alone),      cmocka_unit_test(test_misfits),
-        cmocka_unit_test(test_other_kind), cmocka_unit_test(test_hindrances),
+        cmocka_unit_test(test_obstacles), cmocka_unit_test(test_attributes), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_misfits),   cmocka_unit_test(test_other_kind), cmocka_unit_test(test_hindrances),
     };
     return cmocka_run_group_tests_name("preload/admit", tests, NULL, NULL);
 }
