@@ -154,6 +154,28 @@ if [ -n "$bash" ]; then
     fi
     "$bash" -n "$docs/kprof.bash" || fail "bash -n"
 fi
+# Names that a shell would run or expand, of a section file or on the line, are neither run nor offered.
+mkdir "$tmp/hostile"
+n=0
+for name in '$(touch${IFS}ran)' '`touch${IFS}ran`' '$HOME' '*' ';touch${IFS}ran' "'" '${x:=ran}' '<(touch${IFS}ran)' harmless; do
+    n=$((n + 1))
+    printf 'Identifier: "hostile%s"\nDisplayName: "n"\nOrder: %d\nSets { Sets { Identifier: "hostileset%s" } }\n' "$name" $n "$name" \
+        >"$tmp/hostile/$n.section"
+done
+if [ -n "$bash" ]; then
+    export KPROF_SECTION_FOLDER="$tmp/hostile"
+    expect "hostile sections" "$("$kprof" --list-words | grep -c '^section.hostile')" 9
+    offers 'kprof --section hostile' 'hostileharmless compopt -o nospace'
+    offers 'kprof --section=hostile' 'hostileharmless compopt -o nospace'
+    offers 'kprof --set hostile' 'hostilesetharmless'
+    for word in '$(touch${IFS}ran)' '`touch${IFS}ran`' 'a[$(touch${IFS}ran)]'; do
+        for line in "--section $word" "--section $word,hostile" "--set $word" "$word" "--$word" "--set=$word" "$word --set " "report $word" "-- $word"; do
+            bash_offers "kprof $line" >"$tmp/offered" 2>&1
+        done
+    done
+    unset KPROF_SECTION_FOLDER
+    [ -z "$(find "$tmp" -name ran)" ] || fail "bash: a completion ran what a name says"
+fi
 
 # What kprof says of itself reaches the documents: one that has more to say. A command of which the page says nothing
 # stops the generator.
@@ -211,6 +233,11 @@ if needs zsh "the zsh completion"; then
     zsh -n "$tmp/zsh/_kprof" || fail "zsh -n"
     zsh_offers 'kprof --set ' 'basic *full *pmsampling'
     zsh_offers 'kprof --section Occupancy,LaunchSt' 'LaunchStats'
+    export KPROF_SECTION_FOLDER="$tmp/hostile"
+    zsh_offers 'kprof --section hostile' 'hostileharmless'
+    ! grep -q touch "$tmp/offered" || fail "zsh: a name that a shell would run is offered"
+    unset KPROF_SECTION_FOLDER
+    [ -z "$(find "$tmp" -name ran)" ] || fail "zsh: a completion ran what a name says"
     zsh_offers 'kprof list-' 'list-chips *list-sections *list-sets'
     zsh_offers 'kprof report --' '--print-units *-- auto: units*--set '
     grep -q -e --cache-control "$tmp/offered" && fail "zsh: a flag that kprof report does not take"
