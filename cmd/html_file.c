@@ -46,13 +46,13 @@ int kp_file_check(const char *path, bool force)
     return rc ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, strerror(-rc)) : 0;
 }
 
-int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path, bool force)
+int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path, bool force, mode_t mode)
 {
     struct kp_target target;
     const char *why = why_kept(path, force);
     if (why)
         return kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", path, why);
-    int rc = kp_target_open(&target, path);
+    int rc = kp_target_open(&target, path, mode);
     if (!rc)
         rc = kp_target_end(&target, print_to(print, arg, target.to));
     const char *shown = kp_target_is_stdout(path) ? "stdout" : path;
@@ -70,10 +70,10 @@ static int print_html(void *arg, FILE *to)
     return kp_html_print(p->html, p->compare, to);
 }
 
-int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force)
+int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force, mode_t mode)
 {
     struct html_print p = {h, compare};
-    return kp_file_save(print_html, &p, path, force);
+    return kp_file_save(print_html, &p, path, force, mode);
 }
 
 int kp_file_take(const char *flag, const char *value, const char **out)
@@ -106,7 +106,7 @@ static struct kp_html_file *file_of(struct kp_html_files *f, char *path)
         free(path);
         return NULL;
     }
-    grown[f->n] = (struct kp_html_file){path, html};
+    grown[f->n] = (struct kp_html_file){path, html, 0666};
     return &grown[f->n++];
 }
 
@@ -120,6 +120,8 @@ int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const str
     if (!rc)
         rc = kp_expand_path(name, s.pid, s.host, &path, &err);
     struct kp_html_file *file = rc ? NULL : file_of(f, path);
+    if (file)
+        file->mode &= kp_store_mode(store);
     if (!rc)
         rc = file ? kp_page_write_store(kp_html_writer(file->html), &d, store, &err) : -ENOMEM;
     int status = rc ? kp_console_error(KP_EXIT_FAILED, "no HTML is written: %s", err ? err : strerror(-rc)) : 0;
@@ -132,7 +134,7 @@ int kp_html_files_save(struct kp_html_files *f, bool force)
 {
     int status = 0;
     for (size_t i = 0; i < f->n; i++) {
-        int one = kp_html_save(f->at[i].html, false, f->at[i].path, force);
+        int one = kp_html_save(f->at[i].html, false, f->at[i].path, force, f->at[i].mode);
         status = status ? status : one;
         kp_html_free(f->at[i].html);
         free(f->at[i].path);

@@ -25,13 +25,14 @@ char *kp_temporary_file(const char *begin, const char *name);
 void kp_temporary_clean(const char *begin, const char *name, time_t age);
 /* Writes the file; `compare` as in kp_html_print. With `force` a file that is there is replaced, when the new one is
  * complete; a session never is. For links, pipes and devices see kp_target_open. Returns 0, or an exit status after
- * reporting why. */
-int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force);
+ * reporting why. `mode` is that of a new file, less what the umask takes: of the sessions (kp_store_mode). */
+int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force, mode_t mode);
 /* HTML files that are made of several sessions; zero-initialised. */
 struct kp_html_files {
     struct kp_html_file {
         char *path;
         struct kp_html *html;
+        mode_t mode; /* what all its sessions allow */
     } * at;
     size_t n;
 };
@@ -42,6 +43,6 @@ int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const str
 int kp_html_files_save(struct kp_html_files *f, bool force);
 
 /* Writes a file as kp_html_save does, with what `print` prints; that returns 0 or a negative errno. */
-int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path, bool force);
+int kp_file_save(int (*print)(void *arg, FILE *to), void *arg, const char *path, bool force, mode_t mode);
 
 #endif

@@ -136,13 +136,15 @@ static int write_html(const struct sessions *s, const struct kp_options *o, cons
     struct kp_html *html = kp_html_new();
     char *err = NULL;
     int rc = html ? 0 : -ENOMEM;
+    mode_t mode = 0666;
     kp_html_display(&of_file, o->brief_above);
     for (size_t i = 0; !rc && i < s->n; i++) {
         of_file.file = s->at[i].name;
+        mode &= kp_store_mode(s->at[i].store);
         rc = kp_page_write_store(kp_html_writer(html), &of_file, s->at[i].store, &err);
     }
     int status = rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc))
-                    : kp_html_save(html, true, path, o->force_overwrite);
+                    : kp_html_save(html, true, path, o->force_overwrite, mode);
     kp_html_free(html);
     free(err);
     return status;

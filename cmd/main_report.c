@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/pattern.h"
@@ -110,6 +111,7 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
 struct printed {
     size_t n;         /* printed sessions */
     size_t unmatched; /* of these, sessions with launches of which none was chosen */
+    mode_t denied;    /* bits of 0666 that the mode of one of them lacks */
 };
 
 /* Reports a choice that matches no launch of the session, behind text output, or beside data (`to` is stderr). */
@@ -242,6 +244,7 @@ static int collect_file(const char *path, const struct kp_options *o, const stru
         status = kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
     warn_missing(file.store);
     printed->n += !status;
+    printed->denied |= 0666 & ~kp_store_mode(file.store);
     close_opened(&file);
     free(err);
     return status ? status : file.status;
@@ -278,12 +281,12 @@ static int no_temporary_file(void)
 }
 
 /* Writes the file, in the folder of temporary files where none is named, and shows it. */
-static int save_html(const struct kp_html *html, const struct flags *f)
+static int save_html(const struct kp_html *html, const struct flags *f, mode_t mode)
 {
     char *made = f->html ? NULL : file_to_show();
     if (!f->html && !made)
         return no_temporary_file();
-    int status = kp_html_save(html, false, made ? made : f->html, made || f->force);
+    int status = kp_html_save(html, false, made ? made : f->html, made || f->force, mode);
     if (!status && f->open)
         status = kp_html_open(made ? made : f->html);
     free(made);
@@ -299,7 +302,7 @@ static int write_html(char *const *paths, const struct kp_options *o, const stru
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     kp_html_display(&of_file, o->brief_above);
     int status = collect(paths, o, &of_file, kp_html_writer(html), printed);
-    int one = printed->n ? save_html(html, f) : 0;
+    int one = printed->n ? save_html(html, f, 0666 & ~printed->denied) : 0;
     kp_html_free(html);
     return status ? status : one;
 }
@@ -342,7 +345,10 @@ static int print_trace(void *arg, FILE *to)
 /* Writes the trace of opened sessions. */
 static int save_trace(struct traced *t, const char *path, bool force)
 {
-    int status = kp_file_save(print_trace, t, path, force);
+    mode_t mode = 0666;
+    for (size_t i = 0; i < t->n; i++)
+        mode &= kp_store_mode(t->stores[i]);
+    int status = kp_file_save(print_trace, t, path, force, mode);
     if (t->err)
         status = kp_console_error(KP_EXIT_FAILED, "%s", t->err);
     free(t->err);
@@ -465,8 +471,13 @@ static int put_together(char *const *paths, size_t n, const char *to)
         if (rc)
             status = kp_console_error(rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED, "%s", err ? err : strerror(-rc));
     }
-    for (size_t i = 0; i < n; i++)
+    mode_t mode = 0666;
+    for (size_t i = 0; i < n; i++) {
+        mode &= files[i].store ? kp_store_mode(files[i].store) : 0;
         kp_store_close(files[i].store);
+    }
+    if (!status)
+        chmod(to, mode | S_IRUSR); /* the mode of what is made of it, in a folder that nobody else may enter */
     free(files);
     free(err);
     return status;

@@ -240,7 +240,11 @@ static FILE *open_log(const struct kp_options *o, const struct kp_session *s)
     if (target != KP_LOG_TO_FILE)
         return target == KP_LOG_TO_STDERR && !o->report_pipe ? stderr : stdout;
     int rc = kp_expand_path(o->log_file, s->pid, s->host, &path, &err);
-    FILE *log = rc ? NULL : fopen(path, "ae"); /* append: it may contain lines from the program's run */
+    /* Appends: it may contain lines from the program's run. A new one is for its owner alone, as a session is. */
+    int fd = rc ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    FILE *log = fd < 0 ? NULL : fdopen(fd, "a");
+    if (!log && fd >= 0)
+        close(fd);
     free(path);
     free(err);
     return log ? log : stderr;

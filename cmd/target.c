@@ -163,7 +163,7 @@ int kp_target_try(const char *path)
     return rc;
 }
 
-int kp_target_open(struct kp_target *t, const char *path)
+int kp_target_open(struct kp_target *t, const char *path, mode_t mode)
 {
     int descriptor, rc;
     if (kp_target_is_stdout(path)) {
@@ -171,6 +171,7 @@ int kp_target_open(struct kp_target *t, const char *path)
         return take_copy(t, STDOUT_FILENO);
     }
     rc = find(t, path, &descriptor);
+    t->mode = mode;
     if (!rc && descriptor >= 0) {
         rc = take_copy(t, descriptor);
     } else if (!rc && is_through(t)) {
@@ -186,7 +187,7 @@ int kp_target_open(struct kp_target *t, const char *path)
     return rc;
 }
 
-/* Gives the new file the mode of the old one, and its owner where that is allowed: who could read it still can. */
+/* Gives the new file the mode of the old one, and its owner if that is allowed: who could read it still can. */
 static int set_mode(const struct kp_target *t)
 {
     mode_t hidden = umask(0);
@@ -194,7 +195,7 @@ static int set_mode(const struct kp_target *t)
     int fd = fileno(t->to);
     if (t->exists && fchown(fd, t->old.st_uid, t->old.st_gid) && errno != EPERM)
         return -errno;
-    return fchmod(fd, t->exists ? t->old.st_mode & 0777 : 0666 & ~hidden) ? -errno : 0;
+    return fchmod(fd, t->exists ? t->old.st_mode & 0777 : t->mode & ~hidden) ? -errno : 0;
 }
 
 int kp_target_end(struct kp_target *t, int rc)

@@ -209,7 +209,7 @@ int kp_log_to(const char *path)
     if (own >= 0) /* opening the file again would empty it */
         fd = kp_descriptor_copy(own);
     else
-        fd = kp_descriptor_raise(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+        fd = kp_descriptor_raise(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
     if (fd < 0)
         return -errno;
     log_file.path = is_stream ? NULL : strdup(path);

@@ -345,6 +345,7 @@ int kp_store_open(const char *path, struct kp_store **out, char **err)
     if (rc)
         return rc;
     s->size = (uint64_t)st.st_size;
+    s->mode = st.st_mode & 0666;
     rc = open_read_only(s, err);
     if (rc) {
         kp_store_close(s);
@@ -352,6 +353,11 @@ int kp_store_open(const char *path, struct kp_store **out, char **err)
     }
     *out = s;
     return 0;
+}
+
+mode_t kp_store_mode(const struct kp_store *s)
+{
+    return s->mode;
 }
 
 static void forget_names(struct kp_store *s)

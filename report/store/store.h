@@ -7,6 +7,7 @@
 #define KP_REPORT_STORE_STORE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "report/model/lookup.h"
 #include "report/model/model.h"
@@ -22,6 +23,9 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
  * private copy in TMPDIR is read. The file's size bounds memory and time of reading. */
 int kp_store_open(const char *path, struct kp_store **out, char **err);
 void kp_store_close(struct kp_store *s);
+/* Returns who may read and write the file of a session that was opened, as bits of 0666: what is made of it must not
+ * be open to others. */
+mode_t kp_store_mode(const struct kp_store *s);
 /* Whether the path is an SQLite database, as a session is. Opens regular files alone: to open a pipe waits, and reading
  * takes what others wait for. */
 bool kp_store_is_database(const char *path);

@@ -32,7 +32,26 @@ for session in demo source some many strip untimed timed rotated shared cutlass 
     "$kprof" report --html "$folder/$session.html" "$folder/$session.kprof" >"$tmp/said" 2>&1 || fail "--html of $session: $(cat "$tmp/said")"
     expect "$session: what is said" "$(cat "$tmp/said")" ""
 done
-expect "mode of the file" "$(stat -c %a "$folder/demo.html")" "$(printf '%o' $((0666 & ~$(umask))))"
+# A new file can be read by those who may read the sessions, less what the umask takes.
+mkdir "$tmp/modes"
+cp "$folder/demo.kprof" "$tmp/modes/a.kprof"
+cp "$folder/demo.kprof" "$tmp/modes/b.kprof"
+# EXPECTED UMASK MODE-A MODE-B: modes of what is made of the two sessions
+modes() {
+    chmod "$3" "$tmp/modes/a.kprof"
+    chmod "$4" "$tmp/modes/b.kprof"
+    for option in "report --html" "diff --html" "report --trace-json"; do
+        rm -f "$tmp/modes/new"
+        (umask "$2" && "$kprof" $option "$tmp/modes/new" "$tmp/modes/a.kprof" "$tmp/modes/b.kprof" >"$tmp/said" 2>&1) || fail "$option: $(cat "$tmp/said")"
+        expect "$option: a file made of sessions with modes $3 and $4, umask $2" "$(stat -c %a "$tmp/modes/new")" "$1"
+    done
+}
+modes 600 022 600 600
+modes 600 022 644 600
+modes 640 022 640 664
+modes 644 022 644 644
+modes 664 002 664 666
+modes 600 077 644 644
 expect "files left beside it" "$(ls "$folder" | grep -c 'html\.')" 0
 
 # What cannot be written is told, and leaves the old file.

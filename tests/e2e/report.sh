@@ -116,6 +116,18 @@ kprof_code=$?
 same "kprof command"
 expect "kprof command: launches reported" "$(reported)" 5
 
+# What a run leaves is for its owner alone, and has no variable that others put behind the prefixes of frameworks.
+rm -f "$tmp/own".*
+(umask 022
+    export TF_TOKEN_app_terraform_io=hush TF_VAR_db_password=hush TORCH_TOKEN=hush NCCL_DEBUG=seen
+    LD_LIBRARY_PATH="$build/fake" "$build/kprof" --quiet --page session -k append -o "$tmp/own.kprof" --html "$tmp/own.html" --log-file "$tmp/own.log" -- \
+        "$programs/p_direct" >/dev/null 2>"$tmp/kprof.err") || { fail "a run with a session, HTML and a log"; show; }
+expect "modes of what a run leaves" "$(cd "$tmp" && stat -c '%a %n' own.* | paste -sd' ')" "600 own.html 600 own.kprof 600 own.log"
+for file in html kprof log; do
+    ! grep -qa 'hush\|TF_TOKEN\|TORCH_TOKEN' "$tmp/own.$file" || fail "a secret is in the $file"
+    grep -qa NCCL_DEBUG "$tmp/own.$file" || [ $file = html ] || fail "NCCL_DEBUG is not in the $file"
+done
+
 # Mistakes: one line with the nearest name, and the program runs unprofiled.
 KPROF_SECTIONS=LaunchStats both "a misspelt option" "$programs/p_direct"
 grep -q 'KPROF_SECTION' "$tmp/kprof.err" || { fail "the nearest option is not named"; show; }

@@ -12,25 +12,18 @@
 
 static void chosen(void **state)
 {
-    char *env[] = {"SECRET_TOKEN=x",
-                   "SLURM_PROCID=4",
-                   "KPROF_SET=full",
-                   "CUDA_VISIBLE_DEVICES=1,0",
-                   "CUDA_EMPTY=",
-                   "NCCL_DEBUG=a\nb=c",
-                   "KPROF_SESSION_FILE=s",
-                   "KPROF_APPLICATION=1",
-                   "KPROF_REPLAY_RUN=1",
-                   "KPROF_REPLAY_FOLDER=/tmp/f",
-                   "RANKING=1",
-                   "KPROF_NO_SIGN",
-                   "HOME=/root",
-                   NULL};
+    char *env[] = {"SECRET_TOKEN=x", "SLURM_PROCID=4", "KPROF_SET=full", "CUDA_VISIBLE_DEVICES=1,0",
+                   "CUDA_MODULE_LOADING=", "NCCL_DEBUG=a\nb=c", "KPROF_SESSION_FILE=s", "KPROF_APPLICATION=1",
+                   "KPROF_REPLAY_RUN=1", "KPROF_REPLAY_FOLDER=/tmp/f", "RANKING=1", "KPROF_NO_SIGN", "HOME=/root",
+                   /* what others put behind the prefixes of CUDA, its libraries and frameworks */
+                   "TF_TOKEN_app_terraform_io=x", "TF_VAR_db_password=x", "TORCH_HUB_TOKEN=x",
+                   "CUDA_REGISTRY_PASSWORD=x", "NCCL_COMM_ID=host:1", "PYTORCH_TOKEN=x", "TRITON_KEY=x",
+                   "CUDA_VISIBLE_DEVICES_KEY=x", "CUDA=x", "XLA_FLAG=x", NULL};
     char *none[] = {"PATH=/bin", NULL};
     (void)state;
     char *text = kp_environment_lines(env);
-    assert_string_equal(text,
-                        "CUDA_EMPTY=\nCUDA_VISIBLE_DEVICES=1,0\nKPROF_SET=full\nNCCL_DEBUG=a b=c\nSLURM_PROCID=4\n");
+    assert_string_equal(
+        text, "CUDA_MODULE_LOADING=\nCUDA_VISIBLE_DEVICES=1,0\nKPROF_SET=full\nNCCL_DEBUG=a b=c\nSLURM_PROCID=4\n");
     free(text);
     text = kp_environment_lines(none);
     assert_string_equal(text, "");
