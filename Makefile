@@ -59,9 +59,8 @@ CPPFLAGS += $(if $(filter asan tsan,$(VARIANT)),-DKP_CHECK_LOCKS)
 # --- flags ---
 # A sanitiser's extra code confuses the warnings that follow values, so none is an error there.
 WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvla $(if $(SANITIZE),,$(WERROR))
-# -fno-math-errno: sqrt is one instruction, as libkprof.so has no libm to call.
 # initial-exec: a preloaded object has its thread-local storage from the start, and so needs no call into ld.so for it.
-BASE_FLAGS := -std=gnu11 -D_GNU_SOURCE= -I. -fPIC -fvisibility=hidden -fno-math-errno \
+BASE_FLAGS := -std=gnu11 -D_GNU_SOURCE= -I. -fPIC -fvisibility=hidden \
               -ftls-model=initial-exec $(WARNINGS) $(SANITIZE)
 COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 # Fakes and the programs that load them stand for other people's binaries: no sanitiser, nothing hidden.
@@ -225,6 +224,9 @@ $(OUT)/docs/kprof.pc: packaging/kprof.pc.in FORCE
 # --- installing ---
 ZSH_DIR       ?= share/zsh/site-functions
 PKGCONFIG_DIR ?= lib/pkgconfig
+# The documents, and what they link to and read.
+DOCUMENTS := LICENSE README.md CONTRIBUTING.md CHANGELOG.md tests/gpu/RESULTS.md \
+             $(wildcard docs/* examples/*.* examples/*/*.*)
 # MODE=FILE=PLACE below PREFIX: what install puts there and uninstall takes away.
 INSTALLED := 755=$(OUT)/kprof=bin/kprof \
              644=$(OUT)/libkprof.so=lib/libkprof.so \
@@ -234,7 +236,7 @@ INSTALLED := 755=$(OUT)/kprof=bin/kprof \
              644=$(OUT)/docs/libkprof.7=share/man/man7/libkprof.7 \
              644=$(OUT)/docs/kprof.bash=share/bash-completion/completions/kprof \
              644=$(OUT)/docs/_kprof=$(ZSH_DIR)/_kprof \
-             $(foreach f,LICENSE README.md CHANGELOG.md $(wildcard docs/* examples/sections/*),644=$(f)=share/doc/kprof/$(f))
+             $(foreach f,$(DOCUMENTS),644=$(f)=share/doc/kprof/$(f))
 # A word of such a row.
 part = $(word $(1),$(subst =, ,$(2)))
 
@@ -245,7 +247,7 @@ install: all $(DOCS) $(OUT)/docs/kprof.pc
 # Our own folder goes as well, unless somebody else has put files there.
 uninstall:
 	@rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
-	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs kprof/examples/sections
+	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs kprof/examples/* kprof/tests/gpu
 
 # Debian has its own places for what is for another package, or not for one architecture only.
 deb: all $(DOCS)

@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "base/plain.h"
+#include "base/sqrt.h"
 #include "base/stream.h"
 #include "base/text.h"
 #include "base/width.h"
@@ -568,7 +569,7 @@ static bool is_within_spread(const struct kp_metric *a, const struct kp_metric *
 {
     double half[SIDES];
     return kp_metric_interval(a, &half[A]) && kp_metric_interval(b, &half[B]) &&
-           fabs(a->real - b->real) <= sqrt((half[A] * half[A] + half[B] * half[B]) / SIDES);
+           fabs(a->real - b->real) <= kp_sqrt((half[A] * half[A] + half[B] * half[B]) / SIDES);
 }
 
 static bool has_changed(const struct kp_metric *a, const struct kp_metric *b, double threshold)
@@ -1242,7 +1243,7 @@ static void end_grid(struct spread *s)
 static double half_of(const struct spread *s)
 {
     double t = s->degrees ? kp_students_t(s->degrees) : 0;
-    return s->is_unknown ? NAN : sqrt(t * t * s->variance + s->of_means);
+    return s->is_unknown ? NAN : kp_sqrt(t * t * s->variance + s->of_means);
 }
 
 static int by_kernel(const void *a, const void *b)

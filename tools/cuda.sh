@@ -10,10 +10,11 @@ build=$(dirname "$output")
 deps=$build/deps
 
 # All from one place: CUPTI's headers and those of the driver must be of the same release.
-headers='cuda.h cudaTypedefs.h cuda_runtime_api.h crt/host_defines.h
+headers='cuda.h cudaTypedefs.h cuda_runtime_api.h cudaProfiler.h crt/host_defines.h
          cupti_range_profiler.h cupti_profiler_host.h cupti_checkpoint.h nvperf_cuda_host.h'
 libraries='libcupti.so.13 libnvperf_host.so'
-wheels='nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88'
+wheels='nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
+        nvidia-cuda-profiler-api==13.0.85 nvidia-nvtx==13.0.85'
 
 include_dirs() { # of a toolkit, existing ones
     for dir in "$1/include" "$1/targets/x86_64-linux/include" "$1/extras/CUPTI/include"; do
@@ -49,6 +50,12 @@ missing_in() {
     done
 }
 
+# One line: what failed, and the way around.
+give_up() {
+    echo "cuda: no toolkit of CUDA 13 with CUPTI, and $*: set CUDA_HOME to such a toolkit" >&2
+    exit 1
+}
+
 # A pip that may download, whatever the distribution allows it to install.
 find_pip() {
     for python in python3 "$build/venv/bin/python"; do
@@ -61,8 +68,7 @@ find_pip() {
         echo "$build/venv/bin/python -m pip"
         return
     fi
-    echo "cuda: no CUDA toolkit with CUPTI, and no pip to fetch NVIDIA's wheels: run 'make setup' or set CUDA_HOME" >&2
-    exit 1
+    give_up "no pip to fetch NVIDIA's wheels with ('make setup' installs it)"
 }
 
 fetch_wheels() {
@@ -72,7 +78,8 @@ fetch_wheels() {
         pip=$(find_pip)
         rm -rf "$deps"
         mkdir -p "$deps/wheels"
-        $pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$deps/wheels" $wheels >&2
+        $pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$deps/wheels" $wheels \
+            > "$deps/pip.log" 2>&1 || give_up "pip cannot fetch NVIDIA's wheels ($(sed -n 's/^ERROR: //p' "$deps/pip.log" | tail -n 1))"
         for wheel in "$deps"/wheels/*.whl; do
             python3 -m zipfile -e "$wheel" "$deps"
         done

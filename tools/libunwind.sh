@@ -2,7 +2,8 @@
 # Usage: libunwind.sh OUTPUT-FOLDER
 # Makes OUTPUT-FOLDER/include and OUTPUT-FOLDER/lib with libunwind's static archives, as libkprof.so needs them: code
 # for a shared object, which distributions' archives are not, nothing of liblzma, and tools/libunwind_compat.h forced in.
-# The source is the folder LIBUNWIND_SRC, or else the distribution's source package. CC is the compiler.
+# The source is the folder LIBUNWIND_SRC, or else the tarball of the distribution's source package: that alone, as mirrors
+# lack other parts of some packages. CC is the compiler.
 set -eu
 mkdir -p "$1"
 output=$(cd "$1" && pwd)
@@ -22,19 +23,32 @@ source_lists() {
     done
 }
 
-in_apt() {
+in_apt() { # COMMAND OPTION...; its output goes to COMMAND.log
     apt-get -q -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$work/parts" \
-        -o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User= "$@" > "$work/apt.log" 2>&1
+        -o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User= "$@" > "$work/$1.log" 2>&1
+}
+
+# One line: what failed, and the way around.
+give_up() {
+    say "$*: set LIBUNWIND_SRC to a folder with the source of libunwind (with its script configure)"
+    exit 1
+}
+
+# The first file that apt could not fetch, or else what it says of the source.
+why() {
+    sed -n 's/^[EW]: //p' source.log update.log | grep -m 1 '^Failed to fetch' || sed -n 's/^E: //p' source.log | head -n 1
 }
 
 fetch() {
-    command -v apt-get >/dev/null && command -v dpkg-source >/dev/null ||
-        { say "no apt-get and dpkg-source to fetch the source with: set LIBUNWIND_SRC to a folder of libunwind's source"; exit 1; }
-    say "fetching the source package"
+    command -v apt-get >/dev/null || give_up "no apt-get to fetch the source with"
+    say "fetching the source"
     mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
     source_lists
-    in_apt update || say "some package lists could not be read"
-    (cd "$work" && in_apt source libunwind) || { cat "$work/apt.log" >&2; exit 1; }
+    cd "$work"
+    # What one list lacks another may have.
+    in_apt update || :
+    in_apt source --tar-only libunwind || give_up "cannot fetch the source ($(why))"
+    tar -xf libunwind_*.orig.tar.* || give_up "cannot unpack the source"
 }
 
 rm -rf "$work"
@@ -44,7 +58,7 @@ if [ -z "$source" ]; then
     fetch
     source=$(echo "$work"/libunwind-*/)
 fi
-[ -x "$source/configure" ] || { say "$source has no configure"; exit 1; }
+[ -x "$source/configure" ] || give_up "no configure in $source"
 source=$(cd "$source" && pwd)
 say "building ${source##*/}"
 cd "$work/build"

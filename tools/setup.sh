@@ -5,6 +5,7 @@
 set -eu
 purpose=${1:-build}
 cc=${CC:-gcc}
+compiler=${cc%% *}
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 # The compiler prints a bare name where it does not find the file.
@@ -21,59 +22,108 @@ has_fuzzer() { ls "$(${FUZZ_CC:-clang} -print-resource-dir)"/lib/*/libclang_rt.f
 
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 
+# What is missing of what a purpose cannot do without, and of what some tests alone need: these are skipped without it.
 missing=
-need() { # a Debian package, and the check that shows that it is there
+wanted=
+need() { # PACKAGE CHECK...
     package=$1
     shift
     "$@" || missing="$missing $package"
 }
+want() { # PACKAGE CHECK...
+    package=$1
+    shift
+    "$@" || wanted="$wanted $package"
+}
 
-need build-essential has_command gcc
-need build-essential has_command make
-need build-essential has_command objcopy
-need python3 has_command python3
-need python3-venv has_pip
-if has_command "$cc"; then
-    need libc6-dev has_library libc.a
-    need libsqlite3-dev has_library libsqlite3.a
-    need libsqlite3-dev has_header sqlite3.h
-    need libdw-dev has_header elfutils/libdwfl.h
-else
-    missing="$missing libc6-dev libsqlite3-dev libdw-dev"
-fi
-if [ "$purpose" = test ] || [ "$purpose" = checks ]; then
-    need libcmocka-dev has_header cmocka.h
-    # 12 MB, a few seconds; elsewhere than on Debian the tests do without.
-    if has_command apt-get; then
-        need openmpi-bin has_command mpirun
-        need libjemalloc2 has_library libjemalloc.so.2
-        need libfaketime has_file /usr/lib/*/faketime/libfaketimeMT.so.1
-        need locales has_file /usr/share/i18n/locales/de_DE
+for_build() {
+    need build-essential has_command gcc
+    need build-essential has_command make
+    need build-essential has_command objcopy
+    [ "$compiler" = gcc ] || need "$compiler" has_command "$compiler"
+    need python3 has_command python3
+    need python3-venv has_pip
+    if has_command "$compiler"; then
+        need libc6-dev has_library libc.a
+        need libsqlite3-dev has_library libsqlite3.a
+        need libsqlite3-dev has_header sqlite3.h
+        need libdw-dev has_header elfutils/libdwfl.h
+    else
+        missing="$missing libc6-dev libsqlite3-dev libdw-dev"
     fi
-fi
-if [ "$purpose" = fuzz ] || [ "$purpose" = checks ]; then
+}
+
+for_test() {
+    for_build
+    need libcmocka-dev has_header cmocka.h
+    want openmpi-bin has_command mpirun
+    want libjemalloc2 has_library libjemalloc.so.2
+    want libfaketime has_file /usr/lib/*/faketime/libfaketimeMT.so.1
+    want locales has_file /usr/share/i18n/locales/de_DE
+}
+
+for_fuzz() {
+    for_build
     need clang has_command "${FUZZ_CC:-clang}"
     need libclang-rt-dev has_fuzzer
-fi
-if [ "$purpose" = checks ]; then
+}
+
+for_checks() {
+    for_test
+    for_fuzz
     need clang-format has_command "${CLANG_FORMAT:-clang-format}"
     need clang-tidy has_command "${CLANG_TIDY:-clang-tidy}"
     need pmccabe has_command pmccabe
-    need chromium has_browser
-fi
-missing=$(printf '%s\n' $missing | sort -u | xargs)
-[ -n "$missing" ] || exit 0
+    want chromium has_browser
+}
 
-if ! has_command apt-get; then
-    echo "setup: please install what these Debian packages hold: $missing" >&2
-    exit 1
-fi
+# The words given, each once, in one line.
+list() { printf '%s\n' "$@" | sort -u | xargs; }
+
+# Ends with what an administrator has to do; that is asked once, for the build and the tests.
+give_up() { # WHAT
+    if [ -n "$(list $missing)" ]; then
+        echo "setup: $1$(list $missing $wanted)" >&2
+        exit 1
+    fi
+    echo "setup: without $(list $wanted) some tests are skipped" >&2
+    exit 0
+}
+ask_root() {
+    [ "$purpose" != build ] || [ -z "$missing" ] || look test
+    give_up "as root, or by an administrator: apt-get install -y --no-install-recommends "
+}
+
+look() {
+    missing=
+    wanted=
+    "for_$1"
+}
+
+look "$purpose"
+[ -n "$missing$wanted" ] || exit 0
+has_command apt-get || give_up "please install what these Debian packages hold: "
 as_root=
-[ "$(id -u)" -eq 0 ] || as_root=sudo
-echo "setup: installing $missing"
-export DEBIAN_FRONTEND=noninteractive
+if [ "$(id -u)" -ne 0 ]; then
+    has_command sudo && sudo env apt-get --version >/dev/null || ask_root
+    as_root=sudo
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 # Another process may hold the lock, as on a machine that has just started.
-apt="$as_root apt-get -q -o DPkg::Lock::Timeout=300"
-install="$apt install -y --no-install-recommends $missing"
+in_apt() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1
+}
+install() { in_apt install -y --no-install-recommends "$@"; }
+
+all=$(list $missing $wanted)
+echo "setup: installing $all"
 # The package list of a fresh machine is empty or old: only then is it worth the wait.
-$install >/dev/null 2>&1 || { $apt update && $install; }
+if install $all || { in_apt update && install $all; }; then exit 0; fi
+# Each by itself, to tell which one it is.
+for package in $all; do
+    install "$package" || why=$(sed -n 's/^E: //p' "$log" | head -n 1)
+done
+look "$purpose"
+[ -z "$missing$wanted" ] || give_up "apt cannot install (${why:-no error}), please do so by other means: "

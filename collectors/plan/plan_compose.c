@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/expr.h"
+#include "base/sqrt.h"
 #include "collectors/plan/plan.h"
 #include "report/define/derive.h"
 
@@ -102,7 +103,7 @@ static int set_spread(struct kp_result *r, struct function *f, double value)
         add_input(names[i], &s);
     if (!f->expression)
         kp_derived_inputs(kp_derived_find(f->metric->name), add_input, &s);
-    return s.rc ? s.rc : kp_result_set_spread(r, f->metric->name, s.counted, sqrt(s.squares));
+    return s.rc ? s.rc : kp_result_set_spread(r, f->metric->name, s.counted, kp_sqrt(s.squares));
 }
 
 static int compose(struct kp_result *r, const struct kp_planned *m)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/numbers.h"
+#include "base/sqrt.h"
 #include "base/text.h"
 #include "report/model/instances.h"
 
@@ -135,7 +136,7 @@ int kp_result_add_mean(struct kp_result *r, const char *name, const char *unit, 
                      apart * apart * before * added / all;
     m->counted += of->counted;
     m->real += apart * added / all;
-    m->deviation = squares > 0 ? sqrt(squares / (all - 1)) : 0;
+    m->deviation = squares > 0 ? kp_sqrt(squares / (all - 1)) : 0;
     return 0;
 }
 
@@ -160,7 +161,7 @@ bool kp_metric_interval(const struct kp_metric *m, double *half)
     enum { LEAST = 3 };
     if (!m || m->kind != KP_VALUE_REAL || m->counted < LEAST)
         return false;
-    *half = kp_students_t(m->counted - 1) * m->deviation * sqrt(2.0 / m->counted);
+    *half = kp_students_t(m->counted - 1) * m->deviation * kp_sqrt(2.0 / m->counted);
     return true;
 }
 

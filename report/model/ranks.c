@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqrt.h"
 #include "report/model/counts.h"
 
 /* ---- what they counted ---- */
@@ -82,7 +83,7 @@ static double spread_of(const struct kp_rank *at, size_t n, double high, double 
         squares += by_one * by_one * m->deviation * m->deviation;
         *counted = m->counted < *counted ? m->counted : *counted;
     }
-    return 100 * sqrt(squares);
+    return 100 * kp_sqrt(squares);
 }
 
 static int set_imbalance(struct kp_result *r, const struct kp_rank *at, size_t n, double mean, size_t known)

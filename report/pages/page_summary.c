@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sqrt.h"
 #include "base/width.h"
 #include "report/model/launch_names.h"
 #include "report/model/short_names.h"
@@ -194,7 +195,7 @@ static double deviation(const struct group *k)
         double n = (double)k->at[i].launches, apart = k->at[i].ns - mean;
         squares += k->at[i].deviation * k->at[i].deviation * (n - 1) + n * apart * apart;
     }
-    return all > 1 ? sqrt(squares / (all - 1)) : 0;
+    return all > 1 ? kp_sqrt(squares / (all - 1)) : 0;
 }
 
 /* Returns the duration of the launch that so many are shorter than; those of an entry have its mean. */

@@ -92,7 +92,7 @@ static bool print_line_of_row(struct kp_out *o, const struct kp_columns *c, cons
 static void print_row(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
                       const size_t *widths, const char *const *cells)
 {
-    const char **rest = malloc(c->n * sizeof *rest);
+    const char **rest = calloc(c->n, sizeof *rest); /* gcc -O0 takes malloc's for uninitialised */
     if (!kp_out_has(o, rest))
         return;
     memcpy(rest, cells, c->n * sizeof *rest);

@@ -31,6 +31,19 @@ works() { # WHAT ROOT/PREFIX
     LD_LIBRARY_PATH="$build/fake" "$2/bin/kprof" --log-file "$tmp/report" -- "$programs/p_direct" >/dev/null 2>"$tmp/said"
     grep -q 'launches seen' "$tmp/report" || { fail "$1: no report of a run"; cat "$tmp/said"; }
     rm -f "$tmp/report"
+    links "$1" "$2/share/doc/kprof"
+}
+
+# What the installed documents link to is installed with them, and so are the sessions that their commands read.
+links() { # WHAT FOLDER
+    for file in $(cd "$2" && find . -name '*.md'); do
+        for target in $(grep -oE '\]\([^)]+\)' "$2/$file" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^http'); do
+            [ -e "$2/$(dirname "$file")/$target" ] || fail "$1: $file links to $target, which is not installed"
+        done
+    done
+    for session in $(grep -rohE --include='*.md' 'examples/[a-z0-9-]+\.kprof' "$2" | sort -u); do
+        [ -e "$2/$session" ] || fail "$1: documents use $session, which is not installed"
+    done
 }
 
 # --- how many jobs targets take that set all up by themselves: as many as the user has said ---
@@ -54,6 +67,7 @@ cat >"$tmp/wanted" <<'END'
 644 lib/pkgconfig/kprof.pc
 644 share/bash-completion/completions/kprof
 644 share/doc/kprof/CHANGELOG.md
+644 share/doc/kprof/CONTRIBUTING.md
 644 share/doc/kprof/LICENSE
 644 share/doc/kprof/README.md
 644 share/doc/kprof/docs/adding.md
@@ -66,7 +80,15 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/docs/manual.md
 644 share/doc/kprof/docs/pytorch.md
 644 share/doc/kprof/docs/session.md
+644 share/doc/kprof/examples/README.md
+644 share/doc/kprof/examples/fixes.cu
+644 share/doc/kprof/examples/h200-demo.kprof
+644 share/doc/kprof/examples/pictures/launch.png
+644 share/doc/kprof/examples/pictures/overview.png
+644 share/doc/kprof/examples/pictures/source.png
 644 share/doc/kprof/examples/sections/tensor.section
+644 share/doc/kprof/examples/transpose.cu
+644 share/doc/kprof/tests/gpu/RESULTS.md
 644 share/man/man1/kprof-diff.1
 644 share/man/man1/kprof-doctor.1
 644 share/man/man1/kprof-report.1

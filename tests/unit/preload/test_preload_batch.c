@@ -179,7 +179,7 @@ static struct kp_batch *batch_of(size_t n)
     struct kp_batch *b = kp_batch_new(n);
     assert_non_null(b);
     for (size_t i = 0; i < n; i++) {
-        char base[16];
+        char base[24];
         struct kp_result *r = calloc(1, sizeof(*r));
         assert_non_null(r);
         r->launch.ordinal = i;

@@ -304,7 +304,7 @@ static void account_says_why_nothing_was_profiled(void **state)
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         kp_session_add_skip(&s, reasons[i], 3);
         for (int k = 0; k < (i ? 2 : 12); k++) {
-            char name[16];
+            char name[24];
             snprintf(name, sizeof name, "kernel_%d", k);
             kp_session_add_kernel(&s, name, 1);
         }
