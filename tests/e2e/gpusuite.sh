@@ -179,4 +179,48 @@ rm -rf "$tmp/real"
 (real --only good,other,slow --limit 300 --until 8)
 what_there_is "--until" "no time was left"
 
+# contact.sh over scripts and a program for the fakes: each end has its word, and those that say SKIP, do not build, or end
+# natively by themselves in two ways are left out.
+cat >"$tmp/stubs/nvcc" <<END
+#!/bin/sh
+while [ "\$1" != -o ]; do shift; done
+case \$3 in
+*/bad.cu) exit 1 ;;
+*/p_nodes.cu) cp "$(realpath "$programs")/p_nodes" "\$2" ;;
+*) sed 's|^//|#|; 1i#!/bin/sh' "\$3" >"\$2" ;;
+esac
+chmod +x "\$2"
+END
+mkdir -p "$tmp/contact"
+contact() { # NAME, and what it does on stdin
+    cat >"$tmp/contact/$1.cu"
+}
+contact bad </dev/null
+contact p_nodes </dev/null
+contact lacks <<<'echo "SKIP no thing"'
+contact hangs <<<"[ -z \"\$LD_PRELOAD\" ] || { $tmp/sleeps 62 & $tmp/sleeps 62; }; echo ok"
+contact codes <<<'[ -z "$LD_PRELOAD" ] || exit 3; echo "$1"; exit 2'
+contact differs <<<'echo "sum: ${#LD_PRELOAD}"'
+contact varies <<<'mkdir "$0.ran" || exit 4'
+printf '# said otherwise\nlibnone.so codes.cu\ncodes-two codes.cu two\n' >"$tmp/contact/cases.txt"
+PATH=$tmp/stubs:$PATH CUDA_HOME=$tmp/none CONTACT=$tmp/contact LIMIT=6 SETTINGS="basic preload" CUDA_VISIBLE_DEVICES=0 \
+    LD_LIBRARY_PATH=$(realpath "$build/fake") bash "$gpu/contact.sh" "$tmp/met" >"$tmp/said" 2>&1
+expect "contact.sh: exit status" $? 1
+pgrep -f "$tmp/sleeps" >/dev/null && fail "contact.sh: what a program started runs on"
+expect "contact.sh: rows" "$(sed -E -n '/^\| case/,/^$/s/^\| ([^ ]*) \| [0-9.]* (.*) \|$/\1 \2/p' "$tmp/said" | sed -E 's/ [0-9]+\.[0-9] / /g; s/ +/ /g; s/ $//')" \
+    "codes-two | CODE 3 no account | CODE 3 no account
+bad | |
+differs | DIFF no account | DIFF no account
+hangs | HANG no account | HANG no account
+lacks | |
+p_nodes | ok 23/23 | ok 23/23
+varies | |"
+for text in 'bad: does not build' 'lacks: left out: SKIP no thing' 'varies: ends natively with 0, 4' \
+    "differs (basic, preload): DIFF: 'sum: 0' is 'sum: " 'basic: 1 of 4 as natively'; do
+    grep -qF -- "$text" "$tmp/said" || fail "contact.sh: not said: $text"
+done
+expect "contact.sh: files" "$(ls "$tmp/met" | tr '\n' ' ')" "contact.json contact.md contact.tar.gz "
+PATH=$tmp/stubs:$PATH bash "$gpu/contact.sh" "$tmp/met" nosuch >"$tmp/said" 2>&1
+expect "contact.sh, no such case: exit status" $? 2
+
 finish

@@ -256,6 +256,10 @@ def on_each(programs, step, visible, at_a_time, options):
         patience -= 0.05 if cut.why else 0
 
 
+def count_gpus():
+    return int(subprocess.getoutput("nvidia-smi -L | wc -l")) or 1
+
+
 def run_all(programs, options):
     gpus = [str(i) for i in range(options.gpus)]
     for several in (False, True):
@@ -337,7 +341,7 @@ def main():
     parser.add_argument("--gpus", type=int, help="default: all of them")
     options = parser.parse_args()
     if options.gpus is None:
-        options.gpus = int(subprocess.getoutput("nvidia-smi -L | wc -l") or 1)
+        options.gpus = count_gpus()
     # Programs run in folders of their own. A library that the loader does not find would be a run without kprof.
     options.library = os.path.abspath(options.library)
     if not os.path.exists(options.library):
