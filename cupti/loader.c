@@ -319,6 +319,11 @@ const char *kp_cupti_path(const struct kp_cupti *c)
     return c->path;
 }
 
+bool kp_cupti_owns(const struct kp_cupti *c, const void *function)
+{
+    return c->dl->same_file && c->dl->same_file((const void *)(uintptr_t)c->cuptiGetVersion, function);
+}
+
 /* Whether the driver reserves counters for administrators: 1, 0, or -1 if unknown. */
 static int admin_only(void)
 {

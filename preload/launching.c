@@ -19,6 +19,7 @@
 #include "preload/program/kernel.h"
 #include "preload/program/launch_ids.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/other_cupti.h"
 #include "preload/program/ranges.h"
 #include "preload/program/rotation.h"
 #include "preload/session/session.h"
@@ -173,6 +174,11 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     if (atomic_load(&process->ending)) { /* likewise: libraries needed for planning may be torn down already */
         kp_gate_leave_exclusive();
         return leave_out(l, way, late);
+    }
+    if (kp_other_holds()) {
+        kp_gate_leave_exclusive();
+        kp_process_tell_other();
+        return leave_out(l, way, KP_SKIP_OTHER);
     }
     char *bad_input = NULL;
     const char *skipped = NULL;
@@ -527,6 +533,15 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
     return launch_through_window(l, &what, unwanted);
 }
 
+/* Makes a launch while the program has CUPTI. */
+static CUresult skip_beside_other(const struct kp_launch *l)
+{
+    if (process->setup.ranges && !kp_ranges_why())
+        kp_ranges_cut(KP_SKIP_OTHER);
+    kp_process_tell_other();
+    return skip(l, KP_SKIP_OTHER);
+}
+
 static CUresult choose(struct kp_launch *l)
 {
     CUresult rc = CUDA_SUCCESS;
@@ -537,6 +552,8 @@ static CUresult choose(struct kp_launch *l)
         return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
     if (atomic_load(&process->ending))
         return skip(l, late);
+    if (kp_other_holds())
+        return skip_beside_other(l);
     if (process->setup.ranges)
         return choose_in_range(l);
     if (l->is_graph && goes_by_node(l, &rc))

@@ -12,6 +12,7 @@
 #include "collectors/facts/driver.h"
 #include "preload/program/filter.h"
 #include "preload/program/launch.h"
+#include "preload/program/other_cupti.h"
 #include "preload/window/window.h"
 
 /* Whether launches are looked at: CUDA runs, the options are valid, this is no forked child, and the program is not
@@ -40,6 +41,15 @@ void kp_process_make_ready(void);
 
 /* Takes CUPTI out of the driver's way where nothing has been wanted for a while. */
 void kp_process_leave_alone(void);
+
+/* Gives way before the program calls a function of CUPTI, found at `real`, if that begins something: closes the window,
+ * and ends what kprof has CUPTI do. Returns true if so; no window opens before kp_process_gave_way, which follows each
+ * call and notes what the program has CUPTI do now. `name` is static text. */
+bool kp_process_gives_way(enum kp_other_effect effect, const char *name, const void *real, const uint64_t *args);
+void kp_process_gave_way(enum kp_other_effect effect, const void *real, const uint64_t *args, bool begins,
+                         bool succeeded);
+/* Says once why launches are not profiled while the program uses CUPTI. */
+void kp_process_tell_other(void);
 
 /* Counts launches that ran unprofiled, for `reason`. Close a window that counts everything before making them:
  * kp_process_close_window. */

@@ -56,6 +56,16 @@ int kp_library_come_back(const struct kp_cupti *c, CUcontext ctx)
     return rc;
 }
 
+void kp_library_was_left(void)
+{
+    kp_activity_detached();
+}
+
+bool kp_library_owns(const struct kp_cupti *c, const void *function)
+{
+    return kp_cupti_owns(c, function);
+}
+
 void kp_library_free(struct kp_cupti *c)
 {
     kp_cupti_free(c);

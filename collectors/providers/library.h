@@ -53,6 +53,10 @@ bool kp_library_denied(void);
  * it returns 0 or a code. */
 bool kp_library_leave(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device));
 int kp_library_come_back(const struct kp_cupti *c, CUcontext ctx);
+/* Notes that somebody else has ended the library: kp_library_come_back comes before it is used again. */
+void kp_library_was_left(void);
+/* Returns true if `function` lies in the library. */
+bool kp_library_owns(const struct kp_cupti *c, const void *function);
 
 /* ---- devices and contexts ---- */
 

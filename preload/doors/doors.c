@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include "preload/doors/api.h"
+#include "preload/doors/cupti_doors.h"
 #include "preload/doors/graph_doors.h"
 #include "preload/doors/hostmem_doors.h"
 #include "preload/doors/launch_doors.h"
@@ -188,9 +189,9 @@ void *kp_door_wrap_symbol(const char *symbol, void *real)
 {
     if (!real || kp_guard || kp_elf_is_own(real))
         return real;
-    void *runtime = kp_runtime_wrap(symbol, real);
-    if (runtime)
-        return runtime;
+    void *door = kp_runtime_wrap(symbol, real);
+    if (door || (door = kp_cupti_wrap(symbol, real)))
+        return door;
     const struct kp_api_row *row = row_of_symbol(symbol);
     if (!row)
         return real; /* not a function of the driver */

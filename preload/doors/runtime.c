@@ -9,15 +9,11 @@
 #include "base/lock.h"
 #include "preload/doors/launch_doors.h"
 #include "preload/os/elf.h"
-#include "preload/program/context.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 /* cudaError_t of a runtime function that cannot be found: cudaErrorSharedObjectSymbolNotFound. */
 enum { RUNTIME_MISSING = 302 };
-
-/* CUPTI_ERROR_NOT_INITIALIZED */
-enum { CUPTI_MISSING = 15 };
 
 /* dim3 as the runtime's C interface passes it. */
 struct kp_dim3 {
@@ -114,18 +110,6 @@ static void *behind(int i, const char *symbol, const void *address)
     }
 #include "preload/doors/runtime.def"
 #undef KP_RUNTIME
-
-/* The program (a framework's own profiler, say) takes CUPTI's activity buffers: from then on kprof leaves them
- * alone. */
-EXPORT int cuptiActivityRegisterCallbacks(void *request, void *complete);
-
-int cuptiActivityRegisterCallbacks(void *request, void *complete)
-{
-    int (*real)(void *, void *) = (int (*)(void *, void *))(uintptr_t)kp_elf_find_for(__builtin_return_address(0),
-                                                                                      "cuptiActivityRegisterCallbacks");
-    kp_context_foreign_activity();
-    return real ? real(request, complete) : CUPTI_MISSING;
-}
 
 static const struct {
     const char *symbol;

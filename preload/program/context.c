@@ -31,6 +31,7 @@
 #include "preload/program/ahead.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/loaded_modules.h"
+#include "preload/program/other_cupti.h"
 #include "preload/program/owned.h"
 #include "preload/program/ptx.h"
 #include "preload/program/rotation.h"
@@ -42,6 +43,9 @@
 
 static const char foreign_buffers[] = "the timeline ends where another user of CUPTI in this process, such as a "
                                       "framework's own profiler, takes the activity records";
+
+static const char gave_way[] = "the program has used another copy of CUPTI: samples of warps and counts by instruction "
+                               "cannot be collected in a context after that";
 
 static const char beside_timeline[] =
     "samples of warps, counts by instruction and samples over time are not collected of "
@@ -89,7 +93,7 @@ const struct kp_cupti *kp_context_cupti(void)
 
 /* When CUPTI may leave the driver alone, ns of kp_clock_ns; 0: it is not in use. */
 static atomic_uint_fast64_t leaves_at;
-static bool is_out; /* inside the gate */
+static atomic_bool is_out; /* set inside the gate, or by a call of the program's that ends CUPTI */
 
 /* Sets why the context has no counters; the first reason wins. */
 static void without_counters(struct kp_context *c, char *why)
@@ -116,7 +120,7 @@ static void use_cupti(CUcontext ctx)
     static uint64_t wait_ns = FIRST_NS / TIMES;
     if (!atomic_load(&leaves_at))
         wait_ns *= TIMES; /* to use it again takes up to half a second */
-    if (is_out && ctx)
+    if (loaded.cupti && is_out && ctx)
         come_back(ctx);
     atomic_store(&leaves_at, kp_clock_ns() + wait_ns);
 }
@@ -189,13 +193,68 @@ void kp_context_forget(void)
     atomic_fetch_add(&generation, 1);
 }
 
-void kp_context_foreign_activity(void)
+static void stop_timeline(void)
 {
-    atomic_store(&foreign_activity, true);
     if (!kp_timeline_is_on())
         return;
     kp_timeline_stop();
     kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
+}
+
+void kp_context_foreign_activity(void)
+{
+    atomic_store(&foreign_activity, true);
+    stop_timeline();
+}
+
+bool kp_context_is_beside(const void *function)
+{
+    const struct kp_cupti *c = loaded.cupti;
+    return c && !kp_library_owns(c, function);
+}
+
+/* Has CUPTI leave with a context of the program's current: it does so where a call of the driver returns. */
+static bool leave_in_context(const struct kp_driver *d)
+{
+    const struct kp_context *c = contexts;
+    CUcontext before;
+    while (c && c->dead)
+        c = c->next;
+    bool pushed = c && d->cuCtxPushCurrent(c->ctx) == CUDA_SUCCESS;
+    bool left = kp_library_leave(loaded.cupti, d->cuCtxGetDevice);
+    if (pushed)
+        d->cuCtxPopCurrent(&before);
+    return left;
+}
+
+void kp_context_give_way(const struct kp_driver *d, const void *function, bool (*rests)(CUcontext ctx))
+{
+    bool beside = kp_context_is_beside(function), may = true;
+    if (kp_timeline_is_on()) {
+        kp_timeline_flush(true);
+        kp_timeline_pause(0); /* the kinds of records that it switched on */
+        stop_timeline();
+    }
+    kp_context_settle_ends();
+    if (!loaded.cupti || !loaded.started || is_out)
+        return;
+    kp_worker_drain(KP_FOREVER);
+    for (const struct kp_context *c = contexts; c; c = c->next)
+        may &= may_leave(c);
+    if (!rest_all(d, rests) || !(beside || (may && !kp_other_has_state())) || !leave_in_context(d))
+        return;
+    is_out = true;
+    atomic_store(&leaves_at, 0);
+    for (struct kp_context *c = contexts; c; c = c->next)
+        if (!may_leave(c))
+            without_counters(c, kp_strdup(gave_way));
+}
+
+void kp_context_finalized(void)
+{
+    kp_library_was_left();
+    is_out = true;
+    atomic_store(&leaves_at, 0);
 }
 
 static int open_cupti(const char *dir, struct kp_cupti **out, char **why)
@@ -260,7 +319,9 @@ static void start_cupti(const struct kp_context_setup *setup)
     kp_ahead_wait(true);
     kp_library_warm(loaded.cupti, KP_LIBRARY_COUNTS);
     kp_library_complete(loaded.cupti);
-    int rc = kp_library_start(loaded.cupti);
+    CUcontext ctx = NULL;
+    bool ended = atomic_exchange(&is_out, false) && setup->driver->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS && ctx;
+    int rc = ended ? kp_library_come_back(loaded.cupti, ctx) : kp_library_start(loaded.cupti);
     if (rc) {
         loaded.why_not = kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
         loaded.cupti = NULL; /* not freed: images may be kept by it */
@@ -285,7 +346,7 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup)
 {
     if (!setup->options->timeline)
         return;
-    if (atomic_load(&foreign_activity)) {
+    if (atomic_load(&foreign_activity) || kp_other_holds()) {
         kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
         return;
     }

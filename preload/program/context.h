@@ -212,6 +212,15 @@ bool kp_context_is_planning(void);
 /* Notes that the program itself uses CUPTI's activity API, whose buffers it must keep. Any thread. */
 void kp_context_foreign_activity(void);
 
+/* Returns true if `function` is of another copy of CUPTI than the one that kprof uses. Any thread. */
+bool kp_context_is_beside(const void *function);
+/* Ends what CUPTI does for kprof, so that the program can use it by `function`: counters, the timeline for good, and
+ * all of kprof's copy if that is needed, and would not end what the program has in it. Contexts that `rests` refuses
+ * stay as they are. The caller is alone inside the gate, and under the guard; no window is open. */
+void kp_context_give_way(const struct kp_driver *d, const void *function, bool (*rests)(CUcontext ctx));
+/* Notes that the program has ended kprof's copy of CUPTI. Any thread. */
+void kp_context_finalized(void);
+
 /* Begins the timeline, as the options ask for it. Call it once, before the program makes a context. */
 void kp_context_begin_timeline(const struct kp_context_setup *setup);
 

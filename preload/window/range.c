@@ -3,6 +3,7 @@
 #include "collectors/providers/library.h"
 #include "preload/gate/gate.h"
 #include "preload/program/ctx_wait.h"
+#include "preload/program/other_cupti.h"
 #include "preload/program/ranges.h"
 #include "preload/session/session.h"
 #include "preload/window/launches.h"
@@ -40,7 +41,8 @@ static CUcontext context_of(const struct kp_driver *d, const struct kp_launch *l
 void kp_range_open_window(const struct kp_context_setup *setup, const struct kp_launch *l, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
-    CUcontext ctx = kp_ranges_why() || (w->open && w->launches) ? NULL : context_of(d, l);
+    bool none = kp_ranges_why() || kp_other_holds() || (w->open && w->launches);
+    CUcontext ctx = none ? NULL : context_of(d, l);
     if (!ctx)
         return;
     struct kp_visit v = kp_visit_begin(d, ctx);

@@ -235,6 +235,7 @@ bool kp_skip_is_choice(const char *reason);
 #define KP_SKIP_CAPTURE "made while a stream was being captured"
 #define KP_SKIP_UNENDED "made while other work of the context did not end"
 #define KP_SKIP_BUSY    "another thread was in a driver call that did not end"
+#define KP_SKIP_OTHER   "made while the program used CUPTI itself"
 
 /* A kernel or NVTX range that was seen but not selected, for a reader whose filter matched nothing. */
 struct kp_kernel_count {

@@ -365,6 +365,14 @@ CUptiResult cuptiProfilerHostGetRangeName(CUpti_Profiler_Host_GetRangeName_Param
 
 static bool initialised, is_out; /* it has left the driver alone, see cupti/detach.c */
 
+/* Returns false if another copy of this library is attached to the driver. */
+static bool attach(void)
+{
+    const void *none = NULL, *own = &initialised;
+
+    return !fake_driver() || atomic_compare_exchange_strong(fake_driver()->tool, &none, own) || none == own;
+}
+
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
     COUNT_CALL();
@@ -500,6 +508,8 @@ CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *params)
     need_whole(__func__);
     if (!fake_driver() || !fake_driver()->initialised() || is_out)
         return CUPTI_ERROR_NOT_INITIALIZED;
+    if (!attach())
+        return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     initialised = true;
     return CUPTI_SUCCESS;
 }

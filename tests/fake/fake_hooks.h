@@ -124,6 +124,9 @@ struct fake_cuda_api {
     /* Waits for the work of the current context. */
     void (*wait)(void);
 
+    /* The copy of CUPTI that is attached to the driver: there can be one. Each copy takes it by its own address. */
+    const void *_Atomic *tool;
+
     /* `fn` is called where cuCtxGetDevice begins (0) and returns (1); NULL removes it. */
     void (*set_device_hook)(void (*fn)(int site));
 

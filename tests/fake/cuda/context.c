@@ -173,6 +173,7 @@ CUresult cuCtxGetCurrent(CUcontext *out)
 }
 
 static void (*_Atomic device_hook)(int site);
+static const void *_Atomic tool;
 
 static void set_device_hook(void (*fn)(int site))
 {

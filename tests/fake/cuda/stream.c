@@ -777,6 +777,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         graph_count,
         api_take,
         api_wait,
+        &tool,
         set_device_hook,
         api_wait_for_kernels,
         api_context_busy,

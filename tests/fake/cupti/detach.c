@@ -1,7 +1,8 @@
 /*
  * Leaving the driver alone, as a program beside CUPTI 13.0 alone has seen it: cuptiFinalize, called where a call of the
  * driver returns, forgets what was registered. Behind it the profiler says that it is not initialised, until something
- * else is asked. FAKE_SUBSCRIBED=1: the program has a subscriber of its own, and there can be one.
+ * else is asked. FAKE_SUBSCRIBED=1: the program has a subscriber of its own, and there can be one. A second one is
+ * refused, and so is one while a context counts, or while another copy of this library is attached to the driver.
  */
 
 static struct {
@@ -22,11 +23,21 @@ static void tell(int site)
     subscriber.inside = false;
 }
 
+/* Returns true if a context has a range profiler or a session. */
+static bool somebody_counts(void)
+{
+    LOCKED();
+    const CUpti_RangeProfiler_Object *object = objects;
+    while (object && object->disabled)
+        object = object->next;
+    return object != NULL;
+}
+
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *handle, CUpti_CallbackFunc fn, void *user)
 {
     COUNT_CALL();
     need_whole(__func__);
-    if (getenv("FAKE_SUBSCRIBED") || subscriber.fn)
+    if (getenv("FAKE_SUBSCRIBED") || subscriber.fn || somebody_counts() || !attach())
         return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     subscriber.fn = fn;
     subscriber.user = user;
@@ -44,16 +55,29 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle)
     return CUPTI_SUCCESS;
 }
 
+static CUptiResult enable_callback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
+                                   CUpti_CallbackId id, const char *function)
+{
+    if ((void *)handle != &subscriber || !subscriber.fn || domain != CUPTI_CB_DOMAIN_DRIVER_API)
+        fake_misuse("%s: a callback that the fake does not have", function);
+    if (id != CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice)
+        return CUPTI_SUCCESS; /* never called */
+    subscriber.id = enable ? id : 0;
+    fake_driver()->set_device_hook(enable ? tell : NULL);
+    return CUPTI_SUCCESS;
+}
+
 CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
                                 CUpti_CallbackId id)
 {
     COUNT_CALL();
-    if ((void *)handle != &subscriber || !subscriber.fn || domain != CUPTI_CB_DOMAIN_DRIVER_API ||
-        id != CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice)
-        fake_misuse("%s: a callback that the fake does not have", __func__);
-    subscriber.id = enable ? id : 0;
-    fake_driver()->set_device_hook(enable ? tell : NULL);
-    return CUPTI_SUCCESS;
+    return enable_callback(enable, handle, domain, id, __func__);
+}
+
+CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain)
+{
+    COUNT_CALL();
+    return enable_callback(enable, handle, domain, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, __func__);
 }
 
 CUptiResult cuptiFinalize(void)
@@ -62,9 +86,8 @@ CUptiResult cuptiFinalize(void)
     LOCKED();
     if (!subscriber.inside)
         fake_misuse("%s: not where a call of the driver returns", __func__);
-    for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
-        if (!object->disabled)
-            fake_misuse("%s: a context has a range profiler or a session", __func__);
+    if (somebody_counts())
+        fake_misuse("%s: a context has a range profiler or a session", __func__);
     for (size_t kind = 0; kind < CUPTI_ACTIVITY_KIND_COUNT; kind++)
         if (kinds_on[kind])
             fake_misuse("%s: activity is recorded", __func__);
@@ -74,5 +97,6 @@ CUptiResult cuptiFinalize(void)
     compute_crc = NULL;
     initialised = false;
     is_out = true;
+    atomic_store(fake_driver()->tool, NULL);
     return CUPTI_SUCCESS;
 }

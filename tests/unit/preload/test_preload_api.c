@@ -112,7 +112,9 @@ static const char *const others[] = {"dlsym",
                                      "_Exit",
                                      "quick_exit",
                                      "__libc_start_main",
-                                     "cuptiActivityRegisterCallbacks",
+#define KP_CUPTI_DOOR(function, effect) #function,
+#include "preload/doors/cupti_doors.def"
+#undef KP_CUPTI_DOOR
                                      "InitializeInjectionNvtx2",
                                      NULL};
 

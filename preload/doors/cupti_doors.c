@@ -1,0 +1,72 @@
+#include "preload/doors/cupti_doors.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "preload/os/elf.h"
+#include "preload/process.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* CUPTI_ERROR_NOT_INITIALIZED */
+enum { CUPTI_MISSING = 15 };
+
+enum {
+#define KP_CUPTI_DOOR(function, effect) DOOR_##function,
+#include "preload/doors/cupti_doors.def"
+#undef KP_CUPTI_DOOR
+    DOORS
+};
+
+/* All arguments are integers and pointers, four at most. What lies in a register that the function has no argument for
+ * is passed on and means nothing. */
+typedef int (*function)(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+
+static int pass(const char *name, enum kp_other_effect effect, void *real, const uint64_t *args)
+{
+    if (!real)
+        return CUPTI_MISSING;
+    bool begins = kp_process_gives_way(effect, name, real, args);
+    int rc = ((function)(uintptr_t)real)(args[0], args[1], args[2], args[3]);
+    kp_process_gave_way(effect, real, args, begins, !rc);
+    return rc;
+}
+
+static _Atomic(void *) behind_pointer[DOORS];
+
+#define KP_CUPTI_DOOR(name, effect)                                                                                    \
+    EXPORT int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d);                                                   \
+    int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d)                                                           \
+    {                                                                                                                  \
+        void *real = kp_elf_find_for(__builtin_return_address(0), #name);                                              \
+        return pass(#name, KP_OTHER_##effect, real, (const uint64_t[KP_OTHER_ARGS]){a, b, c, d});                      \
+    }                                                                                                                  \
+    static int pointer_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d)                                          \
+    {                                                                                                                  \
+        return pass(#name, KP_OTHER_##effect, atomic_load(&behind_pointer[DOOR_##name]),                               \
+                    (const uint64_t[KP_OTHER_ARGS]){a, b, c, d});                                                      \
+    }
+#include "preload/doors/cupti_doors.def"
+#undef KP_CUPTI_DOOR
+
+static const struct {
+    const char *symbol;
+    void *function;
+} doors[DOORS] = {
+#define KP_CUPTI_DOOR(name, effect) {#name, (void *)(uintptr_t)pointer_##name},
+#include "preload/doors/cupti_doors.def"
+#undef KP_CUPTI_DOOR
+};
+
+void *kp_cupti_wrap(const char *symbol, void *real)
+{
+    for (int i = 0; !strncmp(symbol, "cupti", 5) && i < DOORS; i++) {
+        void *expected = NULL;
+        if (!strcmp(doors[i].symbol, symbol) &&
+            (atomic_compare_exchange_strong(&behind_pointer[i], &expected, real) || expected == real))
+            return doors[i].function;
+    }
+    return NULL;
+}

@@ -1,0 +1,3 @@
+/* LINK: -lcuda -lcupti -ldl -lpthread */
+#define LINKED
+#include "p_profiler.c"
