@@ -30,12 +30,12 @@ NOTICE = re.compile(r"^==(?:WARNING|ERROR)==.*", re.M)
 class Case:
     def __init__(self, line):
         self.name, *self.command = line.split()
-        self.gpus, self.cells, self.notes, self.plain, self.hung = 1, {}, [], [], False
+        self.gpus, self.cells, self.notes, self.plain = 1, {}, [], []
+        self.hung = self.broken = False
         self.native = 0
 
     def usable(self):
-        codes = [p[1] for p in self.plain]
-        return len(codes) == 2 and codes[0] == codes[1] and codes[0] in range(128) and not self.lacks()
+        return [p[1] for p in self.plain] == [0, 0] and not self.lacks()
 
     def lacks(self):
         return re.search(r"^SKIP.*", self.plain[0][2], re.M)
@@ -49,8 +49,13 @@ def run(case, setting, command, options, env, limit):
     return result
 
 
+def last_line(result):
+    return ((result[2] + result[3]).splitlines() or [""])[-1][-200:]
+
+
 def run_plain(case, options, env):
     if not os.access(case.command[0], os.X_OK) and os.path.sep in case.command[0]:
+        case.broken = True
         case.notes.append("does not build")
         return
     for way in ("native", "again"):
@@ -58,7 +63,8 @@ def run_plain(case, options, env):
     case.native = min(p[0] for p in case.plain)
     codes = [p[1] for p in case.plain]
     if codes != [0, 0]:
-        case.notes.append(f"ends natively with {codes[0]}, {codes[1]}")
+        case.broken = True
+        case.notes.append(f"left out: ends natively with {codes[0]}, {codes[1]}; last line: {last_line(case.plain[1])!r}")
     elif case.lacks():
         case.notes.append(f"left out: {case.lacks().group()}")
 
@@ -76,8 +82,8 @@ def judge(case, result):
     if code == "time":
         case.hung = True
         return "HANG", f"no end in {seconds:.0f} s; so far: {out[-200:]!r}"
-    if code != case.plain[0][1]:
-        return f"CODE {code}", f"last line: {(out.splitlines() or [''])[-1]!r}"
+    if code != 0:
+        return f"CODE {code}", f"last line: {last_line(result)!r}"
     differs = None if out == case.plain[0][2] else real.difference(case.plain[0][2], case.plain[1][2], out)
     return ("DIFF", differs) if differs else ("ok", None)
 
@@ -182,7 +188,7 @@ def main():
     with open(os.path.join(options.out, "contact.json"), "w") as f:
         json.dump({c.name: {"native": c.native, "cells": c.cells, "notes": c.notes} for c in cases}, f, indent=1)
     bad = any(cell["how"] != "ok" for c in cases for cell in c.cells.values())
-    return real.cut.status or bad or any(c.notes == ["does not build"] for c in cases)
+    return real.cut.status or bad or any(c.broken for c in cases)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Cooperative launches and clusters in one stream: blocks of a cluster read each other's shared memory, clusters of 16 with
-// the attribute that allows them, and a grid that waits for itself between two halves of its work.
+// Cooperative launches and clusters in one stream: blocks of a cluster read each other's shared memory, clusters of 16
+// with the attribute that allows them, and a grid that waits for itself between two halves of its work.
 #include "contact.cuh"
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;

@@ -1,5 +1,5 @@
-// What the programs of this folder share. Each prints the same lines in every run, then "NAME: ok" or "NAME: WRONG", and
-// ends with 0 or 1. What the machine lacks is "SKIP reason", with 0.
+// What the programs of this folder share. Each prints the same lines in every run, then "NAME: ok" or "NAME: WRONG",
+// and ends with 0 or 1. What the machine lacks is "SKIP reason", with 0.
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -1,5 +1,5 @@
-// Batches of copies, of all directions in one call, between launches: from memory that the program changes right after the
-// call (its sources are read in the order of the call), and to host memory that it reads after the wait.
+// Batches of copies, of all directions in one call, between launches: from memory that the program changes right after
+// the call (its sources are read in the order of the call), and to host memory that it reads after the wait.
 #include "contact.cuh"
 
 enum { PARTS = 6, N = 1 << 10, ROUNDS = 10 };

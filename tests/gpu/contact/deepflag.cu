@@ -1,5 +1,5 @@
-// A flag in host memory that no argument names: a variable of the module has a list in device memory, and its last entry
-// points to the host. Three streams wait for it, each with work queued after the gate.
+// A flag in host memory that no argument names: a variable of the module has a list in device memory, and its last
+// entry points to the host. Three streams wait for it, each with work queued after the gate.
 #include "contact.cuh"
 
 enum { STREAMS = 3, ROUNDS = 3, N = 1 << 14 };

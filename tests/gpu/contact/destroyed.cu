@@ -1,5 +1,5 @@
-// Handles that end as early as CUDA allows: streams, events and executable graphs right after asynchronous use, textures,
-// arrays, surfaces and libraries right after the wait. New ones take their places at once.
+// Handles that end as early as CUDA allows: streams, events and executable graphs right after asynchronous use,
+// textures, arrays, surfaces and libraries right after the wait. New ones take their places at once.
 #include "contact.cuh"
 
 enum { N = 1 << 12, TIMES = 10, WIDTH = 64 };

@@ -1,6 +1,6 @@
 // LINK: -rdc=true -lcudadevrt
-// A graph that a kernel of another graph launches on the device, by a tail launch that repeats itself: a scheduler on the
-// device. The program changes the number of repetitions between launches.
+// A graph that a kernel of another graph launches on the device, by a tail launch that repeats itself: a scheduler on
+// the device. The program changes the number of repetitions between launches.
 #include "contact.cuh"
 
 enum { N = 1 << 12, TIMES = 4 };

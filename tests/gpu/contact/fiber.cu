@@ -1,5 +1,5 @@
-// Coroutines that call the driver from the first frame of their stacks, each with a page above that cannot be read. They
-// launch in turns, and one of them waits, copies and allocates.
+// Coroutines that call the driver from the first frame of their stacks, each with a page above that cannot be read.
+// They launch in turns, and one of them waits, copies and allocates.
 #include "contact.cuh"
 #include <sys/mman.h>
 #include <ucontext.h>

@@ -1,5 +1,5 @@
-// A captured graph that allocates, uses and frees memory of its own, launched often; and one that leaves its memory to the
-// program, which frees it in the stream. What the device says of the memory of graphs is printed after each part.
+// A captured graph that allocates, uses and frees memory of its own, launched often; and one that leaves its memory to
+// the program, which frees it in the stream. What the device says of the memory of graphs is printed after each part.
 #include "contact.cuh"
 
 enum { N = 1 << 16, TIMES = 6 };

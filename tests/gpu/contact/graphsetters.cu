@@ -1,6 +1,6 @@
-// A graph that is changed between launches by each function that can: parameters of a kernel, of a copy, of a fill, of a
-// function of the host, of a child graph, of an event; nodes switched off and on; the whole updated. Nothing waits for the
-// launches in between: each of them must run with what was set when it was launched.
+// A graph that is changed between launches by each function that can: parameters of a kernel, of a copy, of a fill, of
+// a function of the host, of a child graph, of an event; nodes switched off and on; the whole updated. Nothing waits
+// for the launches in between: each of them must run with what was set when it was launched.
 #include "contact.cuh"
 
 enum { N = 256, LOG = 64 };
@@ -32,7 +32,8 @@ static cudaKernelNodeParams kernel(void *f, unsigned grid, void **args)
 
 int main()
 {
-    unsigned *v = device_zeros<unsigned>(N), *w = device_zeros<unsigned>(N), *log = device_zeros<unsigned>(LOG), add = 1;
+    unsigned *v = device_zeros<unsigned>(N), *w = device_zeros<unsigned>(N), *log = device_zeros<unsigned>(LOG),
+             add = 1;
     unsigned host_log[LOG], source[4] = {11, 22, 33, 44}, *src;
     cudaStream_t s;
     cudaGraph_t g, child, other;
@@ -91,7 +92,7 @@ int main()
     CK(cudaGraphNodeSetEnabled(x, kern, 1));
     CK(cudaGraphNodeSetEnabled(x, fill, 0));
     CK(cudaMemsetAsync(w, 0, 4, s)); // which the graph reads now
-    CK(cudaGraphLaunch(x, s)); // 2, 700
+    CK(cudaGraphLaunch(x, s));       // 2, 700
     CK(cudaGraphNodeSetEnabled(x, fill, 1));
     // The whole from another graph of the same shape.
     CK(cudaGraphClone(&other, g));

@@ -1,5 +1,5 @@
-// Graphs with conditional nodes: a loop that the device ends, with a copy and a kernel in its body, and a branch that is
-// taken in every other launch. Ordinary kernels run between the launches.
+// Graphs with conditional nodes: a loop that the device ends, with a copy and a kernel in its body, and a branch that
+// is taken in every other launch. Ordinary kernels run between the launches.
 #include "contact.cuh"
 
 enum { N = 1 << 12, TIMES = 6 };
@@ -11,7 +11,8 @@ __global__ void count_down(unsigned *left, cudaGraphConditionalHandle loop)
         *left = --n;
     cudaGraphSetConditional(loop, n > 0);
 }
-__global__ void set_turns(unsigned *left, unsigned *turn, cudaGraphConditionalHandle loop, cudaGraphConditionalHandle branch)
+__global__ void set_turns(unsigned *left, unsigned *turn, cudaGraphConditionalHandle loop,
+                          cudaGraphConditionalHandle branch)
 {
     *turn += 1;
     *left = *turn + 2;

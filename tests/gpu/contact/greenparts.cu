@@ -1,5 +1,5 @@
-// Two green contexts that split the device: a kernel in one waits for what a kernel in the other, launched later, writes.
-// Kernels of the primary context run in between; one green context ends early, and another takes its place.
+// Two green contexts that split the device: a kernel in one waits for what a kernel in the other, launched later,
+// writes. Kernels of the primary context run in between; one green context ends early, and another takes its place.
 #include "contact.cuh"
 
 enum { N = 1 << 12, TURNS = 20 };
@@ -16,7 +16,8 @@ __global__ void writes(volatile unsigned *word, unsigned value)
 
 int main()
 {
-    unsigned *v = device_zeros<unsigned>(N), *word = device_zeros<unsigned>(1), *late = device_zeros<unsigned>(1), want = 0;
+    unsigned *v = device_zeros<unsigned>(N), *word = device_zeros<unsigned>(1), *late = device_zeros<unsigned>(1),
+             want = 0;
     CUdevResource all, part[1], rest;
     CUdevResourceDesc d[2];
     CUgreenCtx green[2];

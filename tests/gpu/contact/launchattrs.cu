@@ -1,5 +1,6 @@
 // Each launch has another attribute: an access policy window, a priority, a memory sync domain, a map of domains, a
-// carve-out, a completion event. The two events serve all launches in turn, and each stream is destroyed right after use.
+// carve-out, a completion event. The two events serve all launches in turn, and each stream is destroyed right after
+// use.
 #include "contact.cuh"
 
 enum { N = 1 << 15, TIMES = 42, KINDS = 7 };

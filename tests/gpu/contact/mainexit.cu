@@ -1,4 +1,5 @@
-// Main ends by pthread_exit while two threads launch; the last thread prints the result, and its return ends the process.
+// Main ends by pthread_exit while two threads launch; the last thread prints the result, and its return ends the
+// process.
 #include "contact.cuh"
 #include <pthread.h>
 #include <unistd.h>

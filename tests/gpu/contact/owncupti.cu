@@ -40,7 +40,8 @@ int main()
             mix<<<16, 256>>>(v, N, step);
         CK(cudaDeviceSynchronize());
         results[0] = cuptiSubscribe(&handle, (CUpti_CallbackFunc)called, NULL);
-        results[1] = cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000);
+        results[1] = cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API,
+                                         CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000);
         results[2] = cuptiActivityRegisterCallbacks(wanted, filled);
         results[3] = cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
         for (int i = 0; i < LAUNCHES; i++, step++)

@@ -1,10 +1,11 @@
-// A kernel and the launching thread itself in turns over mapped memory: the host's words are write-combined, those of the
-// kernel are not. The host makes no call while the kernel runs; the kernel counts in device memory as well.
+// A kernel and the launching thread itself in turns over mapped memory: the host's words are write-combined, those of
+// the kernel are not. The host makes no call while the kernel runs; the kernel counts in device memory as well.
 #include "contact.cuh"
 
 enum { TURNS = 200, LAUNCHES = 3 };
 
-__global__ void player(volatile unsigned *from_host, volatile unsigned *to_host, unsigned base, unsigned *sum, unsigned *late)
+__global__ void player(volatile unsigned *from_host, volatile unsigned *to_host, unsigned base, unsigned *sum,
+                       unsigned *late)
 {
     for (unsigned t = 1; t <= TURNS; t++) {
         if (!wait_for(from_host, base + t)) {

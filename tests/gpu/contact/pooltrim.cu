@@ -1,5 +1,5 @@
-// What a pool of the program's own says of itself: used and reserved memory, now and at most, around allocations, kernels,
-// trims and resets, with each of the flags of reuse off in turn. The default pool is asked as well.
+// What a pool of the program's own says of itself: used and reserved memory, now and at most, around allocations,
+// kernels, trims and resets, with each of the flags of reuse off in turn. The default pool is asked as well.
 #include "contact.cuh"
 
 enum { N = 1 << 18 };

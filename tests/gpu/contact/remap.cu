@@ -1,5 +1,5 @@
-// Virtual memory: two pieces of memory take turns at one address, and one of them is at a second address as well. Between
-// the turns work for other memory is queued, and goes on while addresses are mapped and unmapped.
+// Virtual memory: two pieces of memory take turns at one address, and one of them is at a second address as well.
+// Between the turns work for other memory is queued, and goes on while addresses are mapped and unmapped.
 #include "contact.cuh"
 
 enum { TURNS = 12 };

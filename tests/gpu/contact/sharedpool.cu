@@ -1,5 +1,5 @@
-// A pool that is exported as a file descriptor: the same program, started anew, imports the pool and one allocation of it,
-// changes the memory with kernels of its own, and ends; the kernels of the first process go on from there.
+// A pool that is exported as a file descriptor: the same program, started anew, imports the pool and one allocation of
+// it, changes the memory with kernels of its own, and ends; the kernels of the first process go on from there.
 #include "contact.cuh"
 #include <sys/socket.h>
 #include <sys/wait.h>

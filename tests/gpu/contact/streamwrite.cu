@@ -1,5 +1,5 @@
-// A kernel and stream memory operations answer each other: the kernel reports a step, another stream waits for that value
-// and writes the next one. Nothing of the host takes part once all is queued, and work waits after the kernel.
+// A kernel and stream memory operations answer each other: the kernel reports a step, another stream waits for that
+// value and writes the next one. Nothing of the host takes part once all is queued, and work waits after the kernel.
 #include "contact.cuh"
 
 enum { STEPS = 20, N = 1 << 16 };

@@ -1,5 +1,5 @@
-// Two kernels of two streams that need each other: the first one waits for what the second one, launched later, writes to
-// device memory, and the other way round. A third stream works in the meantime, and is waited for first.
+// Two kernels of two streams that need each other: the first one waits for what the second one, launched later, writes
+// to device memory, and the other way round. A third stream works in the meantime, and is waited for first.
 #include "contact.cuh"
 
 enum { TURNS = 50, ROUNDS = 4, N = 1 << 14 };
@@ -20,7 +20,8 @@ __global__ void side(volatile unsigned *mine, volatile unsigned *other, unsigned
 
 int main()
 {
-    unsigned *w = device_zeros<unsigned>(64), *late = device_zeros<unsigned>(1), *v = device_zeros<unsigned>(N), want = 0;
+    unsigned *w = device_zeros<unsigned>(64), *late = device_zeros<unsigned>(1), *v = device_zeros<unsigned>(N),
+             want = 0;
     cudaStream_t s[3];
     for (int i = 0; i < 3; i++)
         CK(cudaStreamCreateWithFlags(&s[i], cudaStreamNonBlocking));

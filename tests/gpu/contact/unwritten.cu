@@ -1,5 +1,5 @@
-// Reads memory that the program has allocated and never written, of each allocator and of several sizes: before its first
-// other launch, after many launches, and after it has given back memory that it had only read. All of it is zero.
+// Reads memory that the program has allocated and never written, of each allocator and of several sizes: before its
+// first other launch, after many launches, and after it has given back memory that it had only read. All of it is zero.
 #include "contact.cuh"
 
 __global__ void not_zero(const unsigned char *p, size_t n, unsigned long long *count)
@@ -12,7 +12,8 @@ __global__ void not_zero(const unsigned char *p, size_t n, unsigned long long *c
 }
 
 enum kind { PLAIN, PITCHED, ORDERED, MANAGED, MAPPED, VIRTUAL, KINDS };
-static const char *const names[] = {"cudaMalloc", "cudaMallocPitch", "cudaMallocAsync", "managed", "host", "cuMemCreate"};
+static const char *const names[] = {"cudaMalloc", "cudaMallocPitch", "cudaMallocAsync", "managed",
+                                    "host",       "cuMemCreate"};
 
 struct block {
     void *p;
