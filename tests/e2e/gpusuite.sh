@@ -180,7 +180,7 @@ rm -rf "$tmp/real"
 what_there_is "--until" "no time was left"
 
 # contact.sh over scripts and a program for the fakes: each end has its word, and those that say SKIP, do not build, or fail
-# natively are left out.
+# natively are left out. Those that vary natively have another try.
 cat >"$tmp/stubs/nvcc" <<END
 #!/bin/sh
 while [ "\$1" != -o ]; do shift; done
@@ -201,6 +201,7 @@ contact lacks <<<'echo "SKIP no thing"'
 contact hangs <<<"[ -z \"\$LD_PRELOAD\" ] || { $tmp/sleeps 62 & $tmp/sleeps 62; }; echo ok"
 contact codes <<<'[ -z "$LD_PRELOAD" ] || exit 3; echo "$1"'
 contact differs <<<'echo "sum: ${#LD_PRELOAD}"'
+contact settles <<<'mkdir "$0.ran" && n=1 || n=2; [ -z "$LD_PRELOAD" ] || n=3; echo "sum: $n"'
 contact varies <<<'mkdir "$0.ran" || exit 4'
 printf '# said otherwise\nlibnone.so codes.cu\ncodes-two codes.cu two\n' >"$tmp/contact/cases.txt"
 PATH=$tmp/stubs:$PATH CUDA_HOME=$tmp/none CONTACT=$tmp/contact LIMIT=8 SETTINGS="basic preload" CUDA_VISIBLE_DEVICES=0 \
@@ -214,9 +215,10 @@ differs | DIFF no account | DIFF no account
 hangs | HANG no account | HANG no account
 lacks | |
 p_nodes | ok 23/23 | ok 23/23
+settles | DIFF no account | DIFF no account
 varies | |"
-for text in 'bad: does not build' 'lacks: left out: SKIP no thing' 'varies: left out: ends natively with 0, 4' \
-    "differs (basic, preload): DIFF: 'sum: 0' is 'sum: " 'basic: 1 of 4 as natively'; do
+for text in 'bad: does not build' 'lacks: left out: SKIP no thing' 'varies: left out: ends natively with 4, 4' \
+    "differs (basic, preload): DIFF: 'sum: 0' is 'sum: " 'basic: 1 of 5 as natively'; do
     grep -qF -- "$text" "$tmp/said" || fail "contact.sh: not said: $text"
 done
 expect "contact.sh: files" "$(ls "$tmp/met" | tr '\n' ' ')" "contact.json contact.md contact.tar.gz "

@@ -37,6 +37,9 @@ class Case:
     def usable(self):
         return [p[1] for p in self.plain] == [0, 0] and not self.lacks()
 
+    def varies(self):
+        return len(self.plain) == 2 and (self.plain[0][1:3] != self.plain[1][1:3] or self.plain[0][1] != 0)
+
     def lacks(self):
         return re.search(r"^SKIP.*", self.plain[0][2], re.M)
 
@@ -54,6 +57,7 @@ def last_line(result):
 
 
 def run_plain(case, options, env):
+    case.plain, case.notes, case.broken = [], [], False
     if not os.access(case.command[0], os.X_OK) and os.path.sep in case.command[0]:
         case.broken = True
         case.notes.append("does not build")
@@ -174,6 +178,8 @@ def main():
     for n in (signal.SIGTERM, signal.SIGINT):
         signal.signal(n, lambda n, _: real.cut.off(f"cut off by {signal.Signals(n).name}", 128 + n))
     real.on_each(cases, run_plain, gpus, 4, options)
+    # What others did on the device may be in the output: those that vary have another try, alone.
+    real.on_each([c for c in cases if c.varies()], run_plain, gpus, 1, options)
     for setting in options.settings:
         real.on_each(cases, profiled_with(setting), gpus, options.jobs, options)
         print(f"# {setting}: {time.monotonic() - options.start:.0f} s", flush=True)

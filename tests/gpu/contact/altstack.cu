@@ -1,13 +1,13 @@
-// A timer's handler on an alternate stack of 8 KiB ends the program among its launches: by exit, or by _exit as the
-// argument says. The program ends with 0, as its handler asks for.
+// A timer's handler on an alternate stack of 8 KiB, with a page below that cannot be read, ends the program among its
+// launches: by exit, or by _exit as the argument says. The program ends with 0, as its handler asks for.
 #include "contact.cuh"
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 enum { N = 1 << 12 };
 static bool at_once;
-static char small_stack[8192];
 
 static void ends(int)
 {
@@ -27,8 +27,10 @@ int main(int argc, char **argv)
     stack_t s = {};
     at_once = argc > 1 && !strcmp(argv[1], "_exit");
     setvbuf(stdout, NULL, _IONBF, 0);
-    s.ss_sp = small_stack;
-    s.ss_size = sizeof(small_stack);
+    char *low = (char *)mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(low, 4096, PROT_NONE);
+    s.ss_sp = low + 4096;
+    s.ss_size = 8192;
     if (sigaltstack(&s, NULL))
         NEEDS(1, "alternate stack of 8 KiB");
     a.sa_handler = ends;

@@ -74,7 +74,7 @@ int main()
         CK(cudaCreateTextureObject(&texture, &r, &td, NULL));
         to_surface<<<WIDTH, WIDTH, 0, s>>>(surface, 7);
         from_texture<<<16, 256, 0, s>>>(texture, w, N);
-        CU(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+        NEEDS(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0), "compiler of PTX");
         CU(cuLibraryGetKernel(&plus, library, "plus"));
         unsigned k = 3 + t;
         void *args[] = {&w, &k};

@@ -36,7 +36,8 @@ static void leave(void)
 
 int main()
 {
-    static unsigned *v, want, launches, work;
+    static unsigned *v, work;
+    static volatile unsigned want, launches;
     struct sigaction a = {};
     struct itimerval t = {};
     v = device_zeros<unsigned>(N);
@@ -52,7 +53,8 @@ int main()
             work += i;
         // Counted before it is left, so that a jump finds it done.
         enter();
-        unsigned k = launches++;
+        unsigned k = launches;
+        launches = k + 1;
         mix<<<16, 256>>>(v, N, k);
         want = mixed(want, k);
         leave();

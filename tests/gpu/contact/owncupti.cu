@@ -10,8 +10,8 @@ static int callbacks, records;
 static void CUPTIAPI called(void *, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
 {
     const CUpti_CallbackData *d = (const CUpti_CallbackData *)data;
-    if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000 &&
-        d->callbackSite == CUPTI_API_ENTER)
+    bool launch = id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel || id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx;
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && launch && d->callbackSite == CUPTI_API_ENTER)
         callbacks++;
 }
 static void CUPTIAPI wanted(uint8_t **buffer, size_t *size, size_t *most)
@@ -34,14 +34,15 @@ int main()
     bool ok = true;
     for (int round = 0; round < 2; round++) {
         CUpti_SubscriberHandle handle;
-        int results[6];
+        int results[7];
         callbacks = records = 0;
         for (int i = 0; i < LAUNCHES; i++, step++)
             mix<<<16, 256>>>(v, N, step);
         CK(cudaDeviceSynchronize());
         results[0] = cuptiSubscribe(&handle, (CUpti_CallbackFunc)called, NULL);
-        results[1] = cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API,
-                                         CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000);
+        results[1] = cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
+        results[6] =
+            cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
         results[2] = cuptiActivityRegisterCallbacks(wanted, filled);
         results[3] = cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
         for (int i = 0; i < LAUNCHES; i++, step++)
