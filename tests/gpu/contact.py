@@ -80,6 +80,17 @@ def account(report):
     return seen, profiled, seen == profiled + skipped, sorted({f[3] for f in found if f[3]}), bool(found)
 
 
+def messages(path):
+    """What kprof says about the run. The values are left out, also from the file, as full sets of all cases fill a disk."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, errors="replace") as f:
+        said = "".join(line for line in f if line.startswith("=="))
+    with open(path, "w") as f:
+        f.write(said)
+    return said
+
+
 def judge(case, result):
     """How a profiled run ended: ok, or what differs."""
     seconds, code, out, _ = result
@@ -107,7 +118,7 @@ def profiled_with(setting):
         result = run(case, setting, command, options, env, limit)
         if result[1] == "cut":
             return
-        report = open(log, errors="replace").read() if os.path.exists(log) else ""
+        report = messages(log)
         word, why = judge(case, result)
         seen, profiled, adds_up, reasons, found = account(report)
         numbers = f"{seen}/{profiled}" if found else "no account"
@@ -157,7 +168,7 @@ def parse():
     for name in ("library", "kprof", "cases", "out", "logs"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--settings", required=True, type=str.split)
-    parser.add_argument("--limit", default=40, type=float, help="seconds of a profiled run above the native time")
+    parser.add_argument("--limit", default=25, type=float, help="seconds of a profiled run above the native time")
     parser.add_argument("--plain-limit", default=15, type=float)
     parser.add_argument("--until", default=0, type=float, help="seconds after which it ends, with what there is")
     parser.add_argument("--jobs", default=1, type=int, help="profiled runs at a time on a GPU")

@@ -5,7 +5,7 @@
 # those that cases.txt of its folder names otherwise (name, source, arguments; lib*.so: a library for the others). The line
 # "LINK: FLAGS" in a source's comment at the top is added to the compiler's flags.
 # Environment: SETTINGS (basic quick full rotation timeline preload), LIMIT (seconds a profiled run may take above the native
-# time, 40; a case that has used it up has a quarter of it from then on), JOBS (profiled runs at a time on each GPU, 1:
+# time, 25; a case that has used it up has a quarter of it from then on), JOBS (profiled runs at a time on each GPU, 1:
 # processes that count on one GPU disturb each other), UNTIL (seconds of runs, 420: what is left then is left out),
 # CONTACT (another folder for tests/gpu/contact), NVCC. OUT gets contact.md, the table; contact.json; contact.tar.gz, all logs.
 # 45 cases need about 7 minutes on one GPU.
@@ -65,7 +65,7 @@ done <"$work/list" >"$work/cases"
 echo "built in $(since "$started" 1) s"
 
 python3 "$here/contact.py" --library "$lib" --kprof "$kprof" --cases "$work/cases" --out "$out" --logs "$logs" \
-    --limit "${LIMIT:-40}" --until "${UNTIL:-420}" --jobs "${JOBS:-1}" \
+    --limit "${LIMIT:-25}" --until "${UNTIL:-420}" --jobs "${JOBS:-1}" \
     --settings "${SETTINGS:-basic quick full rotation timeline preload}"
 code=$?
 find "$logs" -type f -size -16M -printf '%P\n' | tar -C "$logs" -czf "$out/contact.tar.gz" -T -

@@ -13,7 +13,7 @@ __global__ void persistent(queue *q, unsigned long long *sum, unsigned *late)
     for (unsigned i = 0;; i++) {
         unsigned long long start = nanoseconds();
         while (q->pushed <= i)
-            if (nanoseconds() - start > 8000000000ull) {
+            if (nanoseconds() - start > 5000000000ull) {
                 atomicAdd(late, 1u);
                 return;
             }

@@ -11,7 +11,7 @@ __global__ void side(volatile unsigned *mine, volatile unsigned *other, unsigned
         __threadfence();
         unsigned long long start = nanoseconds();
         while (*other < base + t)
-            if (nanoseconds() - start > 8000000000ull) {
+            if (nanoseconds() - start > 5000000000ull) {
                 atomicAdd(late, 1u);
                 return;
             }
