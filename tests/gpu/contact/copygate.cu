@@ -37,6 +37,9 @@ int main()
     gate<<<1, 1, 0, a>>>(word, 0, late);
     store<<<1, 1, 0, a>>>(word, 0);
     mix<<<16, 256, 0, a>>>(v, N, 0);
+    CK(cudaMemcpyAsync(source, host, 4, cudaMemcpyHostToDevice, a));
+    CK(cudaMemcpyAsync(word, source, 4, cudaMemcpyDeviceToDevice, a));
+    CK(cudaMemcpyAsync(back, word, 4, cudaMemcpyDeviceToHost, a));
     CK(cudaMemsetAsync(word, 0, 4, a));
     CK(cudaGraphLaunch(x, a));
     CK(cudaStreamSynchronize(a));
