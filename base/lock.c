@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "base/debug.h"
+#include "base/work.h"
 
 enum {
     WAITED_FOR = 1 << 30, /* thread ids are below 2^22 */
     SLICE_MS = 1000,      /* after which a waiter checks whether the holder still lives */
+    POINT_MS = 20,        /* after which a waiter lets the program's signals in */
     FORK_PATIENCE_MS = 200,
 };
 
@@ -84,14 +86,17 @@ void kp_nap(long waited_ms)
     enum { LEAST_US = 50, MOST_US = 5000, SHARE = 16 };
     long us = waited_ms < MOST_US * SHARE / 1000 ? waited_ms * 1000 / SHARE : MOST_US;
     nanosleep(&(struct timespec){.tv_nsec = (us > LEAST_US ? us : LEAST_US) * 1000}, NULL);
+    kp_safe_point();
 }
 
 void kp_wait_while(atomic_int *word, int value, long ms)
 {
     int before = errno;
-    long slice = ms == KP_FOREVER || ms > SLICE_MS ? SLICE_MS : ms;
+    long most = kp_safe_point() ? POINT_MS : SLICE_MS;
+    long slice = ms == KP_FOREVER || ms > most ? most : ms;
     struct timespec limit = {.tv_sec = slice / 1000, .tv_nsec = slice % 1000 * 1000000};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
+    kp_safe_point();
     errno = before;
 }
 
@@ -257,9 +262,13 @@ void kp_signals_let(const sigset_t *before)
 
 static void (*then)(void);
 
+/* Signals wait over a fork: a handler that leaves for good would leave the locks taken. */
+static __thread sigset_t before_it __attribute__((tls_model("initial-exec")));
+
 static void before_fork(void)
 {
     long start = kp_now_ms();
+    before_it = kp_signals_hold();
     forking = true;
     for (int i = 0; i < KP_LOCKS; i++) {
         long left = FORK_PATIENCE_MS - (kp_now_ms() - start);
@@ -281,6 +290,12 @@ static void give_held(void)
     forking = false;
 }
 
+static void in_parent(void)
+{
+    give_held();
+    kp_signals_let(&before_it);
+}
+
 static void in_child(void)
 {
     for (int i = 0; i < KP_LOCKS; i++) {
@@ -292,6 +307,7 @@ static void in_child(void)
     own_id = 0;
     forking = between = false;
     then();
+    kp_signals_let(&before_it);
 }
 
 /* Some C libraries have pthread_atfork as a static helper; in all of them it calls this. */
@@ -301,7 +317,7 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 void kp_locks_watch_forks(void (*child)(void))
 {
     then = child;
-    __register_atfork(before_fork, give_held, in_child, &__dso_handle);
+    __register_atfork(before_fork, in_parent, in_child, &__dso_handle);
 }
 
 bool kp_locks_broken(int lock)

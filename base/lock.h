@@ -62,7 +62,8 @@ void kp_signals_let(const sigset_t *before);
 
 /* ---- waiting ---- */
 
-/* Sleeps while *word is `value`, at most `ms` (KP_FOREVER: without end), and wakes early now and then. */
+/* Sleeps while *word is `value`, at most `ms` (KP_FOREVER: without end), and wakes early now and then. Before and after
+ * are safe points (base/work.h). */
 void kp_wait_while(atomic_int *word, int value, long ms);
 /* Wakes all threads that wait for a change of *word. */
 void kp_wake_all(atomic_int *word);
@@ -78,7 +79,7 @@ double kp_thread_cpu_time(int id);
 long kp_now_ms(void);
 double kp_now_ns(void);
 
-/* Sleeps between two polls: a sixteenth of the time waited so far, at least 50 us and at most 5 ms. */
+/* Sleeps between two polls: a sixteenth of the time waited so far, at least 50 us and at most 5 ms. A safe point. */
 void kp_nap(long waited_ms);
 
 #endif

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/work.h"
 #include "cupti/internal.h"
 
 enum {
@@ -47,6 +48,7 @@ enum { WATCHED = sizeof watched / sizeof *watched };
 
 static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *max_records)
 {
+    kp_work_begin(); /* CUPTI calls from within the program's calls */
     *buffer = NULL;
     if (atomic_fetch_add(&run.buffers, 1) < MOST_BUFFERS)
         *buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_SIZE);
@@ -54,6 +56,7 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *max_rec
         atomic_fetch_sub(&run.buffers, 1);
     *size = *buffer ? BUFFER_SIZE : 0;
     *max_records = 0;
+    kp_work_end();
 }
 
 /* ---- the two receivers ---- */
@@ -158,6 +161,7 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer
     CUpti_Activity *record = NULL;
     size_t lost = 0;
     (void)size;
+    kp_work_begin();
     while (valid && KP_CALL(run.c, cuptiActivityGetNextRecord, buffer, valid, &record) == CUPTI_SUCCESS)
         hand_on(record);
     free(buffer);
@@ -166,6 +170,7 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer
     if (atomic_load(&run.sink) && run.c->cuptiActivityGetNumDroppedRecords &&
         KP_CALL(run.c, cuptiActivityGetNumDroppedRecords, ctx, stream, &lost) == CUPTI_SUCCESS)
         atomic_fetch_add(&run.dropped, lost);
+    kp_work_end();
 }
 
 static int ready(const struct kp_cupti *c)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "cupti/internal.h"
 #include "cupti/source.h"
 
@@ -76,13 +77,14 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
 static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
 {
     CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
+    kp_work_begin();
     bool always = !aside && cubins.always && cubins.always(image, size);
-    if (!image || (!cubins.most && !always))
-        return; /* nobody needs its name, and computing it means reading the whole image */
-    if (KP_CALL(cubins.c, cuptiGetCubinCrc, &get) == CUPTI_SUCCESS) {
+    bool needed = image && (cubins.most || always); /* computing its name means reading the whole image */
+    if (needed && KP_CALL(cubins.c, cuptiGetCubinCrc, &get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
         keep((uint32_t)get.cubinCrc, image, size, always);
     }
+    kp_work_end();
 }
 
 int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size))

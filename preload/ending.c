@@ -11,11 +11,11 @@
 
 #include "base/lock.h"
 #include "base/traps.h"
+#include "base/work.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
 #include "preload/os/log.h"
-#include "preload/os/own_stack.h"
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 #include "preload/phase.h"
@@ -75,15 +75,19 @@ static void wait_for_exiter(int me)
     }
 }
 
-void kp_process_exits(void)
+static void wait_and_exit(void *unused)
 {
-    int before;
-    if (!is_own_process())
-        return;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    (void)unused;
     wait_for_exiter(kp_thread_id());
     kp_thread_park(exiter_ends);
-    pthread_setcancelstate(before, &before);
+}
+
+void kp_process_exits(void)
+{
+    if (!is_own_process())
+        return;
+    kp_work_ends_process();
+    kp_work_run(wait_and_exit, NULL, 0);
 }
 
 /* Planning makes objects in CUPTI's libraries whose exit handlers would come before ours, and end what another thread
@@ -96,12 +100,19 @@ static void wait_for_plan(void)
         kp_nap(waited);
 }
 
-/* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
-void kp_process_exit_called(void)
+static void wait_for_starts(void *unused)
 {
+    (void)unused;
     kp_passing_ends_process();
     kp_ahead_wait(false);
     wait_for_plan();
+}
+
+/* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
+void kp_process_exit_called(void)
+{
+    kp_work_ends_process();
+    kp_work_run(wait_for_starts, NULL, 0);
     if (atomic_load(&process->ending) && atomic_load(&process->exiter) == kp_thread_id())
         kp_process_finish();
     kp_process_exits();
@@ -148,10 +159,12 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *why, l
     return alone;
 }
 
-static void end_at_exit(void)
+static void end_at_exit(void *unused)
 {
+    (void)unused;
     if (!is_own_process())
         return;
+    kp_work_takes_long();
     kp_locks_at_end();
     atomic_store(&process->exiter, kp_thread_id());
     kp_window_hurry();
@@ -164,7 +177,8 @@ static void end_at_exit(void)
 
 void kp_ending_at_exit(void)
 {
-    kp_on_own_stack(end_at_exit);
+    kp_work_ends_process();
+    kp_work_run(end_at_exit, NULL, 0);
 }
 
 static bool is_context(const struct kp_context *c, uint64_t arg)
@@ -297,11 +311,11 @@ static void finish(void)
     kp_wake_all(&process->finished);
 }
 
-static void finish_once(void)
+static void finish_once(void *unused)
 {
-    int before; /* _exit is no cancellation point, in a forked child neither */
     struct kp_traps traps;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    (void)unused;
+    kp_work_takes_long();
     kp_traps_hold(&traps);
     if (atomic_load(&process->phase) == KP_PHASE_FORKED)
         tell_forked();
@@ -315,10 +329,12 @@ static void finish_once(void)
         }
     }
     kp_traps_let(&traps);
-    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_finish(void)
 {
-    kp_on_own_stack(finish_once);
+    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP && !kp_session_is_open())
+        return; /* nothing was profiled */
+    kp_work_ends_process();
+    kp_work_run(finish_once, NULL, 0);
 }

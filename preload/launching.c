@@ -169,7 +169,7 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     if (!kp_process_active()) { /* profiling ended while this thread waited */
         kp_gate_leave_exclusive();
         kp_phase_hold();
-        return l->issue(l);
+        return kp_launch_call(l);
     }
     if (atomic_load(&process->ending)) { /* likewise: libraries needed for planning may be torn down already */
         kp_gate_leave_exclusive();
@@ -547,9 +547,9 @@ static CUresult choose(struct kp_launch *l)
     CUresult rc = CUDA_SUCCESS;
     struct kp_filter_counted counted;
     if (process->setup.ranges && process->setup.run && !atomic_load(&process->ending))
-        return kp_gate_captures() > 0 && is_captured(l) ? l->issue(l) : pass_in_range(l);
+        return kp_gate_captures() > 0 && is_captured(l) ? kp_launch_call(l) : pass_in_range(l);
     if (kp_gate_captures() > 0)
-        return is_captured(l) ? l->issue(l) : skip(l, KP_SKIP_CAPTURE);
+        return is_captured(l) ? kp_launch_call(l) : skip(l, KP_SKIP_CAPTURE);
     if (atomic_load(&process->ending))
         return skip(l, late);
     if (kp_other_holds())
@@ -600,7 +600,7 @@ CUresult kp_process_launch(struct kp_launch *l)
     int before, error = errno; /* a call that succeeds leaves it */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_process_connect();
-    CUresult rc = kp_process_active() ? choose(l) : l->issue(l);
+    CUresult rc = kp_process_active() ? choose(l) : kp_launch_call(l);
     kp_launch_free(l);
     pthread_setcancelstate(before, &before);
     errno = error;

@@ -12,6 +12,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/work.h"
 #include "collectors/code/cubin.h"
 #include "preload/ending.h"
 #include "preload/gate/gate.h"
@@ -113,6 +114,7 @@ static void in_forked_child(void)
     } else {
         forget_environment();
     }
+    kp_work_forked();
     kp_window_forked();
     kp_worker_forked();
     kp_ahead_forked();

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
@@ -145,21 +146,34 @@ static bool may_act(void)
     return kp_process_active() && !kp_guard && !kp_in_driver;
 }
 
-static void at_nvtx(uint64_t id, bool begins, const char *name)
+struct edge {
+    uint64_t id;
+    bool begins;
+    const char *name;
+};
+
+static void look_at_edge(void *arg)
 {
+    const struct edge *e = arg;
     struct kp_nvtx nvtx = {.ranges = NULL};
     if (!may_act())
         return;
-    if (!begins) {
-        if (kp_ranges_id() == id)
-            end(id);
+    if (!e->begins) {
+        if (kp_ranges_id() == e->id)
+            end(e->id);
         return;
     }
     if (kp_ranges_id() || !atomic_load(&process->profiling))
         return;
     if (kp_nvtx_judge(NULL, &nvtx))
-        begin(id, name, &nvtx, true);
+        begin(e->id, e->name, &nvtx, true);
     kp_nvtx_free(&nvtx);
+}
+
+static void at_nvtx(uint64_t id, bool begins, const char *name)
+{
+    struct edge e = {id, begins, name};
+    kp_work_run(look_at_edge, &e, sizeof(e));
 }
 
 static bool are_of_nvtx(void)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "collectors/replay/shadow.h"
 #include "collectors/replay/taken.h"
 #include "preload/doors/pool.h"
@@ -574,29 +575,89 @@ static unsigned stack_words(const struct slot *s, const uint64_t *args)
     return words == most ? most : words_that_are(args + FIRST, most);
 }
 
+/* Whether calls of this kind change nothing that is noted, where no window is open. */
+static bool is_plain(const struct slot *s)
+{
+    const struct rule *r = &rules[s->class];
+    return !s->load && !r->before && !r->ends && !r->alone && !r->inside && !r->stale && !r->succeeded &&
+           s->class != KP_CLASS_VIRTUAL && s->class != KP_CLASS_CAPTURE_END && !atomic_load(&s->owns);
+}
+
+/* Enters for a call that nothing has to be done for: the usual case, which takes no lock. NOTHING: it is another one.
+ */
+static enum entered enter_at_once(const struct slot *s)
+{
+    enum kp_api_class class = s->class;
+    if (!is_plain(s) || kp_window_watches())
+        return NOTHING;
+    if (class == KP_CLASS_SYNC || class == KP_CLASS_LOAD || class == KP_CLASS_INIT)
+        return IN_DRIVER;
+    if (!kp_gate_try_shared())
+        return NOTHING;
+    if (rules[class].unseen)
+        kp_window_note_unseen();
+    return SHARED;
+}
+
+static void note_entered(enum entered entered)
+{
+    if (entered != NOTHING && entered != IN_DRIVER)
+        kp_guard++;
+    if (entered != NOTHING)
+        kp_in_driver++;
+}
+
+/* A call on its way in, and out. */
+struct call {
+    uint64_t slot;
+    uint64_t args[KP_OP_ARGS];
+    void *real;
+    enum entered entered;
+    CUresult result;
+};
+
+static void leave(void *arg);
+
+static void enter(void *arg)
+{
+    struct call *c = arg;
+    struct slot *s = &slots[c->slot];
+    c->real = resolve(c->slot);
+    if (kp_guard)
+        return;
+    if (kp_gate_is_armed())
+        c->entered = enter_armed(s, c->real, c->args);
+    else if (s->class == KP_CLASS_INIT) { /* arms the gate if it succeeds */
+        kp_process_cuda_starts();
+        c->entered = GUARD_ONLY;
+    }
+    if (c->entered != NOTHING && kp_work_abandoned()) { /* the call will not be made */
+        c->result = CUDA_ERROR_UNKNOWN;
+        leave(c);
+        return;
+    }
+    note_entered(c->entered);
+    if (c->entered != NOTHING && s->load)
+        kp_ptx_loading(s->load, s->symbol, c->args);
+}
+
 struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
 {
     struct slot *s = &slots[slot];
-    struct kp_call_entry e = {.real = resolve(slot), .entered = NOTHING};
-    if (kp_guard)
-        return e;
-    if (kp_gate_is_armed())
-        e.entered = enter_armed(s, e.real, args);
-    else if (s->class == KP_CLASS_INIT) { /* arms the gate if it succeeds */
-        kp_process_cuda_starts();
-        e.entered = GUARD_ONLY;
+    struct call c = {.slot = slot, .real = atomic_load(&s->real), .entered = NOTHING};
+    bool armed = kp_gate_is_armed();
+    if (c.real && !kp_guard && armed)
+        note_entered(c.entered = enter_at_once(s));
+    if (!c.real || (!kp_guard && c.entered == NOTHING && (armed || s->class == KP_CLASS_INIT))) {
+        c.real = c.real ? c.real : (void *)(uintptr_t)no_driver;
+        memcpy(c.args, args, sizeof(c.args));
+        kp_work_run(enter, &c, sizeof(c));
     }
-    kp_phase_hold();
-    e.stack_words = e.entered == NOTHING ? 0 : stack_words(s, args);
-    if (e.entered == ANSWERED)
-        e.real = (void *)(uintptr_t)give_answer;
-    if (e.entered != NOTHING && e.entered != IN_DRIVER)
-        kp_guard++;
-    if (e.entered != NOTHING)
-        kp_in_driver++;
-    if (e.entered != NOTHING && s->load)
-        kp_ptx_loading(s->load, s->symbol, args);
-    return e;
+    if (!kp_guard || c.entered != NOTHING)
+        kp_phase_hold();
+    if (c.entered == ANSWERED)
+        c.real = (void *)(uintptr_t)give_answer;
+    return (struct kp_call_entry){c.real, c.entered, c.entered == NOTHING ? 0 : stack_words(s, args)};
 }
 
 /* Makes a call for memory again that has found too little: a window, or what is kept from one to the next, may have
@@ -632,29 +693,42 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         kp_process_join_failed();
 }
 
+static void leave(void *arg)
+{
+    struct call *c = arg;
+    const struct slot *s = &slots[c->slot];
+    enum entered entered = c->entered;
+    if (c->result == CUDA_ERROR_OUT_OF_MEMORY && atomic_load(&s->owns))
+        c->result = call_again(s, entered);
+    note_answer(s, entered, c->result);
+    if (entered == ALLOCATING)
+        kp_process_allocated(s->symbol, gift_of(s->class), c->result);
+    if (entered == READING_LATER)
+        kp_process_read_later(s->symbol, c->result);
+    bool closes = entered == READING && c->result == CUDA_SUCCESS && !kp_process_log();
+    if (entered == SHARED || entered == SHARED_HOST || entered == JOINED || entered == READING)
+        kp_gate_leave_shared();
+    if (closes)
+        kp_process_read(s->symbol);
+    if (s->class == KP_CLASS_INIT)
+        (c->result == CUDA_SUCCESS ? kp_process_cuda_started : kp_process_cuda_failed)();
+}
+
 CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered)
 {
-    enum kp_api_class class = slots[slot].class;
+    const struct slot *s = &slots[slot];
     kp_in_driver--;
     if (entered == IN_DRIVER) {
-        if (class == KP_CLASS_SYNC && result == CUDA_SUCCESS)
+        if (s->class == KP_CLASS_SYNC && result == CUDA_SUCCESS)
             kp_window_synchronised();
         return result;
     }
     kp_guard--;
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && atomic_load(&slots[slot].owns))
-        result = call_again(&slots[slot], entered);
-    note_answer(&slots[slot], entered, result);
-    if (entered == ALLOCATING)
-        kp_process_allocated(slots[slot].symbol, gift_of(class), result);
-    if (entered == READING_LATER)
-        kp_process_read_later(slots[slot].symbol, result);
-    bool closes = entered == READING && result == CUDA_SUCCESS && !kp_process_log();
-    if (entered == SHARED || entered == SHARED_HOST || entered == JOINED || entered == READING)
+    if (entered == SHARED && is_plain(s)) {
         kp_gate_leave_shared();
-    if (closes)
-        kp_process_read(slots[slot].symbol);
-    if (class == KP_CLASS_INIT)
-        (result == CUDA_SUCCESS ? kp_process_cuda_started : kp_process_cuda_failed)();
-    return result;
+        return result;
+    }
+    struct call c = {.slot = slot, .entered = (enum entered)entered, .result = result};
+    kp_work_run(leave, &c, sizeof(c));
+    return c.result;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/work.h"
 #include "preload/os/elf.h"
 #include "preload/process.h"
 
@@ -24,14 +25,48 @@ enum {
  * is passed on and means nothing. */
 typedef int (*function)(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
+/* A call of the program's, as work takes it along. */
+struct call {
+    const char *name;
+    enum kp_other_effect effect;
+    void *real;
+    uint64_t args[KP_OTHER_ARGS];
+    bool begins, succeeded;
+};
+
+static void after(void *arg)
+{
+    const struct call *c = arg;
+    kp_process_gave_way(c->effect, c->real, c->args, c->begins, c->succeeded);
+}
+
+static void before(void *arg)
+{
+    struct call *c = arg;
+    c->begins = kp_process_gives_way(c->effect, c->name, c->real, c->args);
+    if (kp_work_abandoned()) /* the call will not be made */
+        after(c);
+}
+
 static int pass(const char *name, enum kp_other_effect effect, void *real, const uint64_t *args)
 {
+    struct call c = {.name = name, .effect = effect, .real = real};
     if (!real)
         return CUPTI_MISSING;
-    bool begins = kp_process_gives_way(effect, name, real, args);
+    memcpy(c.args, args, sizeof(c.args));
+    kp_work_run(before, &c, sizeof(c));
     int rc = ((function)(uintptr_t)real)(args[0], args[1], args[2], args[3]);
-    kp_process_gave_way(effect, real, args, begins, !rc);
+    c.succeeded = !rc;
+    kp_work_run(after, &c, sizeof(c));
     return rc;
+}
+
+static void *find(void *caller, const char *symbol)
+{
+    kp_work_begin();
+    void *real = kp_elf_find_for(caller, symbol);
+    kp_work_end();
+    return real;
 }
 
 static _Atomic(void *) behind_pointer[DOORS];
@@ -40,7 +75,7 @@ static _Atomic(void *) behind_pointer[DOORS];
     EXPORT int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d);                                                   \
     int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d)                                                           \
     {                                                                                                                  \
-        void *real = kp_elf_find_for(__builtin_return_address(0), #name);                                              \
+        void *real = find(__builtin_return_address(0), #name);                                                         \
         return pass(#name, KP_OTHER_##effect, real, (const uint64_t[KP_OTHER_ARGS]){a, b, c, d});                      \
     }                                                                                                                  \
     static int pointer_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d)                                          \

@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include "base/work.h"
 #include "preload/doors/api.h"
 #include "preload/doors/cupti_doors.h"
 #include "preload/doors/graph_doors.h"
@@ -62,7 +63,9 @@ static void *exported(int door, const char *symbol)
 {
     void *real = atomic_load(&behind_export[door]);
     if (!real) {
+        kp_work_begin();
         real = kp_symbols_behind_door(symbol);
+        kp_work_end();
         atomic_store(&behind_export[door], real);
     }
     return real;
@@ -185,7 +188,7 @@ static void *trampoline_of(const struct kp_api_row *row, const char *called, uns
     return kp_trampoline_for(row->class, called, row->load, kp_owned_row(row->symbol), words, real);
 }
 
-void *kp_door_wrap_symbol(const char *symbol, void *real)
+static void *wrap_symbol(const char *symbol, void *real)
 {
     if (!real || kp_guard || kp_elf_is_own(real))
         return real;
@@ -199,7 +202,7 @@ void *kp_door_wrap_symbol(const char *symbol, void *real)
     return d >= 0 ? hand_out(d, real) : trampoline_of(row, row->symbol, kp_api_stack_words(row->symbol), real);
 }
 
-void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *real)
+static void *wrap_base(const char *base, int version, uint64_t flags, void *real)
 {
     if (!real || kp_guard || kp_elf_is_own(real))
         return real;
@@ -210,4 +213,20 @@ void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *rea
     /* A function of a later driver may change anything, so it is gated. */
     return row ? trampoline_of(row, row->base, kp_api_base_words(row->base), real)
                : kp_trampoline_for(KP_CLASS_WORK, "", NULL, NULL, kp_api_base_words(NULL), real);
+}
+
+void *kp_door_wrap_symbol(const char *symbol, void *real)
+{
+    kp_work_begin();
+    void *door = wrap_symbol(symbol, real);
+    kp_work_end();
+    return door;
+}
+
+void *kp_door_wrap_base(const char *base, int version, uint64_t flags, void *real)
+{
+    kp_work_begin();
+    void *door = wrap_base(base, version, flags, real);
+    kp_work_end();
+    return door;
 }

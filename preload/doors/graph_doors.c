@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/work.h"
 #include "collectors/code/cubin.h"
+#include "preload/doors/way_in.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/process.h"
@@ -14,14 +16,27 @@ static bool watching(void)
     return !kp_guard && kp_process_active();
 }
 
+/* The driver has returned: what follows is work. */
+static CUresult back(CUresult rc)
+{
+    kp_work_begin();
+    return rc;
+}
+
+static CUresult leave(CUresult rc)
+{
+    kp_gate_leave_shared();
+    kp_work_end();
+    return rc;
+}
+
 /* Ends all three ways to instantiate: notes the result and leaves the gate. */
 static CUresult leave_noted(CUresult rc, const CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
     const struct kp_driver *d = kp_process_driver();
     if (rc == CUDA_SUCCESS && d && kp_graph_note(d, *exec, graph, flags, kp_process_by_node()) & KP_ONCE_HEAP)
         kp_window_heap_blocks();
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraphExec *exec, CUgraph graph,
@@ -30,9 +45,9 @@ CUresult kp_cuGraphInstantiate(kp_pfn_graph_instantiate real, bool ptsz, CUgraph
     (void)ptsz;
     if (!watching())
         return real(exec, graph, node, log, size);
-    kp_gate_enter_shared("cuGraphInstantiate");
+    kp_door_enter_shared("cuGraphInstantiate");
     kp_guard++;
-    CUresult rc = real(exec, graph, node, log, size);
+    CUresult rc = back(real(exec, graph, node, log, size));
     kp_guard--;
     return leave_noted(rc, exec, graph, 0);
 }
@@ -43,9 +58,9 @@ CUresult kp_cuGraphInstantiateWithFlags(PFN_cuGraphInstantiateWithFlags_v11040 r
     (void)ptsz;
     if (!watching())
         return real(exec, graph, flags);
-    kp_gate_enter_shared("cuGraphInstantiateWithFlags");
+    kp_door_enter_shared("cuGraphInstantiateWithFlags");
     kp_guard++;
-    CUresult rc = real(exec, graph, flags);
+    CUresult rc = back(real(exec, graph, flags));
     kp_guard--;
     return leave_noted(rc, exec, graph, flags);
 }
@@ -56,9 +71,9 @@ CUresult kp_cuGraphInstantiateWithParams(PFN_cuGraphInstantiateWithParams_v12000
     (void)ptsz;
     if (!watching())
         return real(exec, graph, params);
-    kp_gate_enter_shared("cuGraphInstantiateWithParams");
+    kp_door_enter_shared("cuGraphInstantiateWithParams");
     kp_guard++;
-    CUresult rc = real(exec, graph, params);
+    CUresult rc = back(real(exec, graph, params));
     kp_guard--;
     return leave_noted(rc, exec, graph, params ? params->flags : 0);
 }
@@ -68,25 +83,38 @@ CUresult kp_cuGraphExecDestroy(PFN_cuGraphExecDestroy_v10000 real, bool ptsz, CU
     (void)ptsz;
     if (!watching())
         return real(exec);
-    kp_gate_enter_shared("cuGraphExecDestroy");
-    CUresult rc = real(exec);
+    kp_door_enter_shared("cuGraphExecDestroy");
+    CUresult rc = back(real(exec));
     kp_graph_forget(exec);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 /* ---- changes ---- */
 
+struct change {
+    CUgraphExec exec;
+    const char *symbol;
+};
+
 /* Enters the gate. The window stays open where it does not refer to the graph itself, nor to memory that the graph
  * allocates: the driver may map that anew. */
-static void enter_change(CUgraphExec exec, const char *symbol)
+static void enter_for(void *arg)
 {
-    const struct kp_graph_content *held = kp_graph_hold(exec);
+    const struct change *c = arg;
+    const struct kp_graph_content *held = kp_graph_hold(c->exec);
     bool beside = held && !held->nodes->allocates && kp_window_watches() && kp_process_goes_beside();
     if (held)
         kp_graph_let(held);
     if (!beside)
-        kp_gate_enter_shared(symbol);
+        kp_gate_enter_shared(c->symbol);
+    if (kp_work_abandoned())
+        kp_gate_leave_shared();
+}
+
+static void enter_change(CUgraphExec exec, const char *symbol)
+{
+    struct change c = {exec, symbol};
+    kp_work_run(enter_for, &c, sizeof(c));
 }
 
 static void set_kernel(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p)
@@ -103,14 +131,13 @@ CUresult kp_cuGraphExecKernelNodeSetParams(PFN_cuGraphExecKernelNodeSetParams_v1
     if (!watching() || !p)
         return real(exec, node, p);
     enter_change(exec, "cuGraphExecKernelNodeSetParams");
-    CUresult rc = real(exec, node, p);
+    CUresult rc = back(real(exec, node, p));
     CUDA_KERNEL_NODE_PARAMS params;
     memset(&params, 0, sizeof(params));
     memcpy(&params, p, sizeof(*p)); /* the later version only adds fields */
     if (rc == CUDA_SUCCESS)
         set_kernel(exec, node, &params);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphExecKernelNodeSetParams_v2(PFN_cuGraphExecKernelNodeSetParams_v12000 real, bool ptsz,
@@ -120,11 +147,10 @@ CUresult kp_cuGraphExecKernelNodeSetParams_v2(PFN_cuGraphExecKernelNodeSetParams
     if (!watching() || !p)
         return real(exec, node, p);
     enter_change(exec, "cuGraphExecKernelNodeSetParams");
-    CUresult rc = real(exec, node, p);
+    CUresult rc = back(real(exec, node, p));
     if (rc == CUDA_SUCCESS)
         set_kernel(exec, node, p);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphExecMemcpyNodeSetParams(PFN_cuGraphExecMemcpyNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
@@ -134,12 +160,11 @@ CUresult kp_cuGraphExecMemcpyNodeSetParams(PFN_cuGraphExecMemcpyNodeSetParams_v1
     if (!watching() || !p)
         return real(exec, node, p, ctx);
     enter_change(exec, "cuGraphExecMemcpyNodeSetParams");
-    CUresult rc = real(exec, node, p, ctx);
+    CUresult rc = back(real(exec, node, p, ctx));
     const struct kp_driver *d = kp_process_driver();
     if (rc == CUDA_SUCCESS && d)
         kp_graph_set_copy(d, exec, node, p);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphExecMemsetNodeSetParams(PFN_cuGraphExecMemsetNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
@@ -149,11 +174,10 @@ CUresult kp_cuGraphExecMemsetNodeSetParams(PFN_cuGraphExecMemsetNodeSetParams_v1
     if (!watching() || !p)
         return real(exec, node, p, ctx);
     enter_change(exec, "cuGraphExecMemsetNodeSetParams");
-    CUresult rc = real(exec, node, p, ctx);
+    CUresult rc = back(real(exec, node, p, ctx));
     if (rc == CUDA_SUCCESS)
         kp_graph_set_memset(exec, node, p);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphExecHostNodeSetParams(PFN_cuGraphExecHostNodeSetParams_v10020 real, bool ptsz, CUgraphExec exec,
@@ -163,11 +187,10 @@ CUresult kp_cuGraphExecHostNodeSetParams(PFN_cuGraphExecHostNodeSetParams_v10020
     if (!watching() || !p)
         return real(exec, node, p);
     enter_change(exec, "cuGraphExecHostNodeSetParams");
-    CUresult rc = real(exec, node, p);
+    CUresult rc = back(real(exec, node, p));
     if (rc == CUDA_SUCCESS)
         kp_graph_set_host(exec, node, p);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 /* Notes parameters of any kind of node. */
@@ -200,11 +223,10 @@ CUresult kp_cuGraphExecNodeSetParams(PFN_cuGraphExecNodeSetParams_v12020 real, b
     if (!watching() || !p)
         return real(exec, node, p);
     enter_change(exec, "cuGraphExecNodeSetParams");
-    CUresult rc = real(exec, node, p);
+    CUresult rc = back(real(exec, node, p));
     if (rc == CUDA_SUCCESS)
         set_any(exec, node, p);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphNodeSetEnabled(PFN_cuGraphNodeSetEnabled_v11060 real, bool ptsz, CUgraphExec exec, CUgraphNode node,
@@ -214,11 +236,10 @@ CUresult kp_cuGraphNodeSetEnabled(PFN_cuGraphNodeSetEnabled_v11060 real, bool pt
     if (!watching())
         return real(exec, node, enabled);
     enter_change(exec, "cuGraphNodeSetEnabled");
-    CUresult rc = real(exec, node, enabled);
+    CUresult rc = back(real(exec, node, enabled));
     if (rc == CUDA_SUCCESS)
         kp_graph_set_enabled(exec, node, enabled);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 static void note_update(CUgraphExec exec, CUgraph graph)
@@ -235,11 +256,10 @@ CUresult kp_cuGraphExecUpdate(PFN_cuGraphExecUpdate_v10020 real, bool ptsz, CUgr
     if (!watching())
         return real(exec, graph, node, result);
     enter_change(exec, "cuGraphExecUpdate");
-    CUresult rc = real(exec, graph, node, result);
+    CUresult rc = back(real(exec, graph, node, result));
     if (rc == CUDA_SUCCESS)
         note_update(exec, graph);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphExecUpdate_v2(PFN_cuGraphExecUpdate_v12000 real, bool ptsz, CUgraphExec exec, CUgraph graph,
@@ -249,11 +269,10 @@ CUresult kp_cuGraphExecUpdate_v2(PFN_cuGraphExecUpdate_v12000 real, bool ptsz, C
     if (!watching())
         return real(exec, graph, result);
     enter_change(exec, "cuGraphExecUpdate");
-    CUresult rc = real(exec, graph, result);
+    CUresult rc = back(real(exec, graph, result));
     if (rc == CUDA_SUCCESS)
         note_update(exec, graph);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphExecChildGraphNodeSetParams(PFN_cuGraphExecChildGraphNodeSetParams_v11010 real, bool ptsz,
@@ -263,11 +282,10 @@ CUresult kp_cuGraphExecChildGraphNodeSetParams(PFN_cuGraphExecChildGraphNodeSetP
     if (!watching())
         return real(exec, node, child);
     enter_change(exec, "cuGraphExecChildGraphNodeSetParams");
-    CUresult rc = real(exec, node, child);
+    CUresult rc = back(real(exec, node, child));
     if (rc == CUDA_SUCCESS)
         kp_graph_blur(exec);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }
 
 CUresult kp_cuGraphExecNodeSetEvent(PFN_cuGraphExecEventRecordNodeSetEvent_v11010 real, bool ptsz, CUgraphExec exec,
@@ -277,9 +295,8 @@ CUresult kp_cuGraphExecNodeSetEvent(PFN_cuGraphExecEventRecordNodeSetEvent_v1101
     if (!watching())
         return real(exec, node, event);
     enter_change(exec, "cuGraphExecEventNodeSetEvent");
-    CUresult rc = real(exec, node, event);
+    CUresult rc = back(real(exec, node, event));
     if (rc == CUDA_SUCCESS)
         kp_graph_blur(exec);
-    kp_gate_leave_shared();
-    return rc;
+    return leave(rc);
 }

@@ -1,5 +1,7 @@
 #include "preload/doors/hostmem_doors.h"
 
+#include "base/work.h"
+#include "preload/doors/way_in.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/os/mappings.h"
@@ -12,7 +14,7 @@ static bool enter(const char *symbol)
 {
     if (kp_guard || !kp_process_active())
         return false;
-    kp_gate_enter_shared(symbol);
+    kp_door_enter_shared(symbol);
     kp_guard++;
     return true;
 }
@@ -27,13 +29,19 @@ static void leave_gate(void)
 static bool make(void **p, size_t bytes, unsigned flags)
 {
     const struct kp_driver *d = kp_process_replays() ? kp_process_driver() : NULL;
-    return d && kp_hostmem_make(d, p, bytes, flags);
+    kp_work_begin();
+    kp_work_takes_long();
+    bool made = d && kp_hostmem_make(d, p, bytes, flags);
+    kp_work_end();
+    return made;
 }
 
 static CUresult noted_alloc(CUresult rc, void **p, size_t bytes)
 {
+    kp_work_begin();
     if (rc == CUDA_SUCCESS)
         kp_hostmem_note_pinned(*p, bytes);
+    kp_work_end();
     return rc;
 }
 
@@ -80,7 +88,9 @@ CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
 {
     (void)ptsz;
     bool entered = enter("cuMemFreeHost");
+    kp_work_begin();
     CUresult rc = kp_hostmem_free(real, p);
+    kp_work_end();
     if (entered)
         leave_gate();
     return rc;
@@ -91,8 +101,10 @@ CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
  * is not needed. */
 static void note_registered(const void *p, size_t bytes, bool rewound)
 {
+    kp_work_begin();
     bool shared = rewound && kp_process_replays() && kp_mappings_shared(p, bytes);
     kp_hostmem_note_registered(p, bytes, rewound, shared);
+    kp_work_end();
 }
 
 CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags)
@@ -111,7 +123,9 @@ CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, v
 {
     (void)ptsz;
     bool entered = enter("cuMemHostUnregister");
+    kp_work_begin();
     CUresult rc = kp_hostmem_unregister(real, p);
+    kp_work_end();
     if (entered)
         leave_gate();
     return rc;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
@@ -93,15 +94,29 @@ static CUresult bare(CUresult rc)
     return rc;
 }
 
-static CUresult go(struct kp_launch *l)
+/* A launch that is looked at: all that is known of it, as work takes it along. */
+struct looked_at {
+    struct kp_launch launch;
+    struct kp_registers caller;
+    CUresult rc;
+};
+
+static void look(void *arg)
+{
+    struct looked_at *a = arg;
+    a->launch.caller = &a->caller;
+    a->rc = kp_process_launch(&a->launch);
+}
+
+static CUresult go(const struct kp_launch *l)
 {
     if (is_bare())
         return bare(l->issue(l));
-    struct kp_registers here;
-    kp_registers_here(&here);
-    l->caller = &here;
-    l->host_function = kp_runtime_host_function;
-    return kp_process_launch(l);
+    struct looked_at a = {.launch = *l, .rc = CUDA_ERROR_UNKNOWN};
+    kp_registers_here(&a.caller);
+    a.launch.host_function = kp_runtime_host_function;
+    kp_work_run(look, &a, sizeof(a));
+    return a.rc;
 }
 
 CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction f, unsigned gx, unsigned gy,
@@ -158,6 +173,21 @@ CUresult kp_cuLaunchCooperativeKernel(PFN_cuLaunchCooperativeKernel_v9000 real, 
     return go(&l);
 }
 
+static void enter_alone(void *unused)
+{
+    (void)unused;
+    kp_gate_enter_alone("cuLaunchCooperativeKernelMultiDevice");
+    if (kp_work_abandoned())
+        kp_gate_leave_shared();
+}
+
+static void count_on_several(unsigned devices)
+{
+    kp_work_begin();
+    kp_process_skip("cooperative over several devices, not replayed", devices);
+    kp_work_end();
+}
+
 CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMultiDevice_v9000 real, bool ptsz,
                                                  CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
 {
@@ -165,11 +195,11 @@ CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMu
     if (kp_guard || !kp_process_active())
         return real(list, devices, flags);
     /* Its grids wait for each other across devices: a replay of one would wait for ever. */
-    kp_gate_enter_alone("cuLaunchCooperativeKernelMultiDevice");
+    kp_work_run(enter_alone, NULL, 0);
     CUresult rc = real(list, devices, flags);
     kp_gate_leave_shared();
     if (rc == CUDA_SUCCESS)
-        kp_process_skip("cooperative over several devices, not replayed", devices);
+        count_on_several(devices);
     return rc;
 }
 
@@ -195,10 +225,16 @@ static struct old_function *old_function(CUfunction f)
 }
 
 /* Closes the window before settings change, as its launches need them again. */
+static void close_window(void *arg)
+{
+    const char **symbol = arg;
+    kp_process_close_window(*symbol);
+}
+
 static void close_before_change(const char *symbol)
 {
     if (!kp_guard && kp_window_watches())
-        kp_process_close_window(symbol);
+        kp_work_run(close_window, &symbol, sizeof(symbol));
 }
 
 CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z)
@@ -206,6 +242,7 @@ CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, C
     (void)ptsz;
     close_before_change("cuFuncSetBlockShape");
     CUresult rc = real(f, x, y, z);
+    kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o) {
@@ -214,6 +251,7 @@ CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, C
         o->block[2] = (unsigned)z;
     }
     kp_lock_give(old_lock);
+    kp_work_end();
     return rc;
 }
 
@@ -222,22 +260,26 @@ CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, C
     (void)ptsz;
     close_before_change("cuFuncSetSharedSize");
     CUresult rc = real(f, bytes);
+    kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o)
         o->shared = bytes;
     kp_lock_give(old_lock);
+    kp_work_end();
     return rc;
 }
 
 static CUresult go_old(struct kp_launch *l, unsigned width, unsigned height)
 {
     struct old_function o = {.block = {1, 1, 1}};
+    kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
     const struct old_function *known = old_function(l->f);
     if (known && known->block[0])
         o = *known;
     kp_lock_give(old_lock);
+    kp_work_end();
     set_shape(l, (const unsigned[]){width, height, 1}, o.block, o.shared);
     l->fixed_shape = true;
     return go(l);
@@ -269,16 +311,27 @@ CUresult kp_cuGraphLaunch(PFN_cuGraphLaunch_v10000 real, bool ptsz, CUgraphExec 
     return go(&l);
 }
 
+static void note_profiling(void *arg)
+{
+    const bool *on = arg;
+    kp_process_profile(*on);
+}
+
+static void profile(bool on)
+{
+    kp_work_run(note_profiling, &on, sizeof(on));
+}
+
 CUresult kp_cuProfilerStart(PFN_cuProfilerStart_v4000 real, bool ptsz)
 {
     (void)ptsz;
-    kp_process_profile(true);
+    profile(true);
     return real();
 }
 
 CUresult kp_cuProfilerStop(PFN_cuProfilerStop_v4000 real, bool ptsz)
 {
     (void)ptsz;
-    kp_process_profile(false);
+    profile(false);
     return real();
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "preload/doors/launch_doors.h"
 #include "preload/os/elf.h"
 
@@ -71,16 +72,23 @@ static struct caller *add_caller(const void *address)
     return c;
 }
 
+static void *find_behind(int i, const char *symbol, const void *address)
+{
+    struct caller *c = add_caller(address);
+    void *real = kp_elf_find_for(address, symbol);
+    if (c)
+        atomic_store(&c->real[i], real);
+    return real;
+}
+
 static void *behind(int i, const char *symbol, const void *address)
 {
-    struct caller *c = find_caller((uintptr_t)address);
-    if (!c)
-        c = add_caller(address);
+    const struct caller *c = find_caller((uintptr_t)address);
     void *real = c ? atomic_load(&c->real[i]) : NULL;
     if (!real) {
-        real = kp_elf_find_for(address, symbol);
-        if (c)
-            atomic_store(&c->real[i], real);
+        kp_work_begin();
+        real = find_behind(i, symbol, address);
+        kp_work_end();
     }
     return real;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/work.h"
 #include "preload/os/log.h"
 #include "preload/os/symbols.h"
 #include "preload/process.h"
@@ -14,7 +15,9 @@ typedef void (*end_function)(int status) __attribute__((noreturn));
 
 static _Noreturn void go(const char *name, int status)
 {
+    kp_work_begin();
     end_function real = (end_function)(uintptr_t)kp_symbols_behind_door(name);
+    kp_work_end();
     real(status);
 }
 

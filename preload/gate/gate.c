@@ -42,14 +42,21 @@ static bool watches(const struct kp_gate_window *w)
     return w && w->watches();
 }
 
+bool kp_gate_try_shared(void)
+{
+    atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
+    if (!atomic_load(exclusive) && !watches(atomic_load(&window)))
+        return true;
+    kp_gate_leave_shared();
+    return false;
+}
+
 bool kp_gate_enter_unwatched(const char *what)
 {
     const struct kp_gate_window *w = atomic_load(&window);
     for (;;) {
-        atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
-        if (!atomic_load(exclusive) && !watches(w))
+        if (kp_gate_try_shared())
             return true;
-        kp_gate_leave_shared();
         if (watches(w))
             return false;
         kp_debug(KP_DEBUG_GATE, "%s waits: another thread has the gate", what);

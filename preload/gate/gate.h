@@ -39,6 +39,8 @@ void kp_gate_leave_shared(void);
 /* Enters the gate shared, but closes no window: false, without entering, where one would be replayed by the time that
  * the gate is free. */
 bool kp_gate_enter_unwatched(const char *what);
+/* Does the same, but waits for nothing. */
+bool kp_gate_try_shared(void);
 /* Enters the gate shared, but closes any open window that can be. One that counts launches would count further work
  * with them, or wait for it. */
 void kp_gate_enter_alone(const char *what);

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include "base/work.h"
+
 _Static_assert(sizeof(struct kp_pass) == KP_STRIPE_BYTES, "a launch looks at one cache line of its table");
 
 struct kp_gate_state kp_gate_state;
@@ -43,9 +45,11 @@ static void give_table(void *arg)
     kp_passing_own = NULL;
     if (atomic_load(&t->calls))
         kp_passing_leave(t);
+    kp_work_begin();
     kp_lock_take(lock, KP_FOREVER);
     used[t - tables] = false; /* the next thread may go on with what it knows */
     kp_lock_give(lock);
+    kp_work_end();
 }
 
 void kp_passing_ends_process(void)

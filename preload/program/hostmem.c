@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "collectors/replay/vmem.h"
 #include "preload/gate/gate.h"
 
@@ -215,12 +216,14 @@ bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts)
 {
     if (address < atomic_load(&lowest) || address >= atomic_load(&beyond))
         return false;
+    kp_work_begin();
     kp_lock_take(lock, KP_FOREVER);
     size_t i = place_of(address);
     bool ours = i < n_ranges && ranges[i]->base <= address && ranges[i]->kind == OURS;
     if (ours)
         *facts = (struct kp_hostmem_facts){ranges[i]->base, ranges[i]->bytes, ranges[i]->flags};
     kp_lock_give(lock);
+    kp_work_end();
     return ours;
 }
 
@@ -253,11 +256,13 @@ bool kp_hostmem_is_gap(uint64_t address)
 {
     if (address < atomic_load(&lowest_piece) || address >= atomic_load(&beyond_pieces))
         return false;
+    kp_work_begin();
     kp_lock_take(lock, KP_FOREVER);
     size_t i = place_of(address);
     bool has = i < n_ranges && ranges[i]->base <= address && is_of_program(ranges[i]);
     bool gap = !has && is_in_piece(address, i);
     kp_lock_give(lock);
+    kp_work_end();
     return gap;
 }
 

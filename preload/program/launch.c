@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "preload/who/timeline.h"
 
 /* Alignment of copied arguments: that of the widest vector type a kernel can take by value. */
@@ -25,10 +26,27 @@ void kp_launch_on_timeline(const struct kp_launch *l)
     kp_timeline_launching(l->is_graph ? NULL : l->shape.grid, l->shape.block);
 }
 
+struct call {
+    const struct kp_launch *launch;
+    CUresult rc;
+};
+
+static void issue(void *arg)
+{
+    struct call *c = arg;
+    c->rc = c->launch->issue(c->launch);
+}
+
+CUresult kp_launch_call(const struct kp_launch *l)
+{
+    struct call c = {l, CUDA_ERROR_UNKNOWN};
+    return kp_work_call(issue, &c) ? c.rc : CUDA_ERROR_UNKNOWN;
+}
+
 CUresult kp_launch_issue_own(const struct kp_launch *l)
 {
     kp_launch_on_timeline(l);
-    CUresult rc = l->issue(l);
+    CUresult rc = kp_launch_call(l);
     kp_timeline_launched(rc != CUDA_SUCCESS);
     return rc;
 }
@@ -145,6 +163,8 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
     struct extra_view extra;
     if (l->copy || (l->params && l->extra))
         return 0; /* copied before; or the driver will report this error, and there is nothing to copy */
+    if (kp_work_abandoned())
+        return -ENOMEM; /* there are no arguments any more */
     bool has_extra = read_extra(l, &extra);
     l->extra_copied = has_extra;
     if (l->extra && l->extra[0] == CU_LAUNCH_PARAM_END)

@@ -57,6 +57,8 @@ void kp_launch_shape_ex(struct kp_launch *l);
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f);
 void kp_launch_free(struct kp_launch *l); /* frees the copy and the ranges; not `l` */
 
+/* Makes the program's own call, outside of our work. Refuses it when the program has left the call for good. */
+CUresult kp_launch_call(const struct kp_launch *l);
 /* Issues the launch as the program's own execution, which the timeline notes. */
 CUresult kp_launch_issue_own(const struct kp_launch *l);
 /* Notes that the launch is about to be issued so. Call kp_timeline_launched afterwards. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "base/text.h"
 #include "preload/who/timeline.h"
 #include "report/model/nvtx_expr.h"
@@ -127,6 +128,7 @@ static bool enter(void)
 {
     if (inside || kp_locks_forking())
         return false;
+    kp_work_begin();
     inside = true;
     atomic_signal_fence(memory_order_seq_cst);
     return true;
@@ -136,6 +138,7 @@ static void leave(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
     inside = false;
+    kp_work_end();
 }
 
 static uint64_t thread_id(void)
@@ -241,7 +244,8 @@ static bool has_key;
 static void thread_ends(void *arg)
 {
     struct stack *s = arg;
-    inside = true; /* a handler on this thread would find it half freed */
+    kp_work_begin(); /* a handler on this thread would find it half freed */
+    inside = true;
     kp_lock_take(stacks.lock, KP_FOREVER);
     for (struct stack **at = &stacks.first; *at; at = &(*at)->next)
         if (*at == s) {
@@ -253,6 +257,7 @@ static void thread_ends(void *arg)
     kp_lock_give(stacks.lock);
     free(s);
     inside = false;
+    kp_work_end();
 }
 
 /* Returns the stack of this thread; NULL when unavailable. */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/work.h"
 #include "base/text.h"
 #include "collectors/providers/observe.h"
 
@@ -115,12 +116,17 @@ static int64_t converted(int64_t t)
 static bool enter(void)
 {
     enum { PATIENCE_MS = 2000 };
-    return kp_lock_take(line.lock, PATIENCE_MS);
+    kp_work_begin(); /* CUPTI calls from within the program's calls, too */
+    bool entered = kp_lock_take(line.lock, PATIENCE_MS);
+    if (!entered)
+        kp_work_end();
+    return entered;
 }
 
 static void leave(void)
 {
     kp_lock_give(line.lock);
+    kp_work_end();
 }
 
 /* Allocates with signals held: a handler that interrupts it and ends the program would wait for ever. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "preload/gate/gate.h"
 #include "preload/program/owned.h"
 #include "preload/window/waits.h"
@@ -212,11 +213,13 @@ bool kp_defer_has(CUdeviceptr address)
 {
     if (!atomic_load(&n_memory))
         return false;
+    kp_work_begin();
     kp_lock_take(lock, KP_FOREVER);
     size_t i = 0;
     while (i < n_ended && (!ended[i].memory || address - ended[i].memory >= ended[i].bytes))
         i++;
     bool has = i < n_ended;
     kp_lock_give(lock);
+    kp_work_end();
     return has;
 }

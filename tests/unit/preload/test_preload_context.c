@@ -26,8 +26,6 @@
 
 /* ---- what a context calls, in the place of the real ones ---- */
 
-__thread int kp_guard;
-
 static struct {
     unsigned exit_first; /* times that our exit handler went before CUPTI's */
     unsigned kept;       /* times that images were to be kept */

@@ -19,8 +19,6 @@
 
 enum { LONG_MS = 20000, SHORT_MS = 20 };
 
-__thread int kp_guard;
-
 static CUcontext const here = (CUcontext)(uintptr_t)0xc1, elsewhere = (CUcontext)(uintptr_t)0xc2;
 
 /* ---- the driver ---- */

@@ -24,8 +24,6 @@
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 
-__thread int kp_guard;
-
 /* ---- the C library's threads ---- */
 
 static struct {

@@ -1,0 +1,480 @@
+#include "base/work.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+
+/* A sanitiser follows its own stacks alone: there work stays on the caller's, and cannot be finished without it. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if !defined(__x86_64__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                           \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SWITCHES = 0 };
+#else
+enum { SWITCHES = 1 };
+#endif
+
+/* Of virtual memory; the driver may compile a kernel there. Only touched pages take memory. */
+enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 64 << 10 };
+
+/* Defined in work_switch.S. */
+void kp_work_switch(void **left, void *to);
+void kp_work_first(void);
+uint64_t kp_work_control(void);
+
+/* Symbols that older glibc keeps in libpthread (see tools/glibc_compat.h): without it no threads can end. */
+#pragma weak pthread_key_create
+#pragma weak pthread_setspecific
+
+typedef uint64_t signals; /* a bit each, as the kernel has them */
+
+/* Work with safe points. */
+struct work {
+    void *program, *own; /* where the two stacks go on; `program` is first, as work_switch.S has it */
+    void (*fn)(void *arg);
+    void *arg;            /* the copy */
+    void (*call)(void *); /* of the program's, to be made while the work is paused; NULL: handlers are to run */
+    void *call_arg;
+    bool returned;            /* from that call */
+    uintptr_t host;           /* a frame of kp_work_run's callees, while the work is paused */
+    struct work *next;        /* paused before this one */
+    int guard, in_driver;     /* of the work, while it does not run */
+    int guard_0, in_driver_0; /* of the program */
+    bool takes_long, done, abandoned, dropped, cut;
+};
+
+/* A stack, with the work on it at its low end. They are never freed: there are as many as threads that work at once. */
+struct stack {
+    struct work work;
+    atomic_bool used;
+    struct stack *older;
+};
+
+__thread int kp_guard __attribute__((tls_model("initial-exec")));
+__thread int kp_in_driver __attribute__((tls_model("initial-exec")));
+
+static struct stack *_Atomic stacks;
+
+THREAD_LOCAL unsigned depth;       /* of scopes */
+THREAD_LOCAL bool has_points;      /* the outermost scope is work that has safe points */
+THREAD_LOCAL struct work *current; /* on its own stack */
+THREAD_LOCAL struct work *paused;  /* those of this thread, the last one first */
+THREAD_LOCAL bool takes_long;      /* signals without a handler are let in */
+THREAD_LOCAL uint64_t looked_ns;   /* when was last looked which those are */
+THREAD_LOCAL bool ends;            /* the thread ends the process */
+THREAD_LOCAL signals mask;         /* the program's, which the outermost scope gives back */
+THREAD_LOCAL int cancel;           /* likewise */
+
+/* ---- signals: by system calls, as a program may have functions of these names ---- */
+
+static signals bit(int s)
+{
+    return UINT64_C(1) << (s - 1);
+}
+
+static signals set_mask(int how, signals set)
+{
+    signals before = 0;
+    syscall(SYS_rt_sigprocmask, how, &set, &before, sizeof(set));
+    return before;
+}
+
+/* All signals but those of faults, which would end the program if they were blocked, and the C library's own. */
+static signals may_wait(void)
+{
+    enum { CANCEL = 32, SET_ID = 33 };
+    return ~(bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS) | bit(CANCEL) |
+             bit(SET_ID));
+}
+
+static bool has_handler(int s)
+{
+    struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        signals mask;
+    } now;
+    return syscall(SYS_rt_sigaction, s, NULL, &now, sizeof(now.mask)) ||
+           (now.handler != SIG_DFL && now.handler != SIG_IGN);
+}
+
+/* Blocks the signals that have handlers, and lets the others in, unless the program blocks them. */
+static void let_defaults(void)
+{
+    enum { MOST = 64, EVERY_NS = 10000000 };
+    signals handled = 0;
+    uint64_t now = kp_clock_ns();
+    if (now - looked_ns < EVERY_NS)
+        return;
+    looked_ns = now;
+    for (int s = 1; s <= MOST; s++)
+        if (has_handler(s))
+            handled |= bit(s);
+    set_mask(SIG_SETMASK, mask | (handled & may_wait()));
+}
+
+/* The program's code comes next, or ours again. */
+static void to_program(void)
+{
+    int unused;
+    pthread_setcancelstate(cancel, &unused);
+    set_mask(SIG_SETMASK, mask);
+}
+
+static void to_work(void)
+{
+    mask = set_mask(SIG_BLOCK, may_wait());
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    looked_ns = 0;
+    if (takes_long)
+        let_defaults();
+}
+
+/* Returns true if a signal waits that the program would have got by now. */
+static bool any_waits(void)
+{
+    signals pending = 0;
+    syscall(SYS_rt_sigpending, &pending, sizeof(pending));
+    return pending & ~mask;
+}
+
+/* ---- stacks ---- */
+
+static struct stack *make_stack(void)
+{
+    char *at =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    mprotect(at + GUARD_BYTES, GUARD_BYTES, PROT_NONE);
+    struct stack *s = (struct stack *)at;
+    atomic_store(&s->used, true);
+    s->older = atomic_load(&stacks);
+    while (!atomic_compare_exchange_weak(&stacks, &s->older, s))
+        ;
+    return s;
+}
+
+/* Returns NULL without memory for a stack. */
+static struct work *take_work(void)
+{
+    for (struct stack *s = SWITCHES ? atomic_load(&stacks) : NULL; s; s = s->older) {
+        bool used = false;
+        if (!atomic_load(&s->used) && atomic_compare_exchange_strong(&s->used, &used, true))
+            return &s->work;
+    }
+    struct stack *made = SWITCHES ? make_stack() : NULL;
+    return made ? &made->work : NULL;
+}
+
+static void give_work(struct work *w)
+{
+    atomic_store(&((struct stack *)w)->used, false);
+}
+
+/* ---- pauses ---- */
+
+static void go_on(struct work *w);
+
+/* Leaves the scope, and comes back: runs the handlers of waiting signals, and the call, if any. The handlers may make
+ * any call, or never return. */
+static void let_in(void (*call)(void *arg), void *arg)
+{
+    bool points = has_points, is_long = takes_long, is_end = ends;
+    depth = 0;
+    has_points = takes_long = false;
+    to_program();
+    if (call)
+        call(arg);
+    takes_long = is_long;
+    to_work();
+    ends = is_end;
+    has_points = points;
+    depth = 1;
+}
+
+/* Returns true on an alternate stack, on which a handler still runs. */
+static bool is_on_alternate(void)
+{
+    stack_t s;
+    return !sigaltstack(NULL, &s) && s.ss_flags & SS_ONSTACK;
+}
+
+/* Returns true if the frames that called for the work are gone. They stand above those of a handler that still runs. */
+static bool is_gone(const struct work *w)
+{
+    return (uintptr_t)__builtin_frame_address(0) > w->host && !is_on_alternate();
+}
+
+/* Removes the last paused work from the list. */
+static struct work *take_paused(void)
+{
+    struct work *w = paused;
+    paused = w->next;
+    return w;
+}
+
+/* Finishes the thread's paused work: a handler has left for good, or makes a call itself. Work whose handler still runs
+ * stays in the list, for its kp_work_run. Work whose call of the driver was interrupted cannot go on. */
+static void finish_paused(void)
+{
+    while (paused) {
+        bool gone = is_gone(paused), finished = paused->done || paused->dropped;
+        if ((finished || paused->call) && !gone)
+            break;
+        struct work *w = take_paused();
+        w->abandoned |= gone;
+        w->cut = ends;
+        if (!finished)
+            go_on(w);
+        if (gone) {
+            give_work(w);
+        } else {
+            w->next = paused;
+            paused = w;
+        }
+    }
+}
+
+static void at_thread_end(void *unused)
+{
+    (void)unused;
+    kp_guard = kp_in_driver = 0; /* if the thread was cancelled in the driver */
+    if (paused && !depth) {
+        kp_work_begin();
+        kp_work_end();
+    }
+}
+
+/* Has paused work finished when the thread ends. */
+static void watch_thread(void)
+{
+    static atomic_int state; /* of the key: none, being made (or failed), ready */
+    static pthread_key_t key;
+    int none = 0;
+    if (!pthread_key_create || !pthread_setspecific)
+        return;
+    if (atomic_compare_exchange_strong(&state, &none, 1) && !pthread_key_create(&key, at_thread_end))
+        atomic_store(&state, 2);
+    if (atomic_load(&state) == 2)
+        pthread_setspecific(key, &key);
+}
+
+/* Runs handlers, or the program's call, while the work is paused. */
+static void pause_work(struct work *w)
+{
+    char here;
+    w->takes_long = takes_long;
+    if (!w->call) {
+        kp_guard = w->guard_0;
+        kp_in_driver = w->in_driver_0;
+    }
+    w->host = (uintptr_t)&here;
+    w->next = paused;
+    paused = w;
+    current = NULL;
+    watch_thread();
+    let_in(w->call, w->call_arg);
+    while (paused && paused != w) { /* a handler of a handler has left into this one's */
+        struct work *inner = take_paused();
+        inner->abandoned = true;
+        if (!inner->done && !inner->dropped)
+            go_on(inner);
+        give_work(inner);
+    }
+    if (paused)
+        take_paused();
+    w->returned = w->call;
+}
+
+/* Runs the work to its end, or until it is dropped. Inside the scope. */
+static void go_on(struct work *w)
+{
+    int guard = kp_guard, in_driver = kp_in_driver;
+    has_points = !w->in_driver_0; /* else the driver has called us back, and has its locks */
+    takes_long = w->takes_long;
+    if (takes_long)
+        let_defaults();
+    while (!w->done && !w->dropped) {
+        kp_guard = w->guard;
+        kp_in_driver = w->in_driver;
+        current = w;
+        kp_work_switch(&w->program, w->own);
+        w->guard = kp_guard;
+        w->in_driver = kp_in_driver;
+        if (!w->done)
+            pause_work(w);
+    }
+    current = NULL;
+    kp_guard = guard;
+    kp_in_driver = in_driver;
+}
+
+static void switch_to_program(struct work *w, void (*call)(void *arg), void *arg)
+{
+    w->call = call;
+    w->call_arg = arg;
+    w->returned = false;
+    kp_work_switch(&w->own, w->program);
+    w->call = NULL;
+}
+
+bool kp_safe_point(void)
+{
+    if (!has_points || depth != 1)
+        return false;
+    int error = errno;
+    if (takes_long)
+        let_defaults();
+    if (any_waits()) {
+        if (current)
+            switch_to_program(current, NULL, NULL);
+        else
+            let_in(NULL, NULL);
+    }
+    errno = error;
+    return true;
+}
+
+bool kp_work_call(void (*fn)(void *arg), void *arg)
+{
+    struct work *w = current;
+    if (w && w->abandoned)
+        return false;
+    if (depth != 1)
+        fn(arg);
+    else if (w)
+        switch_to_program(w, fn, arg);
+    else
+        let_in(fn, arg);
+    return depth != 1 || !w || w->returned;
+}
+
+bool kp_work_is_cut(void)
+{
+    return current && current->cut;
+}
+
+/* ---- the scope ---- */
+
+void kp_work_begin(void)
+{
+    if (depth) {
+        depth++;
+        return;
+    }
+    int error = errno;
+    takes_long = has_points = false;
+    to_work();
+    depth = 1;
+    if (paused && !kp_guard && !kp_in_driver) /* else the driver has called us back, and has its locks */
+        finish_paused();
+    takes_long = has_points = false;
+    errno = error;
+}
+
+void kp_work_end(void)
+{
+    if (depth > 1) {
+        depth--;
+        return;
+    }
+    int error = errno;
+    has_points = false;
+    depth = 0;
+    to_program();
+    errno = error;
+}
+
+/* The first function on a stack. It never returns: the entry is used anew. */
+static void run(void *arg)
+{
+    struct work *w = arg;
+    w->fn(w->arg);
+    w->done = true;
+    kp_work_switch(&w->own, w->program);
+}
+
+/* Makes the stack as if kp_work_first had called kp_work_switch. */
+static void prepare(struct work *w, void (*fn)(void *arg), const void *arg, size_t bytes)
+{
+    enum { CONTROL, R12 = 4, RBX, RETURN = 7, WORDS };
+    uintptr_t top = (uintptr_t)w + STACK_BYTES - KP_WORK_MOST;
+    uintptr_t *frame = (uintptr_t *)top - WORDS;
+    memcpy((void *)top, arg, bytes);
+    memset(frame, 0, WORDS * sizeof(*frame));
+    frame[CONTROL] = kp_work_control();
+    frame[R12] = (uintptr_t)w;
+    frame[RBX] = (uintptr_t)run;
+    frame[RETURN] = (uintptr_t)kp_work_first;
+    w->fn = fn;
+    w->arg = (void *)top;
+    w->own = frame;
+    w->call = NULL;
+    w->guard = w->guard_0 = kp_guard;
+    w->in_driver = w->in_driver_0 = kp_in_driver;
+    w->takes_long = w->done = w->abandoned = w->dropped = w->cut = false;
+}
+
+void kp_work_run(void (*fn)(void *arg), void *arg, size_t bytes)
+{
+    if (depth) {
+        fn(arg);
+        return;
+    }
+    kp_work_begin();
+    struct work *w = take_work();
+    if (w) {
+        prepare(w, fn, arg, bytes);
+        go_on(w);
+        if (w->done) {
+            memcpy(arg, w->arg, bytes);
+            kp_guard = w->guard; /* a call may leave in another state */
+            kp_in_driver = w->in_driver;
+        }
+        give_work(w);
+    } else {
+        has_points = !kp_in_driver;
+        fn(arg);
+    }
+    kp_work_end();
+}
+
+bool kp_work_abandoned(void)
+{
+    return current && current->abandoned;
+}
+
+void kp_work_takes_long(void)
+{
+    int error = errno;
+    if (depth && !takes_long) {
+        takes_long = true;
+        looked_ns = 0;
+        let_defaults();
+    }
+    errno = error;
+}
+
+void kp_work_ends_process(void)
+{
+    ends = true;
+}
+
+void kp_work_forked(void)
+{
+    for (struct work *w = paused; w; w = w->next)
+        w->dropped = true;
+}

@@ -1,0 +1,62 @@
+/*
+ * The scope of kprof's own work on a thread of the program. Every way into kprof goes through it.
+ *
+ * Inside the scope signals wait, all but those of faults. A handler that exits, forks, or leaves by siglongjmp would
+ * find locks of the C library, the driver or CUPTI held by its own thread. The program's own calls of the driver run
+ * outside of the scope, with the program's mask.
+ *
+ * Work that may take long has safe points (kp_safe_point; kp_wait_while and kp_nap are some, too). There the handlers
+ * of pending signals run on the program's stack, with the program's mask, and the work is paused meanwhile. It has a
+ * stack of its own, which survives a handler that never returns: the thread finishes the work when it next comes into
+ * kprof, when it ends, or when it ends the process.
+ *
+ * Threads: any; each has its own state.
+ */
+#ifndef KP_BASE_WORK_H
+#define KP_BASE_WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Depth of kprof's own driver calls on this thread: while it is not 0, doors only pass calls on. */
+extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
+
+/* Depth of the program's own driver calls on this thread, those behind trampolines. */
+extern __thread int kp_in_driver __attribute__((tls_model("initial-exec")));
+
+/* Begin and end short work, without safe points. They may be nested, in each other and in kp_work_run. A callback of
+ * CUPTI begins such work, as do uses of the C library outside of kp_work_run. errno stays. */
+void kp_work_begin(void);
+void kp_work_end(void);
+
+/* Runs fn(arg) as work with safe points, on a stack of kprof's own: 8 MiB, or the caller's if there is no memory for
+ * it. Nested in other work it is a plain call. First it finishes the thread's paused work. `arg` has `bytes` (at most
+ * KP_WORK_MOST); the work gets a copy, which replaces `arg` at the end. No copy comes back if the work was paused at a
+ * fork and this is the child: then `arg` must have held the answer. */
+enum { KP_WORK_MOST = 4096 };
+void kp_work_run(void (*fn)(void *arg), void *arg, size_t bytes);
+
+/* Returns true if the caller of kp_work_run is gone: a handler at a safe point has left for good. Nothing on the
+ * program's stack may be looked at any more, and the program's call must not be made. */
+bool kp_work_abandoned(void);
+
+/* Lets signals without a handler act at once from now on until the work ends. Call it at the start of what may take
+ * long even between two safe points. The safe points notice handlers that are set later. */
+void kp_work_takes_long(void);
+
+/* The program's own call of the driver, within work: runs fn(arg) outside of the scope, on the program's stack. Returns
+ * false if it was not made, or if a handler has left it for good. */
+bool kp_work_call(void (*fn)(void *arg), void *arg);
+
+/* A safe point: call it between two steps of long work, where no lock of the C library, the driver or CUPTI is held.
+ * Does nothing outside of kp_work_run, and inside of work without safe points; returns false there. */
+bool kp_safe_point(void);
+
+/* The thread ends the process: paused work that it finishes stops at its next step, which asks kp_work_is_cut. */
+void kp_work_ends_process(void);
+bool kp_work_is_cut(void);
+
+/* Drops the thread's paused work in a forked child. */
+void kp_work_forked(void);
+
+#endif
