@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/join.h"
@@ -369,22 +370,6 @@ static void join_all(struct series *s, struct kp_run_outcome *out)
     free(paths);
 }
 
-/* Removes the files of a folder, and the folder. */
-static void remove_folder(const char *folder)
-{
-    struct dirent **entries = NULL;
-    int n = scandir(folder, &entries, NULL, NULL);
-    for (int i = 0; i < n; i++) {
-        char *path = NULL;
-        if (asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0)
-            unlink(path); /* refuses . and .. */
-        free(path);
-        free(entries[i]);
-    }
-    free(entries);
-    rmdir(folder);
-}
-
 /* Removes what the runs share: how the counters are shared out, and counter data of launches. */
 static void remove_shared(const char *folder)
 {
@@ -397,7 +382,7 @@ static void remove_shared(const char *folder)
             if (!strncmp(entries[i]->d_name, beginnings[k], strlen(beginnings[k])) &&
                 asprintf(&path, "%s/%s", folder, entries[i]->d_name) >= 0) {
                 if (unlink(path))
-                    remove_folder(path);
+                    kp_temporary_remove(path);
                 free(path);
             }
         free(entries[i]);
@@ -438,7 +423,7 @@ int kp_application_run(const struct kp_application *a, struct kp_run_outcome *ou
     if (s.made)
         join_all(&s, out);
     for (size_t k = 0; k < s.folders_made; k++) {
-        remove_folder(s.folders[k]);
+        kp_temporary_remove(s.folders[k]);
         free(s.folders[k]);
     }
     free(s.folders);

@@ -1,8 +1,6 @@
 #include "cmd/html_file.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,53 +143,6 @@ int kp_html_files_save(struct kp_html_files *f, bool force)
 }
 
 /* --- the browser --- */
-
-static const char *temporary_folder(void)
-{
-    const char *folder = getenv("TMPDIR");
-    return folder && *folder ? folder : "/tmp";
-}
-
-char *kp_temporary_file(const char *begin, const char *name)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s/%sXXXXXX", temporary_folder(), begin) < 0) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    char *made = mkdtemp(path), *file = NULL;
-    if (made && asprintf(&file, "%s/%s", made, name) < 0) {
-        errno = ENOMEM;
-        file = NULL;
-    }
-    free(path);
-    return file;
-}
-
-/* Removes `name` and the folder that it is alone in, where both are the user's and the file is older than `age`. Links
- * are not followed: others write into the folder of temporary files, too. */
-static void remove_if_old(int in, const char *folder, const char *name, time_t age)
-{
-    struct stat own, file;
-    int fd = openat(in, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (!fstat(fd, &own) && own.st_uid == geteuid() && !fstatat(fd, name, &file, AT_SYMLINK_NOFOLLOW) &&
-        S_ISREG(file.st_mode) && file.st_uid == geteuid() && file.st_mtime < time(NULL) - age && !unlinkat(fd, name, 0))
-        unlinkat(in, folder, AT_REMOVEDIR);
-    close(fd);
-}
-
-void kp_temporary_clean(const char *begin, const char *name, time_t age)
-{
-    DIR *in = opendir(temporary_folder());
-    const struct dirent *entry;
-    while (in && (entry = readdir(in)))
-        if (!strncmp(entry->d_name, begin, strlen(begin)))
-            remove_if_old(dirfd(in), entry->d_name, name, age);
-    if (in)
-        closedir(in);
-}
 
 /* Whether there is a desktop that has a browser, or a browser is named. */
 static bool has_display(void)

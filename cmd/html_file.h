@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "report/html/html.h"
 #include "report/options/options.h"
@@ -18,11 +17,6 @@ int kp_file_take(const char *flag, const char *value, const char **out);
 int kp_file_check(const char *path, bool force);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);
-/* Returns the path of a file `name` in a new folder, whose name starts with `begin`, among temporary files ($TMPDIR,
- * else /tmp). malloc'ed; NULL with errno. */
-char *kp_temporary_file(const char *begin, const char *name);
-/* Removes such files of the user that are older than `age` seconds, with their folders. */
-void kp_temporary_clean(const char *begin, const char *name, time_t age);
 /* Writes the file; `compare` as in kp_html_print. With `force` a file that is there is replaced, when the new one is
  * complete; a session never is. For links, pipes and devices see kp_target_open. Returns 0, or an exit status after
  * reporting why. `mode` is that of a new file, less what the umask takes: of the sessions (kp_store_mode). */

@@ -10,6 +10,7 @@
 
 #include "base/pattern.h"
 #include "base/stream.h"
+#include "base/temporary.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/html_file.h"
@@ -264,20 +265,35 @@ static int collect(char *const *paths, const struct kp_options *o, const struct 
 
 enum { DAY = 24 * 60 * 60 };
 
+/* Makes a folder among temporary files, and returns the path of a file of that name in it: both malloc'ed, NULL with
+ * errno. */
+static char *temporary_file(const char *begin, const char *name, char **folder)
+{
+    char *file;
+    *folder = kp_temporary_folder(begin);
+    if (!*folder || asprintf(&file, "%s/%s", *folder, name) >= 0)
+        return *folder ? file : NULL;
+    errno = ENOMEM;
+    return NULL;
+}
+
 /* Makes the temporary file to show. It must outlast the command, as nothing tells when the browser has read it, or
  * reads it again. So each command removes those that are older than a day. */
 static char *file_to_show(void)
 {
     static const char begin[] = "kprof-report-", name[] = "report.html";
-    kp_temporary_clean(begin, name, DAY);
-    return kp_temporary_file(begin, name);
+    char *folder, *file;
+    kp_temporary_sweep(begin, name, DAY);
+    if ((file = temporary_file(begin, name, &folder)))
+        kp_temporary_keep(folder);
+    free(folder);
+    return file;
 }
 
 static int no_temporary_file(void)
 {
-    const char *why = strerror(errno), *folder = getenv("TMPDIR");
     return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file in %s: %s; name another folder by TMPDIR",
-                            folder && *folder ? folder : "/tmp", why);
+                            kp_temporary_base(), strerror(errno));
 }
 
 /* Writes the file, in the folder of temporary files where none is named, and shows it. */
@@ -493,13 +509,6 @@ static bool is_page_given(void)
     return value;
 }
 
-static void remove_temporary(char *path)
-{
-    kp_store_remove(path);
-    *strrchr(path, '/') = '\0';
-    rmdir(path);
-}
-
 /* Prints what the sessions of ranks give together, which is in a file of its own meanwhile. */
 static int print_ranks(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
                        struct kp_display *d)
@@ -507,9 +516,13 @@ static int print_ranks(char *const *paths, size_t n, const struct flags *f, cons
     static const enum kp_page_id pages[] = {KP_PAGE_RANKS, KP_PAGE_DETAILS};
     if (f->trace)
         return kp_console_error(KP_EXIT_USAGE, "timelines are not put together: --trace-json goes without --ranks");
-    char *to[] = {kp_temporary_file("kprof-ranks-", "ranks.kprof"), NULL};
-    if (!*to)
-        return no_temporary_file();
+    static const char begin[] = "kprof-ranks-", name[] = "ranks.kprof";
+    char *folder, *to[] = {temporary_file(begin, name, &folder), NULL};
+    if (!*to) {
+        int status = no_temporary_file();
+        free(folder);
+        return status;
+    }
     if (!is_page_given()) {
         d->n_pages = sizeof pages / sizeof *pages;
         memcpy(d->pages, pages, sizeof pages);
@@ -518,7 +531,8 @@ static int print_ranks(char *const *paths, size_t n, const struct flags *f, cons
     int status = put_together(paths, n, *to);
     if (!status)
         status = print_chosen(to, 1, f, o, d);
-    remove_temporary(*to);
+    kp_temporary_remove(folder);
+    free(folder);
     free(*to);
     return status;
 }

@@ -17,6 +17,7 @@
 #include "base/nearest.h"
 #include "base/path.h"
 #include "base/stream.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cmd/application.h"
@@ -85,29 +86,38 @@ static int set_preload(void)
     return status;
 }
 
+/* Removes what killed commands and programs have left, a week later: the sessions among it can be read till then. */
+static void sweep(void)
+{
+    enum { WEEK = 7 * 24 * 60 * 60 };
+    static const char *const left[][2] = {{"kprof.", status_name},
+                                          {"kprof-", "session.kprof"}, /* of libkprof.so, for programs started without
+                                                                          the command */
+                                          {"kprof-ranks-", "ranks.kprof"},
+                                          {"kprof-read-", "session"}};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        kp_temporary_sweep(left[i][0], left[i][1], WEEK);
+}
+
 /* Makes a folder for the sessions of the program and its children, each named by its process. *status receives the
  * path of the file where they report how they fared. malloc'ed; NULL on failure: then a killed program leaves no
  * report, and no outcomes are known. The folder is dated back, so that a session which was made and removed can be
  * told from none. */
 static char *make_folder(char **status)
 {
-    const char *base = getenv("TMPDIR");
-    char *folder = NULL;
-    *status = NULL;
-    if (asprintf(&folder, "%s/kprof.XXXXXX", base && *base ? base : "/tmp") < 0)
-        return NULL;
     const struct timespec long_ago[] = {{0}, {0}};
-    if (mkdtemp(folder)) {
-        int fd = asprintf(status, "%s/%s", folder, status_name) < 0
-                     ? -1
-                     : open(*status, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd >= 0)
-            close(fd);
-        utimensat(AT_FDCWD, folder, long_ago, 0);
-        return folder;
-    }
-    free(folder);
-    return NULL;
+    sweep();
+    char *folder = kp_temporary_folder("kprof.");
+    *status = NULL;
+    if (!folder)
+        return NULL;
+    int fd = asprintf(status, "%s/%s", folder, status_name) < 0
+                 ? -1
+                 : open(*status, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    utimensat(AT_FDCWD, folder, long_ago, 0);
+    return folder;
 }
 
 /* Tells the library to keep its session in `folder`. */
@@ -632,8 +642,8 @@ int kp_main_run(char **argv, const char *const *commands)
     int status = run(&r, argv, commands);
     if (r.status_file)
         unlink(r.status_file);
-    if (r.folder)
-        rmdir(r.folder);
+    if (r.folder && (!rmdir(r.folder) || errno == ENOTEMPTY)) /* a process that outlives the program uses it */
+        kp_temporary_keep(r.folder);
     kp_run_outcome_free(&r.outcome);
     free(r.program);
     free(r.status_file);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "report/store/store_body.h"
 
@@ -89,19 +90,11 @@ static int copy_both(struct kp_store *s, const char *journal, char **err)
 
 int kp_store_copy(struct kp_store *s, char **err)
 {
-    const char *base = getenv("TMPDIR");
     char *journal = NULL;
-    base = base && *base ? base : "/tmp";
     if (asprintf(&journal, "%s-journal", s->path) < 0)
         return -ENOMEM;
-    int rc = asprintf(&s->copy_folder, "%s/kprof-read-XXXXXX", base) < 0 ? -ENOMEM : 0;
-    if (rc)
-        s->copy_folder = NULL;
-    if (!rc && !mkdtemp(s->copy_folder)) {
-        rc = -errno;
-        free(s->copy_folder);
-        s->copy_folder = NULL;
-    }
+    s->copy_folder = kp_temporary_folder("kprof-read-");
+    int rc = s->copy_folder ? 0 : -errno;
     if (!rc && asprintf(&s->copy, "%s/session", s->copy_folder) < 0) {
         s->copy = NULL;
         rc = -ENOMEM;
@@ -111,23 +104,15 @@ int kp_store_copy(struct kp_store *s, char **err)
         rc = kp_error(err,
                       "'%s' was being written when its program was killed; it is read from a copy in '%s', which "
                       "cannot be made: %s; set TMPDIR to another folder",
-                      s->path, base, strerror(-rc));
+                      s->path, kp_temporary_base(), strerror(-rc));
     free(journal);
     return rc;
 }
 
 void kp_store_remove_copy(struct kp_store *s)
 {
-    static const char *const endings[] = {"", "-journal"};
-    for (size_t i = 0; s->copy && i < sizeof endings / sizeof *endings; i++) {
-        char *name = NULL;
-        if (asprintf(&name, "%s%s", s->copy, endings[i]) >= 0) {
-            unlink(name);
-            free(name);
-        }
-    }
     if (s->copy_folder)
-        rmdir(s->copy_folder);
+        kp_temporary_remove(s->copy_folder);
     free(s->copy);
     free(s->copy_folder);
     s->copy = s->copy_folder = NULL;
