@@ -351,6 +351,7 @@ bool kp_safe_point(void)
 bool kp_work_call(void (*fn)(void *arg), void *arg)
 {
     struct work *w = current;
+    kp_safe_point(); /* so that handlers that wait by now do not interrupt the driver */
     if (w && w->abandoned)
         return false;
     if (depth != 1)

@@ -422,6 +422,22 @@ static bool has_stored(const struct run *r)
     return r->outcome.stored && !stat(r->outcome.stored, &st);
 }
 
+/* Says where the launches of processes are that were killed before they could print their report. */
+static void say_where(const struct run *r)
+{
+    const struct kp_run_outcome *out = &r->outcome;
+    int status = r->child.status;
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "==KPROF== Process %d was killed by signal %d (%s)", (int)r->child.pid, WTERMSIG(status),
+                strsignal(WTERMSIG(status)));
+    else
+        fputs("==KPROF== A process ended without its report", stderr);
+    fprintf(stderr, "; what it had measured is in %s: kprof report", out->stored);
+    for (size_t i = 0; i < out->n_stored; i++)
+        fprintf(stderr, " %s", out->all_stored[i]);
+    fputc('\n', stderr);
+}
+
 /* Returns the kinds of failure of the whole run. */
 static kp_failure_set judge(const struct run *r)
 {
@@ -510,6 +526,8 @@ static int settle(struct run *r)
         say_why_nothing(r);
     if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
         say_not_stored(r);
+    if (known && r->outcome.unfinished && *r->o.export_file && has_stored(r) && !r->o.quiet)
+        say_where(r);
     return known && r->o.strict ? strict_status(r) : -1;
 }
 

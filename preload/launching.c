@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "collectors/code/cubin.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
@@ -567,6 +568,7 @@ static CUresult choose(struct kp_launch *l)
 static void begin(bool stores)
 {
     char *err = NULL;
+    kp_work_takes_long();
     kp_lock_take(process->lock, KP_FOREVER);
     kp_guard++;
     if (kp_process_active() && kp_session_begin(stores, &err))

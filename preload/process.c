@@ -414,6 +414,7 @@ void kp_process_cuda_starts(void)
         return;
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    kp_work_takes_long();
     kp_guard++;
     if (prepare(&cupti_dir) && !is_watched()) {
         pin_driver(); /* the loader is busy afterwards */
@@ -445,6 +446,7 @@ void kp_process_cuda_started(void)
         return;
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    kp_work_takes_long();
     kp_guard++;
     is_watched();
     pin_driver();

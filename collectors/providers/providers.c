@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "collectors/facts/settle.h"
 #include "collectors/providers/provider.h"
 #include "cupti/loader.h"
 
@@ -352,7 +353,7 @@ static CUresult wait_for_launch(const struct kp_providers *x)
     CUresult rc = CUDA_ERROR_NOT_READY;
     while (x->alone && rc == CUDA_ERROR_NOT_READY && kp_clock_ns() - from < MOST_NS)
         rc = d->cuStreamQuery(x->stream);
-    return rc == CUDA_SUCCESS ? rc : d->cuCtxSynchronize();
+    return rc == CUDA_SUCCESS ? rc : kp_settle(d, x->stream);
 }
 
 /* Handles the result of a provider's function. */
@@ -398,7 +399,7 @@ CUresult kp_providers_before(struct kp_providers *x, CUstream stream, enum kp_pr
     x->alone = due && x->window.mode != KP_RANGE_USER; /* a range goes into several streams */
     if (!due)
         return CUDA_SUCCESS;
-    CUresult driver = wait == KP_WAIT_NOT ? CUDA_SUCCESS : x->setup.driver->cuCtxSynchronize();
+    CUresult driver = wait == KP_WAIT_NOT ? CUDA_SUCCESS : kp_settle(x->setup.driver, stream);
     if (driver == CUDA_SUCCESS)
         drop_refused(x);
     if (driver == CUDA_SUCCESS && x->kind)

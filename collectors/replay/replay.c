@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/work.h"
 
 /* The state of memory, relative to the window. */
 enum memory { BEFORE, BETWEEN, AFTER };
@@ -58,6 +59,9 @@ static bool execute(struct state *s, enum kp_stage stage, int (*issue)(void *arg
 
 static bool run_pass(struct state *s, bool *last)
 {
+    kp_safe_point();
+    if (kp_work_is_cut())
+        return !failed(s, KP_STAGE_ISSUE, KP_ISSUE_LEFT);
     if (!back_to_start(s))
         return false;
     if (failed(s, KP_STAGE_START, s->ops->start(s->arg)))

@@ -9,6 +9,7 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "collectors/facts/settle.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
 #include "collectors/providers/saved.h"
@@ -259,7 +260,7 @@ static int op_stop(void *arg, bool *last)
 /* Judges an issue that returned `rc`: a fault breaks the context, a refusal does not. */
 static int judge_issue(struct flight *f, CUresult rc)
 {
-    CUresult end = f->c->setup.driver->cuCtxSynchronize();
+    CUresult end = kp_settle(f->c->setup.driver, CU_STREAM_LEGACY);
     if (f->fault == CUDA_SUCCESS)
         f->fault = end;
     if (f->fault != CUDA_SUCCESS)
@@ -733,6 +734,8 @@ static char *explain(const struct flight *f)
     if (r->code == KP_ISSUE_TOO_LONG)
         return kp_strdup("a launch did not end when it was run again by itself: it waits for the host or for another "
                          "kernel; not replayed");
+    if (r->code == KP_ISSUE_LEFT)
+        return kp_strdup("the program ended, in a handler of a signal, while its launches were run again");
     if (r->code == KP_ISSUE_CUT)
         return kp_strdup(
             "a value that the program read was another one when its launches were run again; not replayed");

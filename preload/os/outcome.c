@@ -48,6 +48,11 @@ void kp_outcome_open(void)
     tell("started", "");
 }
 
+bool kp_outcome_is_awaited(void)
+{
+    return outcome.file && outcome.pid == getpid();
+}
+
 void kp_outcome_strict(bool strict)
 {
     outcome.strict = strict;

@@ -16,6 +16,9 @@
 
 /* Reports that CUDA has started in this process. */
 void kp_outcome_open(void);
+/* Returns true under the kprof command, which waits for the process to end. */
+bool kp_outcome_is_awaited(void);
+
 /* Whether a last line reports failures, where no command does. */
 void kp_outcome_strict(bool strict);
 

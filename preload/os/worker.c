@@ -10,6 +10,7 @@
 
 #include "base/lock.h"
 #include "base/traps.h"
+#include "base/work.h"
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
@@ -142,6 +143,12 @@ static bool start(struct started *s)
     return !rc;
 }
 
+static void note_started(struct started *s)
+{
+    s->next = started;
+    started = s;
+}
+
 /* Starts it and notes that, before anybody can look for it: it may have itself joined at once, and `s` freed. */
 static bool start_and_note(struct started *s, pthread_t *thread)
 {
@@ -150,8 +157,7 @@ static bool start_and_note(struct started *s, pthread_t *thread)
     bool starts = start(s);
     if (starts) {
         *thread = s->thread;
-        s->next = started;
-        started = s;
+        note_started(s);
     }
     kp_lock_give(started_lock);
     kp_signals_let(&before);
@@ -193,21 +199,44 @@ void kp_thread_join(pthread_t thread)
         return;
     while ((state = atomic_load(&s->state)) == RUNS)
         kp_wait_while(&s->state, RUNS, KP_FOREVER);
-    if (state == PARKED)
+    if (state != PARKED) {
+        t.join(thread, NULL);
+        free(s);
         return;
-    t.join(thread, NULL);
-    free(s);
+    }
+    kp_lock_take(started_lock, KP_FOREVER);
+    note_started(s); /* for let_go */
+    kp_lock_give(started_lock);
 }
 
-/* Releases the others when the thread that runs the exit handlers ends by pthread_exit in one of them: the last
- * thread then runs the remaining ones. */
+static void join_all(void)
+{
+    struct started *s;
+    do {
+        kp_lock_take(started_lock, KP_FOREVER);
+        s = started;
+        if (s)
+            started = s->next;
+        kp_lock_give(started_lock);
+        if (s)
+            t.join(s->thread, NULL);
+        free(s);
+    } while (s);
+}
+
+/* The thread that runs the exit handlers ends by pthread_exit in one of them: the last thread then runs the remaining
+ * ones. That must be none of ours. From glibc 2.41 on exit() has a lock, which the thread takes along: another one
+ * would wait for it for ever. */
 static void let_go(void *value)
 {
     void (*at_end)(void);
     memcpy(&at_end, &value, sizeof(at_end));
+    kp_work_begin(); /* which ends work that a handler has left */
     at_end();
     atomic_store(&parking, 0);
     kp_wake_all(&parking);
+    join_all();
+    kp_work_end();
 }
 
 void kp_thread_park(void (*at_end)(void))

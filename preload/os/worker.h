@@ -17,7 +17,7 @@ void kp_thread_join(pthread_t thread);
 /* Parks threads started here: when their functions have returned, they wait for the end of the process. When the
  * program's last thread has ended by pthread_exit, the C library calls exit on it. It would call exit again for each
  * thread of ours that ends meanwhile, and end the process before the report is written. Should the calling thread
- * end that way itself, at_end is called, and the others go on to their ends. */
+ * end that way itself, at_end is called, and the others go on to their ends, for which it waits. */
 void kp_thread_park(void (*at_end)(void));
 
 /* Runs fn(arg) on the worker after everything submitted before. False without a thread (or after a fork): the caller

@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "base/text.h"
 #include "base/traps.h"
+#include "base/work.h"
 #include "collectors/code/cubin.h"
 #include "collectors/code/sass.h"
 #include "collectors/facts/topology.h"
@@ -1134,13 +1135,16 @@ bool kp_context_is_known(CUcontext ctx)
 static bool prepare_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     start_cupti(setup);
+    kp_safe_point();
     if (!read_context(setup, c))
         return false;
+    kp_safe_point();
     if (!loaded.cupti) {
         without_counters(c, kp_strdup(loaded.why_not));
         return true;
     }
     plan_context(setup, c, bad_input);
+    kp_safe_point();
     kp_exit_first(); /* runs before older exit handlers, which tear down libraries needed for planning */
     return true;
 }
@@ -1164,6 +1168,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
     c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
+    kp_work_takes_long();
     c->ctx = ctx;
     c->chip = "";
     c->driver = setup->driver;
@@ -1182,6 +1187,7 @@ struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontex
         free_context(c, true);
         return NULL;
     }
+    kp_safe_point();
     if (loaded.cupti)
         kp_exit_first();
     read_machine(setup, c);

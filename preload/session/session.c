@@ -364,6 +364,8 @@ static int begin_store(int (*put)(char **err), char **err)
     if (session.temporary)
         kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.file,
                         session.file);
+    else if (session.store && !kp_outcome_is_awaited()) /* else the command says so */
+        kp_log_progress("Session file %s; after a kill: kprof report %s", session.file, session.file);
     return 0;
 }
 

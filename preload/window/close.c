@@ -6,6 +6,7 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/traps.h"
+#include "base/work.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
@@ -127,6 +128,7 @@ void kp_window_close(const char *why)
         give_up("its context ended while the window was open, beside another thread's call that did not end");
     if (!w->open)
         return;
+    kp_work_takes_long();
     kp_traps_hold(&traps); /* values are computed here */
     kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", w->strategy->name, why,
              w->launches, w->wanted, w->n - w->launches);

@@ -1,5 +1,6 @@
 #include "preload/window/issue.h"
 
+#include "collectors/facts/settle.h"
 #include "preload/program/capture.h"
 #include "preload/window/reach.h"
 
@@ -7,7 +8,7 @@ CUresult kp_issue_settle(struct kp_window *w)
 {
     bool wait = w->unsettled;
     w->unsettled = false;
-    return wait ? w->setup->driver->cuCtxSynchronize() : CUDA_SUCCESS;
+    return wait ? kp_settle(w->setup->driver, CU_STREAM_LEGACY) : CUDA_SUCCESS;
 }
 
 /* Makes the one execution that is probed, see probe.h; later ones are plain launches. */

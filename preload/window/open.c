@@ -4,6 +4,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/work.h"
 #include "preload/os/progress.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
@@ -69,6 +70,7 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     if (*refusal)
         return false;
     kp_progress_begin("", false);
+    kp_work_takes_long();
     w->open = true;
     w->setup = q->setup;
     w->context = q->context;

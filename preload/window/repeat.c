@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
+#include "collectors/facts/settle.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
 #include "preload/program/attributes.h"
@@ -184,7 +186,7 @@ CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
     struct kp_window *w = r->w;
     CUresult rc = CUDA_SUCCESS;
     kp_repeat_begin(w);
-    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)
+    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++, kp_safe_point())
         rc = issue_again(w, &w->items[i], hooks, !w->stuck || i < w->stuck);
     return rc;
 }
@@ -294,11 +296,11 @@ int kp_repeat_rehearse(void *arg)
     CUresult rc = CUDA_SUCCESS;
     kp_repeat_begin(w);
     kp_progress_step("a first repetition of a window, without counters", false);
-    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++)
+    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++, kp_safe_point())
         rc = rehearse_one(&h, i);
     if (rc == CUDA_SUCCESS)
         rc = rescue(&h);
-    CUresult end = w->setup->driver->cuCtxSynchronize();
+    CUresult end = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
     if (end != CUDA_SUCCESS)
         return (int)end;
     if (rc != CUDA_SUCCESS)

@@ -2,6 +2,7 @@
  * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
  */
 #include "base/lock.h"
+#include "collectors/facts/settle.h"
 #include "preload/gate/gate.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
@@ -83,7 +84,7 @@ static CUresult wait_for_end(const struct kp_window *w)
     const struct kp_driver *d = w->setup->driver;
     if (kp_gate_captures() > 0) /* which a wait would break */
         return CUDA_ERROR_NOT_READY;
-    return w->chooses ? kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS) : d->cuCtxSynchronize();
+    return w->chooses ? kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS) : kp_settle(d, CU_STREAM_LEGACY);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/work.h"
+#include "collectors/facts/settle.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
 #include "preload/program/hostmem.h"
@@ -107,7 +109,7 @@ static CUresult begin(struct kp_window *w)
     for (size_t k = 0; k < w->end && rc == CUDA_SUCCESS; k++)
         if (w->items[k].backup)
             rc = kp_repeat_one(w, &w->items[k]);
-    return rc == CUDA_SUCCESS ? w->setup->driver->cuCtxSynchronize() : rc;
+    return rc == CUDA_SUCCESS ? kp_settle(w->setup->driver, CU_STREAM_LEGACY) : rc;
 }
 
 /* Compares what came later, once all is done. */
@@ -130,9 +132,10 @@ static CUresult issue_all(struct kp_window *w)
     CUresult rc = CUDA_SUCCESS;
     for (size_t k = 0; k < w->end && rc == CUDA_SUCCESS; k++) {
         if (is_waited_before(w, k))
-            rc = w->setup->driver->cuCtxSynchronize();
+            rc = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
         if (rc == CUDA_SUCCESS)
             rc = issue_one(w, k);
+        kp_safe_point();
     }
     return rc;
 }
@@ -148,7 +151,7 @@ static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
     rc = issue_all(w);
     CUresult end = hooks ? hooks->after(hooks->arg) : CUDA_SUCCESS;
     if (end == CUDA_SUCCESS)
-        end = w->setup->driver->cuCtxSynchronize();
+        end = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
     rc = rc == CUDA_SUCCESS ? end : rc;
     return rc == CUDA_SUCCESS ? compare(w) : rc;
 }
@@ -185,7 +188,7 @@ static int rehearse(void *arg)
             rc = issue_one(w, k);
     }
     late = late || is_late(r);
-    CUresult end = w->setup->driver->cuCtxSynchronize();
+    CUresult end = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
     if (end != CUDA_SUCCESS)
         return (int)end;
     if (rc == CUDA_SUCCESS && !late)

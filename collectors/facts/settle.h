@@ -1,0 +1,13 @@
+/* Waits for a context's work, in which the program's signals are let in. */
+#ifndef KP_COLLECTORS_FACTS_SETTLE_H
+#define KP_COLLECTORS_FACTS_SETTLE_H
+
+#include <cuda.h>
+
+#include "collectors/facts/driver.h"
+
+/* Waits for the current context's work, as cuCtxSynchronize does, and returns what that does. `stream`, of the context,
+ * is asked first: while it is busy there are safe points (base/work.h). */
+CUresult kp_settle(const struct kp_driver *d, CUstream stream);
+
+#endif
