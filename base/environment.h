@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns kprof's own variables of `env` (NULL-terminated, NAME=value), and those of a fixed list of names that configure
- * CUDA, its libraries and frameworks, or give the process's rank. Each is a line NAME=value, in the order of names. All
- * others are left out, because they may be secret. A line end in a value becomes a blank. malloc'ed; NULL without memory. Any thread. */
+/* Returns kprof's own variables of `env` (NULL-terminated, NAME=value), and those of a fixed list of names that
+ * configure CUDA, its libraries and frameworks, or give the process's rank. Each is a line NAME=value, in the order of
+ * names. All others are left out, because they may be secret. A line end in a value becomes a blank. malloc'ed; NULL
+ * without memory. Any thread. */
 char *kp_environment_lines(char *const *env);
 
 /* Reads the next line of such a text: *name and *value point into the text, with their lengths. False at the end. */

@@ -24,8 +24,8 @@ bool kp_target_lacks_folder(const char *path);
  * this tells of a file system that is read-only. Returns 0 or a negative errno. */
 int kp_target_try(const char *path);
 /* Opens what a path names, links followed. A file is replaced at the end, by one beside it; a descriptor of this
- * process, a pipe or a device is written through. A file that is replaced leaves its mode and owner to the new one; else the
- * mode is `mode`, less what the umask takes. Returns 0 or a negative errno. */
+ * process, a pipe or a device is written through. A file that is replaced leaves its mode and owner to the new one;
+ * else the mode is `mode`, less what the umask takes. Returns 0 or a negative errno. */
 int kp_target_open(struct kp_target *t, const char *path, mode_t mode);
 /* Puts the new file in place where `rc` is 0, and removes it otherwise. Returns `rc`, or a negative errno. */
 int kp_target_end(struct kp_target *t, int rc);

@@ -177,7 +177,10 @@ static const char *find_sanitiser(const struct kp_dl *dl)
 #include "base/sanitisers.def"
 #undef KP_SANITISER
     };
+    static const char here;
     const void *opens = dl->same_file ? dl->sym(RTLD_DEFAULT, "dlopen") : NULL;
+    if (opens && dl->same_file(opens, &here))
+        opens = (const void *)(uintptr_t)dl->open; /* where our own leads */
     for (size_t i = 0; opens && i < sizeof(sanitisers) / sizeof(*sanitisers); i++) {
         const void *found = dl->sym(RTLD_DEFAULT, sanitisers[i].function);
         if (found && dl->same_file(found, opens))

@@ -317,6 +317,7 @@ static void finish_once(void *unused)
     (void)unused;
     kp_work_takes_long();
     kp_traps_hold(&traps);
+    kp_process_tell_past();
     if (atomic_load(&process->phase) == KP_PHASE_FORKED)
         tell_forked();
     /* The child of a vfork shares this memory and is not the program. */

@@ -42,6 +42,7 @@ struct kp_process {
     atomic_uint late;      /* launches behind it: of exit handlers, destructors, and threads that go on */
     atomic_int leaving;    /* 1: exit handlers behind ours run, and that of the driver ends it */
     atomic_uint_fast64_t devices_seen; /* of devices that were not wanted: a bit each */
+    pid_t loaded;                      /* the process that the library was loaded into */
     pid_t pid;
     pid_t forked; /* in a forked child: its own id, until reported */
 };

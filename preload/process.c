@@ -127,6 +127,7 @@ static void in_forked_child(void)
 
 void kp_process_watch_forks(void)
 {
+    process->loaded = getpid();
     kp_locks_watch_forks(in_forked_child);
 }
 

@@ -42,6 +42,11 @@ void kp_process_make_ready(void);
 /* Takes CUPTI out of the driver's way where nothing has been wanted for a while. */
 void kp_process_leave_alone(void);
 
+/* Notes that a library is opened in a namespace of the dynamic linker's own. Any thread. */
+void kp_process_namespace(void);
+/* Says once, at the end, if CUDA was used by calls that cannot come to a door. */
+void kp_process_tell_past(void);
+
 /* Gives way before the program calls a function of CUPTI, found at `real`, if that begins something: closes the window,
  * and ends what kprof has CUPTI do. Returns true if so; no window opens before kp_process_gave_way, which follows each
  * call and notes what the program has CUPTI do now. `name` is static text. */

@@ -354,12 +354,25 @@ bool kp_elf_same(const void *a, const void *b)
 /* From the linker: the first byte of the object that contains this code. */
 extern const ElfW(Ehdr) own_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 
+static uintptr_t own_base(void)
+{
+    const ElfW(Phdr) *phdr = (const ElfW(Phdr) *)((const char *)&own_header + own_header.e_phoff);
+    for (size_t i = 0; i < own_header.e_phnum; i++)
+        if (phdr[i].p_type == PT_LOAD && !phdr[i].p_offset)
+            return (uintptr_t)&own_header - phdr[i].p_vaddr;
+    return 0;
+}
+
+void *kp_elf_own(const char *name)
+{
+    struct object own = {.base = own_base(), .dynamic = own_dynamic};
+    return read_dynamic(&own) ? find_in(&own, name) : NULL;
+}
+
 bool kp_elf_is_own(const void *address)
 {
     struct object own = {.phdr = (const ElfW(Phdr) *)((const char *)&own_header + own_header.e_phoff),
-                         .n_phdr = own_header.e_phnum};
-    for (size_t i = 0; i < own.n_phdr; i++)
-        if (own.phdr[i].p_type == PT_LOAD && !own.phdr[i].p_offset)
-            own.base = (uintptr_t)&own_header - own.phdr[i].p_vaddr;
+                         .n_phdr = own_header.e_phnum,
+                         .base = own_base()};
     return contains(&own, address);
 }

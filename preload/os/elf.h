@@ -24,6 +24,9 @@ void *kp_elf_find(const char *soname, const char *name);
  * library. Searches the objects that the caller's object needs, breadth first, then all others in load order. */
 void *kp_elf_find_for(const void *caller, const char *name);
 
+/* Returns the address of this library's own exported function `name`. NULL when absent. Takes no lock. */
+void *kp_elf_own(const char *name);
+
 /* Returns the folder of the loaded object around `address`. False when unknown or too long. */
 bool kp_elf_directory_of(const void *address, char *dir, size_t size);
 

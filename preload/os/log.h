@@ -24,7 +24,8 @@ void kp_log_remember_stderr(void);
 void kp_log_open(void);
 
 /* Sends all further lines to `path` instead ("stdout" and "stderr" are understood). A file is emptied, unless the
- * program's own output goes there; a new one has mode 0600, as a session has. 0 or a negative errno; then nothing changes. */
+ * program's own output goes there; a new one has mode 0600, as a session has. 0 or a negative errno; then nothing
+ * changes. */
 int kp_log_to(const char *path);
 
 /* Sends the report to stdout instead, if that is the pipe with this inode, and leaves all other lines where they go.

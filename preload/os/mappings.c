@@ -57,3 +57,20 @@ bool kp_mappings_file(const void *p, char *path, size_t size)
     free(line);
     return found;
 }
+
+bool kp_mappings_beside(const char *name, uintptr_t start, uintptr_t end)
+{
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+    FILE *from = fopen("/proc/self/maps", "re");
+    while (from && !found && getline(&line, &room, from) > 0) {
+        const char *file = strrchr(line, '/');
+        uint64_t first = strtoull(line, NULL, 16);
+        found = file && !strncmp(file + 1, name, strlen(name)) && (first < start || first >= end);
+    }
+    if (from)
+        fclose(from);
+    free(line);
+    return found;
+}

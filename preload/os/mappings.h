@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Whether any of the `bytes` from `p` on lies in a shared mapping (MAP_SHARED, System V). Another process may have
  * such memory, or get it by a fork. True as well where the kernel does not tell. Reads /proc/self/maps up to there:
@@ -12,5 +13,8 @@ bool kp_mappings_shared(const void *p, size_t bytes);
 
 /* Writes the absolute path of the file mapped at `p`. False without a file, or if the path does not fit. Any thread. */
 bool kp_mappings_file(const void *p, char *path, size_t size);
+
+/* Returns true if a file whose name begins with `name` is mapped anywhere but from `start` to `end`. Any thread. */
+bool kp_mappings_beside(const char *name, uintptr_t start, uintptr_t end);
 
 #endif

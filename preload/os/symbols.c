@@ -9,6 +9,8 @@ static const char driver_soname[] = "libcuda.so";
 
 void *(*kp_real_dlsym)(void *handle, const char *name);
 void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);
+void *(*kp_real_dlopen)(const char *file, int flags);
+void *(*kp_real_dlmopen)(long space, const char *file, int flags);
 
 static struct kp_dl loader;
 
@@ -21,8 +23,11 @@ static void *find_libc(const char *name)
 
 void kp_symbols_init(void)
 {
-    void *sym = find_libc("dlsym"), *vsym = find_libc("dlvsym"), *open = find_libc("dlopen");
+    void *sym = find_libc("dlsym"), *vsym = find_libc("dlvsym"), *open = find_libc("dlopen"),
+         *mopen = find_libc("dlmopen");
     memcpy(&loader.open, &open, sizeof(open));
+    memcpy(&kp_real_dlopen, &open, sizeof(open));
+    memcpy(&kp_real_dlmopen, &mopen, sizeof(mopen));
     memcpy(&loader.sym, &sym, sizeof(sym));
     loader.directory_of = kp_elf_directory_of;
     loader.same_file = kp_elf_same;

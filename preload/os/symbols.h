@@ -10,8 +10,10 @@
 
 extern void *(*kp_real_dlsym)(void *handle, const char *name);
 extern void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);
+extern void *(*kp_real_dlopen)(const char *file, int flags);
+extern void *(*kp_real_dlmopen)(long space, const char *file, int flags);
 
-/* Finds the two functions above. Never fails on a C library that has them. */
+/* Finds the functions above. Never fails on a C library that has them. */
 void kp_symbols_init(void);
 
 /* Returns the function behind an exported door: the next definition after this library in the global order (another

@@ -34,7 +34,7 @@ struct kp_store {
     char *copy, *copy_folder;       /* read in its place, or NULL: see store_copy.c */
     bool is_guarded, is_checked;
     uint64_t size;                       /* bytes */
-    mode_t mode; /* of a file that was opened, bits of 0666 */
+    mode_t mode;                         /* of a file that was opened, bits of 0666 */
     uint64_t steps, bytes, bytes_of_one; /* spent */
 };
 

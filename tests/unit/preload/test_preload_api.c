@@ -107,6 +107,8 @@ enum {
  * looks for. */
 static const char *const others[] = {"dlsym",
                                      "dlvsym",
+                                     "dlopen",
+                                     "dlmopen",
                                      "exit",
                                      "_exit",
                                      "_Exit",
