@@ -352,6 +352,14 @@ static bool leave_to_call(bool stays, int before)
     return stays;
 }
 
+bool kp_process_changes_graph(CUgraphExec exec)
+{
+    int before;
+    if (!enter_beside_window(&before))
+        return false;
+    return leave_to_call(!kp_window_repeats_graph(exec), before);
+}
+
 bool kp_process_tells_free(uint64_t *more)
 {
     int before;

@@ -104,6 +104,8 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 
 /* Enters the gate shared beside a window that watches. False: it has to be closed first. */
 bool kp_process_goes_beside(void);
+/* The same for a call that changes an executable graph. False also if the window repeats the graph by its handle. */
+bool kp_process_changes_graph(CUgraphExec exec);
 
 /* Enters the gate shared beside a window that watches, for a query of how much memory is free: *more byte than the
  * driver tells. The other one is for a query of a pool. False: the window has to be closed first. */

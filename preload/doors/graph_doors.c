@@ -96,13 +96,13 @@ struct change {
     const char *symbol;
 };
 
-/* Enters the gate. The window stays open where it does not refer to the graph itself, nor to memory that the graph
- * allocates: the driver may map that anew. */
+/* Enters the gate. The window stays open unless it refers to the graph by its handle, however the graph has come in, or
+ * to memory that the graph allocates: the driver may map that anew. */
 static void enter_for(void *arg)
 {
     const struct change *c = arg;
     const struct kp_graph_content *held = kp_graph_hold(c->exec);
-    bool beside = held && !held->nodes->allocates && kp_window_watches() && kp_process_goes_beside();
+    bool beside = held && !held->nodes->allocates && kp_window_watches() && kp_process_changes_graph(c->exec);
     if (held)
         kp_graph_let(held);
     if (!beside)

@@ -40,6 +40,14 @@ struct passage {
     bool reads, touches; /* it copies to the host; kernels of it can reach host memory */
 };
 
+bool kp_window_repeats_graph(CUgraphExec exec)
+{
+    size_t k = 0;
+    while (k < w->n && (!w->items[k].is_launch || !w->items[k].launch.is_graph || w->items[k].launch.graph != exec))
+        k++;
+    return k < w->n || w->allocates == exec;
+}
+
 /* ---- copies and memsets ---- */
 
 /* A node that a window issues again, with its parameters; copies from the host take what was there. */

@@ -111,6 +111,9 @@ bool kp_window_tells_free(const struct kp_context_setup *setup, uint64_t *more);
 /* Whether it may stay while the program asks for an attribute of a pool, which is then as without the window. */
 bool kp_window_tells_pool(CUmemPool_attribute what);
 
+/* Returns true if the open window repeats launches of the graph by its handle: what changes the graph must close it. */
+bool kp_window_repeats_graph(CUgraphExec exec);
+
 /* Whether the open window keeps a stream that the program destroys; *answer is then what cuStreamDestroy returns. */
 bool kp_window_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer);
 

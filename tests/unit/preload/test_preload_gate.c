@@ -140,6 +140,12 @@ bool kp_process_goes_beside(void)
     return false;
 }
 
+bool kp_process_changes_graph(CUgraphExec exec)
+{
+    (void)exec;
+    return false;
+}
+
 bool kp_process_releases(CUmemGenericAllocationHandle memory)
 {
     (void)memory;
