@@ -418,7 +418,10 @@ static CUresult run_in_range(void *arg, struct kp_launch *l, const struct kp_can
     (void)arg;
     decide_range(l);
     kp_range_open_window(&process->setup, l, bad_input); /* if its begin could not */
-    return kp_window_launch(&process->setup, l, what, skipped, bad_input);
+    CUresult rc = kp_window_launch(&process->setup, l, what, skipped, bad_input);
+    if (rc == CUDA_SUCCESS && *skipped && !kp_ranges_why())
+        kp_ranges_cut(*skipped); /* what follows cannot be repeated without it */
+    return rc;
 }
 
 /* Notes a launch that is part of a range, unless the range has ended by it. */

@@ -12,6 +12,50 @@ static const struct {
 #undef KP_DRIVER
 };
 
+/* ---- calls that are made again where they fail ---- */
+
+/* Calls without which kprof knows too little, or leaves something behind, and which change nothing by failing: a second
+ * one in a row that fails is an answer. */
+#define CALLED_AGAIN(DO)                                                                                               \
+    DO(cuCtxGetCurrent, (CUcontext * ctx), (ctx))                                                                      \
+    DO(cuCtxPushCurrent, (CUcontext ctx), (ctx))                                                                       \
+    DO(cuCtxPopCurrent, (CUcontext * ctx), (ctx))                                                                      \
+    DO(cuCtxGetDevice, (CUdevice * device), (device))                                                                  \
+    DO(cuCtxSynchronize, (void), ())                                                                                   \
+    DO(cuStreamGetCtx, (CUstream stream, CUcontext * ctx), (stream, ctx))                                              \
+    DO(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status), (stream, status))                       \
+    DO(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mode))                                        \
+    DO(cuMemFree, (CUdeviceptr memory), (memory))                                                                      \
+    DO(cuMemUnmap, (CUdeviceptr at, size_t bytes), (at, bytes))                                                        \
+    DO(cuMemRelease, (CUmemGenericAllocationHandle memory), (memory))                                                  \
+    DO(cuMemAddressFree, (CUdeviceptr at, size_t bytes), (at, bytes))                                                  \
+    DO(cuModuleUnload, (CUmodule module), (module))                                                                    \
+    DO(cuStreamDestroy, (CUstream stream), (stream))                                                                   \
+    DO(cuEventDestroy, (CUevent event), (event))                                                                       \
+    DO(cuGraphDestroy, (CUgraph graph), (graph))                                                                       \
+    DO(cuGraphExecDestroy, (CUgraphExec exec), (exec))
+
+static struct kp_driver real; /* that of the process */
+
+#define DEFINE(name, parameters, arguments)                                                                            \
+    static CUresult CUDAAPI again_##name parameters                                                                    \
+    {                                                                                                                  \
+        CUresult rc = real.name arguments;                                                                             \
+        return rc == CUDA_SUCCESS ? rc : real.name arguments;                                                          \
+    }
+CALLED_AGAIN(DEFINE)
+#undef DEFINE
+
+static void call_again(struct kp_driver *d)
+{
+    real = *d;
+#define REPLACE(name, parameters, arguments)                                                                           \
+    if (d->name)                                                                                                       \
+        d->name = again_##name;
+    CALLED_AGAIN(REPLACE)
+#undef REPLACE
+}
+
 const char *kp_driver_fill(struct kp_driver *d, void *(*find)(const char *symbol))
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
@@ -20,6 +64,7 @@ const char *kp_driver_fill(struct kp_driver *d, void *(*find)(const char *symbol
             return entries[i].symbol;
         memcpy((char *)d + entries[i].offset, &sym, sizeof(sym));
     }
+    call_again(d);
     return NULL;
 }
 

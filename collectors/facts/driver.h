@@ -13,7 +13,8 @@ struct kp_driver {
 #undef KP_DRIVER
 };
 
-/* Fills `d` through `find(symbol)`. Returns NULL, or the first needed symbol that is missing. */
+/* Fills `d` through `find(symbol)`. Some of its functions call the driver's again where that fails (driver.c). Returns
+ * NULL, or the first needed symbol that is missing. */
 const char *kp_driver_fill(struct kp_driver *d, void *(*find)(const char *symbol));
 
 /* Returns "CUDA_ERROR_X", or "unknown CUDA error"; static text. */

@@ -155,9 +155,7 @@ void kp_flush_close(struct kp_flush *f, bool context_alive)
 
 static void free_sink(struct kp_flush *f, size_t mapped)
 {
-    if (mapped)
-        f->d->cuMemUnmap(f->sink, mapped);
-    f->d->cuMemAddressFree(f->sink, f->bytes);
+    kp_vmem_unmap(f->d, f->sink, f->bytes, mapped);
     f->sink = 0;
 }
 

@@ -6,6 +6,12 @@ bool kp_vmem_available(const struct kp_driver *d)
            d->cuMemRelease && d->cuMemAddressFree && d->cuMemGetAllocationGranularity;
 }
 
+void kp_vmem_unmap(const struct kp_driver *d, CUdeviceptr at, size_t bytes, size_t mapped)
+{
+    if (!mapped || d->cuMemUnmap(at, mapped) == CUDA_SUCCESS)
+        d->cuMemAddressFree(at, bytes);
+}
+
 /* Maps the memory, and grants the device access. */
 static CUresult map(const struct kp_driver *d, CUmemGenericAllocationHandle memory, const CUmemLocation *where,
                     struct kp_vmem *m)
@@ -14,12 +20,11 @@ static CUresult map(const struct kp_driver *d, CUmemGenericAllocationHandle memo
     CUresult rc = d->cuMemAddressReserve(&m->at, m->bytes, 0, 0, 0);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if ((rc = d->cuMemMap(m->at, m->bytes, 0, memory, 0)) == CUDA_SUCCESS) {
-        if ((rc = d->cuMemSetAccess(m->at, m->bytes, &access, 1)) == CUDA_SUCCESS)
-            return rc;
-        d->cuMemUnmap(m->at, m->bytes);
-    }
-    d->cuMemAddressFree(m->at, m->bytes);
+    rc = d->cuMemMap(m->at, m->bytes, 0, memory, 0);
+    size_t mapped = rc == CUDA_SUCCESS ? m->bytes : 0;
+    if (mapped && (rc = d->cuMemSetAccess(m->at, m->bytes, &access, 1)) == CUDA_SUCCESS)
+        return rc;
+    kp_vmem_unmap(d, m->at, m->bytes, mapped);
     return rc;
 }
 
@@ -45,9 +50,7 @@ CUresult kp_vmem_make(const struct kp_driver *d, CUdevice device, size_t bytes, 
 
 void kp_vmem_free(const struct kp_driver *d, struct kp_vmem *m)
 {
-    if (m->at) {
-        d->cuMemUnmap(m->at, m->bytes);
-        d->cuMemAddressFree(m->at, m->bytes);
-    }
+    if (m->at)
+        kp_vmem_unmap(d, m->at, m->bytes, m->bytes);
     *m = (struct kp_vmem){.at = 0};
 }

@@ -24,6 +24,10 @@ bool kp_vmem_available(const struct kp_driver *d);
 /* Makes memory of `bytes` or a little more on `device`, which may read and write it. */
 CUresult kp_vmem_make(const struct kp_driver *d, CUdevice device, size_t bytes, struct kp_vmem *out);
 
+/* Ends the mapping of the first `mapped` byte of `bytes` reserved ones, and gives the addresses back. Those of a
+ * mapping that the driver does not end stay reserved: nothing else may come to lie there. */
+void kp_vmem_unmap(const struct kp_driver *d, CUdeviceptr at, size_t bytes, size_t mapped);
+
 /* Frees it; no work may use it any more. *m is empty afterwards. Frees nothing of an empty one. */
 void kp_vmem_free(const struct kp_driver *d, struct kp_vmem *m);
 

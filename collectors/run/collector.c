@@ -191,11 +191,23 @@ static int restore_change(struct flight *f, CUresult (*restore)(struct kp_shadow
     return rc == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->restore */
 }
 
+/* Brings memory to one of the two states. What fails is tried again: nothing else gives the program its memory. */
+static int restore(struct flight *f, CUresult (*by_change)(struct kp_shadow *), struct kp_checkpoint *saved)
+{
+    enum { TRIES = 2 };
+    int rc = -EIO;
+    for (int i = 0; i < TRIES && rc; i++) {
+        f->restore = CUDA_SUCCESS;
+        rc = f->c->by_change ? restore_change(f, by_change) : kp_saved_restore(saved);
+    }
+    return rc;
+}
+
 static int op_restore(void *arg)
 {
     struct flight *f = arg;
     tell_pass(f);
-    return f->c->by_change ? restore_change(f, kp_shadow_restore) : kp_saved_restore(f->c->saved);
+    return restore(f, kp_shadow_restore, f->c->saved);
 }
 
 /* Rehearses. The first time is for the probe, if any, which uses another part of CUPTI than watching. The second, if
@@ -292,16 +304,20 @@ static int op_issue(void *arg)
     return !f->main && code == KP_ISSUE_REFUSED ? give_up_pass(f) : code;
 }
 
+/* The execution that leaves the program's memory: one that is refused half-way is undone, and tried again. */
 static int op_plain(void *arg)
 {
     struct flight *f = arg;
+    int code = judge_issue(f, f->job->issue(f->job->arg, NULL));
+    if (code != KP_ISSUE_REFUSED || restore(f, kp_shadow_restore, f->c->saved))
+        return code;
     return judge_issue(f, f->job->issue(f->job->arg, NULL));
 }
 
 static int op_put_back(void *arg)
 {
     struct flight *f = arg;
-    return f->c->by_change ? restore_change(f, kp_shadow_put_back) : kp_saved_restore(f->c->kept);
+    return restore(f, kp_shadow_put_back, f->c->kept);
 }
 
 static int op_decode(void *arg, size_t group)

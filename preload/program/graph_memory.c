@@ -18,51 +18,53 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
 static struct range *ranges; /* under the lock */
 static atomic_size_t n_ranges;
 
-static void add(CUgraphExec exec, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
+static bool add(CUgraphExec exec, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
     struct range *r = calloc(1, sizeof(*r));
     if (!r)
-        return;
+        return false;
     *r = (struct range){.exec = exec, .base = p->dptr, .bytes = p->bytesize};
     kp_lock_take(lock, KP_FOREVER);
     r->next = ranges;
     ranges = r;
     kp_lock_give(lock);
     atomic_fetch_add(&n_ranges, 1);
+    return true;
 }
 
-static void add_graph(const struct kp_driver *d, CUgraphExec exec, CUgraph graph);
+static bool add_graph(const struct kp_driver *d, CUgraphExec exec, CUgraph graph);
 
-static void add_node(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node)
+static bool add_node(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p;
     CUgraphNodeType type;
     CUgraph child;
     if (d->cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
-        return;
-    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && d->cuGraphMemAllocNodeGetParams &&
-        d->cuGraphMemAllocNodeGetParams(node, &p) == CUDA_SUCCESS)
-        add(exec, &p);
-    else if (type == CU_GRAPH_NODE_TYPE_GRAPH && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
-        add_graph(d, exec, child);
+        return false;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && d->cuGraphMemAllocNodeGetParams)
+        return d->cuGraphMemAllocNodeGetParams(node, &p) == CUDA_SUCCESS && add(exec, &p);
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
+        return d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS && add_graph(d, exec, child);
+    return true;
 }
 
-static void add_graph(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
+static bool add_graph(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
 {
     size_t n = 0;
-    CUgraphNode *nodes = NULL;
-    if (d->cuGraphGetNodes(graph, NULL, &n) == CUDA_SUCCESS && n)
-        nodes = calloc(n, sizeof(*nodes));
-    if (nodes && d->cuGraphGetNodes(graph, nodes, &n) == CUDA_SUCCESS)
-        for (size_t i = 0; i < n; i++)
-            add_node(d, exec, nodes[i]);
+    if (d->cuGraphGetNodes(graph, NULL, &n) != CUDA_SUCCESS)
+        return false;
+    CUgraphNode *nodes = n ? calloc(n, sizeof(*nodes)) : NULL;
+    bool read = !n || (nodes && d->cuGraphGetNodes(graph, nodes, &n) == CUDA_SUCCESS);
+    for (size_t i = 0; read && i < n; i++)
+        read = add_node(d, exec, nodes[i]);
     free(nodes);
+    return read;
 }
 
-void kp_graph_memory_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
+bool kp_graph_memory_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
 {
     kp_graph_memory_forget(exec);
-    add_graph(d, exec, graph);
+    return add_graph(d, exec, graph);
 }
 
 void kp_graph_memory_forget(CUgraphExec exec)

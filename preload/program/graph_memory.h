@@ -12,9 +12,9 @@
 
 #include "collectors/facts/driver.h"
 
-/* Notes the memory of all allocation nodes of `graph`, child graphs included, in place of what `exec` had before. Calls
- * to the driver are the caller's to guard. */
-void kp_graph_memory_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph);
+/* Notes the memory of all allocation nodes of `graph`, child graphs included, in place of what `exec` had before.
+ * False: some could not be read or noted. Calls to the driver are the caller's to guard. */
+bool kp_graph_memory_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph);
 void kp_graph_memory_forget(CUgraphExec exec);
 
 /* Whether the address is in memory of a graph that was noted. */

@@ -29,10 +29,11 @@ static bool is_set(const CUlaunchAttribute *a, bool clusters)
     return memcmp(a->value.pad, zero.pad, sizeof(zero.pad)) != 0;
 }
 
-/* Reads the attributes that a kernel node has and a launch takes. */
-static unsigned read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunchAttribute *out)
+/* Reads the attributes that a kernel node has and a launch takes. Returns how many it has; -1: the driver fails to
+ * tell, other than by not knowing one. */
+static int read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunchAttribute *out)
 {
-    unsigned n = 0;
+    int n = 0;
     bool clusters = false;
     for (size_t i = 0; d->cuGraphKernelNodeGetAttribute && i < KP_ATTRIBUTES; i++) {
         CUlaunchAttribute *a = &out[n];
@@ -40,7 +41,10 @@ static unsigned read_attributes(const struct kp_driver *d, CUgraphNode node, CUl
             continue;
         memset(a, 0, sizeof(*a));
         a->id = kp_attributes[i].id;
-        bool set = d->cuGraphKernelNodeGetAttribute(node, a->id, &a->value) == CUDA_SUCCESS && is_set(a, clusters);
+        CUresult rc = d->cuGraphKernelNodeGetAttribute(node, a->id, &a->value);
+        if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE && rc != CUDA_ERROR_NOT_SUPPORTED)
+            return -1;
+        bool set = rc == CUDA_SUCCESS && is_set(a, clusters);
         clusters |= set && a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
         n += set;
     }
@@ -94,6 +98,8 @@ static CUresult issue_kernel(const struct kp_launch *l)
                     before[i] < needed && driver->cuFuncSetAttribute(l->f, limits[i].attribute, needed) == CUDA_SUCCESS;
     }
     CUresult rc = issue_once(l);
+    if (rc != CUDA_SUCCESS) /* a refused launch has done nothing, and nodes before it have run in place of the graph */
+        rc = issue_once(l);
     for (size_t i = 0; i < LIMITS; i++)
         if (raised[i])
             driver->cuFuncSetAttribute(l->f, limits[i].attribute, before[i]);
@@ -105,10 +111,12 @@ static bool is_updated_by_device(const struct kp_driver *d, CUgraphNode node)
 {
     CUlaunchAttributeValue value;
     memset(&value, 0, sizeof(value));
-    return d->cuGraphKernelNodeGetAttribute &&
-           d->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value) ==
-               CUDA_SUCCESS &&
-           value.deviceUpdatableKernelNode.deviceUpdatable;
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
+    if (d->cuGraphKernelNodeGetAttribute)
+        rc = d->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value);
+    if (rc == CUDA_SUCCESS)
+        return value.deviceUpdatableKernelNode.deviceUpdatable;
+    return rc != CUDA_ERROR_INVALID_VALUE && rc != CUDA_ERROR_NOT_SUPPORTED; /* older drivers know no such nodes */
 }
 
 /* Copies the arguments by their sizes, which the driver tells. */
@@ -153,7 +161,10 @@ const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NO
                                  .sharedMemBytes = p->sharedMemBytes,
                                  .attrs = attributes};
     if (handle) {
-        l->config.numAttrs = read_attributes(d, handle, attributes);
+        int n = read_attributes(d, handle, attributes);
+        if (n < 0)
+            return unreadable;
+        l->config.numAttrs = (unsigned)n;
     } else if (old) {
         l->config.attrs = old->launch.config.attrs;
         l->config.numAttrs = old->launch.config.numAttrs;
@@ -660,7 +671,7 @@ static CUresult set(const struct kp_driver *d, const CUDA_MEMSET_NODE_PARAMS *p,
     }
 }
 
-CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_node *node, CUstream stream)
+static CUresult issue(const struct kp_driver *d, const struct kp_graph_node *node, CUstream stream)
 {
     switch (node->kind) {
     case KP_NODE_COPY:
@@ -681,6 +692,12 @@ CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_no
         break;
     }
     return CUDA_SUCCESS;
+}
+
+CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_node *node, CUstream stream)
+{
+    CUresult rc = issue(d, node, stream);
+    return rc == CUDA_SUCCESS ? rc : issue(d, node, stream); /* as for kernels */
 }
 
 /* ---- trying ---- */

@@ -24,6 +24,7 @@ static uint32_t instantiated;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
 
 static const char copies_to_host[] = "graph that copies to host memory, not replayed";
+static const char unread[] = "graph whose nodes could not be read, not replayed";
 
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
 
@@ -46,21 +47,35 @@ static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct 
         study_copy(d, &copy, out);
 }
 
-/* Whether an argument is, or contains, an address of host memory that the device can reach. */
+/* Whether an argument of so many byte is, or contains, an address of host memory that the device can reach. */
+static bool points_to_host(const char *argument, size_t size)
+{
+    for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
+        uint64_t word;
+        void *base;
+        size_t bytes;
+        memcpy(&word, argument + at, sizeof(word));
+        if (kp_hostmem_find(word, &base, &bytes))
+            return true;
+    }
+    return false;
+}
+
+/* Whether one of the arguments does, or may do so as the driver fails to tell its size. */
 static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *params)
 {
     size_t offset, size;
-    for (size_t i = 0; params && d->cuFuncGetParamInfo && d->cuFuncGetParamInfo(f, i, &offset, &size) == CUDA_SUCCESS;
-         i++)
-        for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
-            uint64_t word;
-            void *base;
-            size_t bytes;
-            memcpy(&word, (const char *)params[i] + at, sizeof(word));
-            if (kp_hostmem_find(word, &base, &bytes))
-                return true;
-        }
-    return false;
+    bool reaches = false;
+    CUresult rc = CUDA_SUCCESS;
+    for (size_t i = 0; params && d->cuFuncGetParamInfo && rc == CUDA_SUCCESS && !reaches; i++) {
+        rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
+        /* A node may have a kernel in the place of its function. */
+        if (rc == CUDA_ERROR_INVALID_HANDLE && !i && d->cuKernelGetFunction &&
+            d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS)
+            rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
+        reaches = rc == CUDA_SUCCESS && points_to_host(params[i], size);
+    }
+    return reaches || (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE); /* which tells that there are no more */
 }
 
 static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, struct kp_graph *out)
@@ -87,7 +102,9 @@ static void study_kernel_node(const struct kp_driver *d, CUgraphNode node, struc
 {
     CUDA_KERNEL_NODE_PARAMS params;
     memset(&params, 0, sizeof(params));
-    if (d->cuGraphKernelNodeGetParams && d->cuGraphKernelNodeGetParams(node, &params) == CUDA_SUCCESS)
+    if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
+        out->obstacle = unread;
+    else
         study_kernel(d, &params, out);
 }
 
@@ -107,18 +124,21 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
         study_copy_node(d, node, out);
     if (kind->type == CU_GRAPH_NODE_TYPE_KERNEL)
         study_kernel_node(d, node, out);
-    if (kind->type == CU_GRAPH_NODE_TYPE_GRAPH && d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
+    if (kind->type != CU_GRAPH_NODE_TYPE_GRAPH)
+        return;
+    if (d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
         study(d, child, out);
+    else
+        out->obstacle = unread;
 }
 
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out)
 {
     size_t n = 0;
-    CUgraphNode *nodes = NULL;
-    if (d->cuGraphGetNodes(graph, NULL, &n) == CUDA_SUCCESS && n)
-        nodes = calloc(n, sizeof(*nodes));
-    if (n && (!nodes || d->cuGraphGetNodes(graph, nodes, &n) != CUDA_SUCCESS)) {
-        out->obstacle = "graph whose nodes could not be read, not replayed";
+    CUresult rc = d->cuGraphGetNodes(graph, NULL, &n);
+    CUgraphNode *nodes = rc == CUDA_SUCCESS && n ? calloc(n, sizeof(*nodes)) : NULL;
+    if (rc != CUDA_SUCCESS || (n && (!nodes || d->cuGraphGetNodes(graph, nodes, &n) != CUDA_SUCCESS))) {
+        out->obstacle = unread;
         n = 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -246,6 +266,18 @@ static const char *blame(const struct kp_graph *facts)
     return text ? text : kp_graph_not_by_node;
 }
 
+/* Studies a graph. False: where memory of its allocation nodes lies is not known, so that no pointer of it can be
+ * judged.
+ */
+static bool study_all(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, struct kp_graph *out)
+{
+    bool noted = kp_graph_memory_note(d, exec, graph);
+    study(d, graph, out);
+    if (!noted)
+        out->obstacle = out->whole = unread;
+    return noted;
+}
+
 /* Reads the nodes of a graph whose facts have been studied. */
 static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph graph, unsigned long long flags,
                                          struct kp_graph *facts)
@@ -280,9 +312,8 @@ unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph grap
     e->exec = exec;
     e->flags = flags;
     kp_guard++;
-    kp_graph_memory_note(d, exec, graph);
-    study(d, graph, &e->graph);
-    struct kp_graph_nodes *nodes = by_node ? read_nodes(d, graph, flags, &e->graph) : NULL;
+    bool known = study_all(d, exec, graph, &e->graph);
+    struct kp_graph_nodes *nodes = known && by_node ? read_nodes(d, graph, flags, &e->graph) : NULL;
     kp_guard--;
     unsigned once = e->graph.once;
     kp_lock_take(lock, KP_FOREVER);
@@ -307,9 +338,7 @@ unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph gr
     struct kp_graph facts = {.obstacle = NULL};
     unsigned long long flags = flags_of(exec);
     kp_guard++;
-    kp_graph_memory_note(d, exec, graph);
-    study(d, graph, &facts);
-    struct kp_graph_nodes *nodes = read_nodes(d, graph, flags, &facts);
+    struct kp_graph_nodes *nodes = study_all(d, exec, graph, &facts) ? read_nodes(d, graph, flags, &facts) : NULL;
     kp_guard--;
     if (nodes) /* the program names nodes by the handles of the first graph */
         kp_graph_nodes_unname(nodes);

@@ -15,9 +15,10 @@ CUcontext kp_launch_context(const struct kp_driver *d, const struct kp_launch *l
 {
     CUcontext ctx = NULL;
     bool special = !l->stream || l->stream == CU_STREAM_LEGACY || l->stream == CU_STREAM_PER_THREAD;
-    *current = special || d->cuStreamGetCtx(l->stream, &ctx) != CUDA_SUCCESS || !ctx;
+    CUresult rc = special ? CUDA_ERROR_NOT_SUPPORTED : d->cuStreamGetCtx(l->stream, &ctx);
+    *current = rc == CUDA_ERROR_NOT_SUPPORTED || (rc == CUDA_SUCCESS && !ctx);
     if (!*current)
-        return ctx;
+        return rc == CUDA_SUCCESS ? ctx : NULL;
     return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
 }
 

@@ -20,12 +20,13 @@ static struct {
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCH_IDS];
 
-/* Makes `ctx` current. *pushed: it was not. */
+/* Makes `ctx` current. *pushed: it was not, or the driver did not tell. */
 static bool enter(const struct kp_driver *d, CUcontext ctx, bool *pushed)
 {
     CUcontext before = NULL;
-    *pushed = d->cuCtxGetCurrent(&before) == CUDA_SUCCESS && before != ctx;
-    return !*pushed || d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
+    bool there = d->cuCtxGetCurrent(&before) == CUDA_SUCCESS && before == ctx;
+    *pushed = !there && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
+    return there || *pushed;
 }
 
 static void leave(const struct kp_driver *d, bool pushed)

@@ -138,11 +138,13 @@ static void note(CUdeviceptr at, size_t bytes, enum kind kind)
     put(&(struct range){at, bytes, kind, 0, NULL, 0});
 }
 
-/* The current context, or NULL. */
+/* Returns the current context, which is never NULL: one that the driver does not tell is none that there is. */
 static CUcontext current(const struct kp_driver *d)
 {
+    static char unknown;
     CUcontext ctx = NULL;
-    return d->cuCtxGetCurrent && d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS ? ctx : NULL;
+    bool known = d->cuCtxGetCurrent && d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS && ctx;
+    return known ? ctx : (CUcontext)(void *)&unknown;
 }
 
 /* Notes memory of the current context. */
@@ -335,49 +337,84 @@ static const char *hindrance(void)
     return atomic_load(&lost) ? "memory that kprof has lost sight of" : NULL;
 }
 
-static bool is_of(const struct kp_driver *d, CUdeviceptr at, CUdevice device)
+/* What the driver says of memory that is to be listed. An error alone is no answer. */
+enum said { THERE, ELSEWHERE, UNSAID };
+
+/* Whether a question was answered by "there is nothing". */
+static bool is_nothing(CUresult rc)
 {
-    int ordinal = -1;
-    unsigned type = 0;
-    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) == CUDA_SUCCESS &&
-           type == CU_MEMORYTYPE_DEVICE &&
-           d->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS &&
-           ordinal == device;
+    return rc == CUDA_ERROR_INVALID_VALUE || rc == CUDA_ERROR_NOT_FOUND;
 }
 
-/* Whether kernels may write a mapping. One that they may only read stays what it is. */
-static bool is_written(const struct kp_driver *d, CUdeviceptr at, CUdevice device)
-{
-    const CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
-    unsigned long long flags = 0;
-    return d->cuMemGetAccess && d->cuMemGetAccess(&flags, &where, at) == CUDA_SUCCESS &&
-           flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-}
-
-/* Whether it is a variable that the host may touch, too. */
-static bool is_managed(const struct kp_driver *d, const struct range *r)
-{
-    unsigned managed = 0;
-    return r->kind == OF_MODULE &&
-           d->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, r->at) == CUDA_SUCCESS && managed;
-}
-
-/* Makes a part of a range that the driver confirms: memory may have ended with its context or its module. */
-static bool confirm(const struct kp_driver *d, const struct range *r, CUdevice device, struct kp_part *p)
+/* Says whether memory of no known type has ended, with its context or its module: then nothing has its address. A
+ * mapping ends by no call but those that are seen. */
+static enum said ended(const struct kp_driver *d, const struct range *r, CUresult rc)
 {
     CUdeviceptr base = 0;
     size_t bytes = 0;
-    if (!is_of(d, r->at, device))
-        return false;
-    *p = (struct kp_part){.at = r->at, .bytes = r->bytes, .constant = r->kind == OF_MODULE};
-    if (r->kind == MAPPING)
-        return is_written(d, r->at, device);
+    bool is = r->kind != MAPPING && is_nothing(rc) && is_nothing(d->cuMemGetAddressRange(&base, &bytes, r->at));
+    return is ? ELSEWHERE : UNSAID;
+}
+
+static enum said is_of(const struct kp_driver *d, const struct range *r, CUdevice device)
+{
+    int ordinal = -1;
+    unsigned type = 0;
+    CUresult rc = d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, r->at);
+    if (rc != CUDA_SUCCESS)
+        return ended(d, r, rc);
+    if (type != CU_MEMORYTYPE_DEVICE)
+        return ELSEWHERE;
+    if (d->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, r->at) != CUDA_SUCCESS)
+        return UNSAID;
+    return ordinal == device ? THERE : ELSEWHERE;
+}
+
+/* Says whether kernels may write a mapping. One that they may only read stays what it is. */
+static enum said is_written(const struct kp_driver *d, CUdeviceptr at, CUdevice device)
+{
+    const CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+    unsigned long long flags = 0;
+    if (!d->cuMemGetAccess || d->cuMemGetAccess(&flags, &where, at) != CUDA_SUCCESS)
+        return UNSAID;
+    return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? THERE : ELSEWHERE;
+}
+
+/* Says whether a range still has its place in an allocation of the driver's: what has ended may have left its address
+ * to others. */
+static enum said is_placed(const struct kp_driver *d, const struct range *r, struct kp_part *p)
+{
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
     if (d->cuMemGetAddressRange(&base, &bytes, r->at) != CUDA_SUCCESS)
-        return false;
+        return UNSAID;
     if (r->kind == OF_MODULE)
-        return r->at - base + r->bytes <= bytes;
+        return r->at - base + r->bytes <= bytes ? THERE : ELSEWHERE;
     p->bytes = bytes;
-    return base == r->at;
+    return base == r->at ? THERE : ELSEWHERE;
+}
+
+/* Makes a part of a range that the driver confirms. */
+static enum said confirm(const struct kp_driver *d, const struct range *r, CUdevice device, struct kp_part *p)
+{
+    enum said of = is_of(d, r, device);
+    *p = (struct kp_part){.at = r->at, .bytes = r->bytes, .constant = r->kind == OF_MODULE};
+    if (of != THERE)
+        return of;
+    return r->kind == MAPPING ? is_written(d, r->at, device) : is_placed(d, r, p);
+}
+
+static const char unsaid[] = "memory of which the driver gives no facts";
+
+/* Returns why variables of a module cannot be listed, or NULL. The host may touch managed ones, too. */
+static const char *is_managed(const struct kp_driver *d, const struct range *r)
+{
+    unsigned managed = 0;
+    if (r->kind != OF_MODULE)
+        return NULL;
+    if (d->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, r->at) != CUDA_SUCCESS)
+        return unsaid;
+    return managed ? "managed memory" : NULL;
 }
 
 /* Adds a part behind those before it. A variable that lies in one of them is there already, or its module has gone. */
@@ -399,9 +436,28 @@ static size_t append(struct kp_part *parts, size_t n, const struct kp_part *p)
     return n + 1;
 }
 
-bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, const char **why)
+/* Adds a range to the parts. Returns why it cannot be listed, or NULL. */
+static const char *list_one(const struct kp_driver *d, const struct range *r, CUdevice device, CUcontext ctx,
+                            struct kp_part *parts, size_t *n)
 {
     struct kp_part p;
+    if (r->kind == OF_GRAPH)
+        return "memory of graphs";
+    enum said said = confirm(d, r, device, &p);
+    if (said == UNSAID)
+        return unsaid;
+    if (said == ELSEWHERE)
+        return NULL;
+    if (r->ctx && r->ctx != ctx)
+        return "memory of another context"; /* out of reach, unless the two are of one; its work goes on besides */
+    const char *why = is_managed(d, r);
+    if (!why)
+        *n = append(parts, *n, &p);
+    return why;
+}
+
+bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, const char **why)
+{
     CUcontext ctx = current(d);
     *why =
         d->cuPointerGetAttribute && d->cuMemGetAddressRange ? hindrance() : "memory that this driver does not describe";
@@ -412,16 +468,7 @@ bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **
     kp_lock_take(lock, KP_FOREVER);
     *parts = malloc((n_ranges + 1) * sizeof(**parts));
     for (size_t i = 0; *parts && i < n_ranges && !*why; i++)
-        if (ranges[i].kind == OF_GRAPH)
-            *why = "memory of graphs";
-        else if (is_managed(d, &ranges[i]))
-            *why = "managed memory";
-        else if (!confirm(d, &ranges[i], device, &p))
-            continue;
-        else if (ranges[i].ctx && ranges[i].ctx != ctx)
-            *why = "memory of another context"; /* out of reach, unless the two are of one; its work goes on besides */
-        else
-            *n = append(*parts, *n, &p);
+        *why = list_one(d, &ranges[i], device, ctx, *parts, n);
     kp_lock_give(lock);
     if (!*parts)
         *why = "memory, for want of memory";

@@ -151,13 +151,13 @@ void kp_window_read(uint64_t ticket, const char *symbol)
         kp_window_close(symbol);
 }
 
-/* Copies the contents of memory that the saved memory lacks, as an operation of the window. The copy stays on the
- * device and costs next to nothing. False: it could not be made; the window's end frees it. */
+/* Copies the contents of memory that the saved memory lacks, as the last operation of the window. The copy stays on the
+ * device and costs next to nothing. False: it could not be made, and the window has no such operation. */
 static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr memory, size_t bytes)
 {
     i->epoch = kp_flags_epoch();
     if (d->cuMemAlloc(&i->backup, bytes) != CUDA_SUCCESS) {
-        i->backup = 0;
+        kp_record_drop_last(w);
         return false;
     }
     w->aside += bytes;
@@ -165,7 +165,11 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
     i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
     kp_timeline_ours_copy(w->context->id, bytes);
-    return d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS;
+    if (d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS)
+        return true;
+    kp_defer_ours(w->context->ctx, i->backup); /* whose contents nothing may be restored from */
+    kp_record_drop_last(w);
+    return false;
 }
 
 /* The module whose variables are copied. */

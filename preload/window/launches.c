@@ -164,13 +164,23 @@ static void make_way_unknown(const char *why, const struct kp_context *c)
         kp_window_close(why);
 }
 
+/* Makes a launch that no window takes and that nobody asked for. A range lacks it, for a reason. */
+static CUresult run_unasked(const struct kp_question *q, struct kp_launch *l, const char **skipped)
+{
+    const struct kp_fit *fit = &q->fit;
+    const char *why = fit->waits ? fit->waits : fit->obstacle ? fit->obstacle : fit->alone;
+    if (q->setup->ranges)
+        *skipped = why ? why : KP_SKIP_RANGE_CUT;
+    return kp_launch_issue_own(l);
+}
+
 /* Runs the launch in the open window, in a new one, or outside of any. */
 static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
                            const char **skipped)
 {
     const char *why = NULL;
     if (!w->open && !q->what->wanted)
-        return kp_launch_issue_own(l);
+        return run_unasked(q, l, skipped);
     if (!w->open && !kp_window_open(w, q, &why))
         return run_outside(q, l, f, why, skipped);
     if (!kp_record_launch(w, l, q->what->wanted, q->what->graph, f)) {
@@ -269,10 +279,12 @@ CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_
     CUcontext ctx = kp_launch_context(d, l, &current);
     *skipped = NULL;
     *bad_input = NULL;
-    if (!ctx)
+    if (!ctx) {
+        make_way_unknown("a launch in an unknown context", NULL);
         return pass(l, no_context, skipped);
+    }
     struct kp_visit v = kp_visit_begin(d, ctx);
-    struct kp_context *c = kp_context_get(setup, ctx, bad_input);
+    struct kp_context *c = v.here ? kp_context_get(setup, ctx, bad_input) : NULL;
     CUresult rc;
     if (!c || *bad_input || c->dead) {
         make_way_unknown("a launch in another context", c);

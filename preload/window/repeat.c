@@ -67,13 +67,15 @@ static CUevent make_twin(struct kp_window *w, uint64_t of)
 }
 
 /* Makes twins of events, for several streams only: in one stream, records and waits change nothing. */
-void kp_repeat_make_twins(struct kp_window *w)
+bool kp_repeat_make_twins(struct kp_window *w)
 {
-    for (size_t k = 0; w->several && k < w->n; k++) {
+    bool all = true;
+    for (size_t k = 0; w->several && all && k < w->n; k++) {
         const struct kp_op *op = &w->items[k].op;
         if (!w->items[k].is_launch && op->real && op->event)
-            make_twin(w, op->args[op->event - 1]);
+            all = make_twin(w, op->args[op->event - 1]);
     }
+    return all;
 }
 
 static CUevent twin_for(void *w, CUevent of)
@@ -97,8 +99,8 @@ void kp_repeat_free_twins(struct kp_window *w)
 
 /* ---- operations ---- */
 
-/* Uses the event's twin, so that the program's events keep the state of its own execution. Without a twin it skips
- * the operation: events only order streams, and each operation waits for the one before it anyway. */
+/* Uses the event's twin, so that the program's events keep the state of its own execution. In one stream there is none,
+ * and nothing to order. */
 static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
 {
     struct kp_op with_twin = *op;
@@ -173,11 +175,6 @@ void kp_repeat_begin(struct kp_window *w)
 CUresult kp_repeat_one(struct kp_window *w, struct kp_item *i)
 {
     return issue_again(w, i, NULL, false);
-}
-
-bool kp_repeat_lacks_event(const struct kp_window *w, const struct kp_op *op)
-{
-    return w->several && op->real && op->event && !twin_of(w, op->args[op->event - 1]);
 }
 
 CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)

@@ -21,15 +21,12 @@ int kp_repeat_rehearse(void *arg);
 void kp_repeat_begin(struct kp_window *w);
 /* Issues an operation again, without a wait for the one before it. */
 CUresult kp_repeat_one(struct kp_window *w, struct kp_item *i);
-/* Whether the operation orders streams by an event that has no replacement. */
-bool kp_repeat_lacks_event(const struct kp_window *w, const struct kp_op *op);
-
 /* Sets the attributes that the program has set in the window, also after a repetition that ended early. */
 void kp_repeat_set_all(const struct kp_window *w);
 
 /* Make events that replace the program's when records and waits are issued again, and destroy them. Call them in the
- * window's context. */
-void kp_repeat_make_twins(struct kp_window *w);
+ * window's context. False: an event lacks one that several streams need. */
+bool kp_repeat_make_twins(struct kp_window *w);
 void kp_repeat_free_twins(struct kp_window *w);
 
 /* Puts such events in the place of those that a launch records by its attributes, once the program's own launch has

@@ -169,7 +169,10 @@ static void count_own(struct kp_window *w, const struct kp_repetition *how, stru
         out->note = kp_strdup("the driver has given up memory that a graph of the window allocated: not replayed");
         return;
     }
-    kp_repeat_make_twins(w);
+    if (!kp_repeat_make_twins(w)) {
+        out->note = kp_strdup("the driver made no events that order the window's streams again: not replayed");
+        return;
+    }
     kp_snapshot_keep(&w->host);
     if (how->prepare)
         how->prepare(w);

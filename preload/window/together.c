@@ -96,8 +96,6 @@ static CUresult issue_one(struct kp_window *w, size_t k)
     struct kp_item *i = &w->items[k];
     if (i->backup)
         return CUDA_SUCCESS; /* restored at the begin */
-    if (!i->is_launch && kp_repeat_lacks_event(w, &i->op))
-        return CUDA_ERROR_OUT_OF_MEMORY;
     return pinned && pinned[k] ? issue_pinned(i, pinned[k]) : kp_repeat_one(w, i);
 }
 

@@ -9,11 +9,13 @@
 
 static struct kp_window *const w = &kp_window_now;
 
-/* Whether the current device is that of the window. Without a context the driver refuses the query. */
-static bool is_on_its_device(const struct kp_driver *d)
+/* Whether the current device is known to be another one than that of the window. Without a context the driver refuses
+ * the program's query, too. */
+static bool is_elsewhere(const struct kp_driver *d)
 {
     CUdevice device;
-    return d->cuCtxGetDevice(&device) == CUDA_SUCCESS && device == w->context->device_ordinal;
+    CUresult rc = d->cuCtxGetDevice(&device);
+    return rc == CUDA_ERROR_INVALID_CONTEXT || (rc == CUDA_SUCCESS && device != w->context->device_ordinal);
 }
 
 /* Adds what the window allocated beside the program's memory. False: some of it shares blocks with the program's. */
@@ -33,7 +35,7 @@ bool kp_window_tells_free(const struct kp_context_setup *setup, uint64_t *more)
     *more = 0;
     if (!w->open || !w->strategy->rewinds)
         return false;
-    if (!is_on_its_device(setup->driver))
+    if (is_elsewhere(setup->driver))
         return true;
     *more = kp_collector_copied(w->context->collector);
     return !w->allocates && add_own(more) && kp_defer_gives(more);

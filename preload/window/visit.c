@@ -4,8 +4,9 @@ struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx)
 {
     struct kp_visit v = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
     CUcontext current = NULL;
-    d->cuCtxGetCurrent(&current);
-    v.pushed = ctx != current && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
+    bool known = d->cuCtxGetCurrent(&current) == CUDA_SUCCESS;
+    v.pushed = ctx && (!known || ctx != current) && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
+    v.here = v.pushed || (known && ctx == current);
     /* Allocations and waits of ours must not break a capture that another thread opens in global mode. */
     v.relaxed = d->cuThreadExchangeStreamCaptureMode && d->cuThreadExchangeStreamCaptureMode(&v.mode) == CUDA_SUCCESS;
     return v;

@@ -10,6 +10,7 @@
 #include "collectors/facts/driver.h"
 
 struct kp_visit {
+    bool here; /* the context is current */
     bool pushed, relaxed;
     CUstreamCaptureMode mode;
 };

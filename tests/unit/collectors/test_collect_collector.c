@@ -1307,7 +1307,7 @@ static void test_every_failure_of_cupti(void **state)
                 break;
             }
             tried++;
-            assert_int_equal(t.out.replay.damaged, !strcmp(failing[at], "restore"));
+            assert_false(t.out.replay.damaged); /* a restore is made again */
             assert_false(t.out.replay.dead);
             if (t.out.replay.failed != KP_STAGE_NONE) /* a size not known for the room is no reason */
                 check_nothing(t.out.replay.failed, "CUPTI_ERROR_UNKNOWN");

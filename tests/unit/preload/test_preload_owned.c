@@ -51,9 +51,20 @@ static void there_is_not(CUdeviceptr at)
     piece_of(at)->bytes = 0;
 }
 
+/* The question that fails, from 1; 0: none. */
+static unsigned asked, failing;
+static CUresult failure;
+
+static bool fails(void)
+{
+    return ++asked == failing;
+}
+
 static CUresult CUDAAPI attribute(void *to, CUpointer_attribute which, CUdeviceptr p)
 {
     const struct piece *m = piece_of(p);
+    if (fails())
+        return failure;
     if (!m)
         return CUDA_ERROR_INVALID_VALUE;
     switch (which) {
@@ -75,6 +86,8 @@ static CUresult CUDAAPI attribute(void *to, CUpointer_attribute which, CUdevicep
 static CUresult CUDAAPI range(CUdeviceptr *base, size_t *bytes, CUdeviceptr p)
 {
     const struct piece *m = piece_of(p);
+    if (fails())
+        return failure;
     if (!m)
         return CUDA_ERROR_NOT_FOUND;
     *base = m->at;
@@ -85,6 +98,8 @@ static CUresult CUDAAPI range(CUdeviceptr *base, size_t *bytes, CUdeviceptr p)
 static CUresult CUDAAPI access_of(unsigned long long *flags, const CUmemLocation *where, CUdeviceptr p)
 {
     const struct piece *m = piece_of(p);
+    if (fails())
+        return failure;
     assert_int_equal(where->type, CU_MEM_LOCATION_TYPE_DEVICE);
     assert_int_equal(where->id, DEVICE);
     *flags = m ? m->access : 0;
@@ -104,6 +119,8 @@ static CUcontext here;
 
 static CUresult CUDAAPI context(CUcontext *ctx)
 {
+    if (fails())
+        return failure;
     *ctx = here;
     return CUDA_SUCCESS;
 }
@@ -113,6 +130,7 @@ static int set_up(void **state)
     (void)state;
     n_pieces = 0;
     here = NULL;
+    failing = 0;
     memset(capture_of, 0, sizeof(capture_of));
     capture_answer = CUDA_SUCCESS;
     driver = (struct kp_driver){.cuPointerGetAttribute = attribute,
@@ -469,7 +487,7 @@ static void mappings(void **state)
     piece_of(6 * UNIT)->type = CU_MEMORYTYPE_HOST;
     assert_list({2 * UNIT, UNIT, false});
     driver.cuMemGetAccess = NULL;
-    assert_empty();
+    assert_cannot("memory of which the driver gives no facts");
 }
 
 static void variables(void **state)
@@ -622,6 +640,48 @@ static void what_is_free_includes_what_kprof_has(void **state)
     assert_int_equal(left, 1500);
 }
 
+/* A question that fails is no answer: memory that there is is listed, or the list is not made. */
+static void a_failing_question_leaves_nothing_out(void **state)
+{
+    static const CUresult failures[] = {CUDA_ERROR_UNKNOWN, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND,
+                                        CUDA_ERROR_INVALID_CONTEXT};
+    struct kp_part *parts;
+    const char *why;
+    size_t n;
+    (void)state;
+    here = (CUcontext)0x10;
+    allocates(0x10000, 0x200);
+    there_is(0x20000, 0x400);
+    variable(0x20000, 0x400);
+    there_is(0x30000, 0x1000);
+    call("cuMemMap", 0x30000, 0x1000, 0, 7);
+    allocates(0x40000, 0x100);
+    there_is_not(0x40000); /* with its context */
+    asked = 0;
+    assert_list({0x10000, 0x200, false}, {0x20000, 0x400, true}, {0x30000, 0x1000, false});
+    const unsigned questions = asked;
+    for (size_t f = 0; f < sizeof(failures) / sizeof(*failures); f++)
+        for (unsigned k = 1; k <= questions; k++) {
+            asked = 0;
+            failing = k;
+            failure = failures[f];
+            if (kp_owned_list(&driver, DEVICE, &parts, &n, &why))
+                assert_int_equal(n, 3);
+            free(parts);
+        }
+}
+
+/* Memory whose context the driver did not tell is of no context that there is. */
+static void a_context_that_is_not_told(void **state)
+{
+    (void)state;
+    here = (CUcontext)0x10;
+    failing = asked + 1;
+    failure = CUDA_ERROR_UNKNOWN;
+    allocates(0x10000, 0x200);
+    assert_cannot("memory of another context");
+}
+
 /* Nobody else may hold the list in a forked child. */
 static void a_forked_child_has_nothing(void **state)
 {
@@ -653,6 +713,8 @@ int main(void)
         cmocka_unit_test_setup(arrays, set_up),
         cmocka_unit_test_setup(some_drivers_tell_nothing, set_up),
         cmocka_unit_test_setup(what_is_free_includes_what_kprof_has, set_up),
+        cmocka_unit_test_setup(a_failing_question_leaves_nothing_out, set_up),
+        cmocka_unit_test_setup(a_context_that_is_not_told, set_up),
         cmocka_unit_test_setup(a_forked_child_has_nothing, set_up),
     };
     return cmocka_run_group_tests_name("preload/owned", tests, NULL, NULL);

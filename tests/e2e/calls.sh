@@ -1,0 +1,18 @@
+#!/bin/sh
+# A call of kprof's own that fails is no answer: see calls.py. `E2E_RUNS=0 tests/e2e/calls.py FOLDER` takes every point of
+# every case. Here: where memory lies, with a save by change; what kprof asks of graphs, and its own captures and
+# instantiations, which a graph that is changed later may have done without; and any call of a case that is drawn.
+. "$(dirname "$0")/e2e.inc"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
+release_only "a campaign of the release build"
+
+E2E_JOBS=2 python3 "$source/tests/e2e/calls.py" "$tmp" \
+    'save-kinds=4=cuMemGet|cuPointer|cuMemUnmap' \
+    'reads=4=cuCtxGetCurrent|cuCtxSynchronize' \
+    'maps=2=cuMemcpyDtoDAsync|cuMemUnmap|cuMemAlloc' \
+    'range-attributes=2=cuEventCreate|cuFuncGet' \
+    'graphmem-set=2=cuGraph' \
+    'nodes=6=cuGraph|Capture|cuStreamCreate' \
+    'nodes-quick=3=cuEventRecord|cuMemsetD32|cuMemcpy3D|cuLaunchKernel' \
+    any=1 || fail "a call that fails"
+finish
