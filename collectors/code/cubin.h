@@ -33,6 +33,9 @@ enum kp_once {
     KP_ONCE_HEAP = 1,     /* takes or frees memory of the device's heap, which no replay rewinds */
     KP_ONCE_LAUNCHES = 2, /* launches work from the device: kernels, copies, memsets, graphs */
     KP_ONCE_PRINTS = 4,   /* prints, into a buffer of the driver's in host memory */
+    KP_ONCE_POSTS = 8,    /* writes memory such that the host or another device may act on it while the code runs */
+    KP_WAITS_FOR_OTHERS =
+        16, /* reads memory such that it sees what those write meanwhile, so that it may wait for them */
     KP_ONCE_ALONE = KP_ONCE_HEAP | KP_ONCE_LAUNCHES,
 };
 

@@ -135,6 +135,7 @@ unsigned kp_cubin_once(const void *image, size_t size)
         const struct provided *p = provided_of(kp_cubin_symbol_name(c, i));
         once |= p ? p->once : 0;
     }
+    once |= kp_cubin_shares_any(c);
     kp_cubin_close(c);
     return once;
 }
@@ -171,6 +172,9 @@ int kp_cubin_reach(const struct kp_cubin *c, uint32_t symbol, struct kp_cubin_re
     w.pointers = true;
     if (!rc && w.pointed)
         rc = follow(&w);
+    for (uint32_t i = 0; !rc && i < n; i++)
+        if (reached[i] && kp_cubin_place_of(c, i, &name, &place))
+            out->once |= kp_cubin_shares(c, place.section, place.begin, place.size);
     free(reached);
     return rc;
 }

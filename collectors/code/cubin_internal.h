@@ -50,6 +50,11 @@ bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **n
 int kp_cubin_each_spill(const struct kp_cubin *c, const struct kp_cubin_place *place, int (*fn)(uint64_t at, void *arg),
                         void *arg);
 
+/* Returns KP_ONCE_POSTS and KP_WAITS_FOR_OTHERS of `size` byte of code from `begin` on in a section; and of all code.
+ * Code from before compute capability 7.5 has neither. */
+unsigned kp_cubin_shares(const struct kp_cubin *c, uint32_t section, uint64_t begin, uint64_t size);
+unsigned kp_cubin_shares_any(const struct kp_cubin *c);
+
 /* Returns 0, or -ENOENT without such a function. */
 int kp_cubin_find(const struct kp_cubin *c, const char *name, struct kp_cubin_place *out);
 

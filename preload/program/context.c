@@ -411,7 +411,7 @@ void kp_context_prepare(const struct kp_context_setup *setup)
 
 void kp_context_prepare_images(const struct kp_context_setup *setup)
 {
-    if (!loaded.kernels && !setup->one_pass)
+    if (!loaded.kernels)
         keep_images(setup, 0);
 }
 

@@ -25,6 +25,10 @@ struct kp_known_config {
     uint32_t registers;     /* per thread */
 };
 
+/* So many launches of a function whose code may wait for the host are seen to end before one is counted: the first may
+ * have found a flag set that later ones wait for. */
+enum { KP_ENDS_ENOUGH = 2 };
+
 struct kp_known_function {
     CUfunction key; /* as the program passes it */
     struct kp_function facts;
@@ -32,9 +36,9 @@ struct kp_known_function {
     struct kp_known_config *configs;
     size_t n_configs;
     const char
-        *waits; /* a launch of it did not end by itself: why kprof never waits for it again (static text), or NULL */
-    bool ends;  /* a launch was seen to end by itself */
-    bool loud;  /* host memory that a launch of it can reach changed meanwhile */
+        *waits;    /* a launch of it did not end by itself: why kprof never waits for it again (static text), or NULL */
+    unsigned ends; /* launches that were seen to end by themselves, up to KP_ENDS_ENOUGH */
+    bool loud;     /* host memory that a launch of it can reach changed meanwhile */
     bool writes_host; /* it writes host memory that no argument points into (host_writes.h) */
     bool watched;     /* a launch of it was counted that may tell so */
     bool launched;    /* a launch of it was made inside the gate */

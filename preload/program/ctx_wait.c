@@ -103,6 +103,12 @@ bool kp_patience_goes_on(CUcontext ctx)
     return w && !atomic_load(&w->done);
 }
 
+bool kp_patience_ends(CUcontext ctx, long ms)
+{
+    struct wait *w = find(ctx);
+    return !w || becomes_done(w, ms);
+}
+
 void kp_patience_reap(void)
 {
     for (struct wait *w = waits, *next; w; w = next) {

@@ -18,6 +18,8 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms);
 
 /* Whether a wait for `ctx` goes on in the background: work that it had then has not ended. */
 bool kp_patience_goes_on(CUcontext ctx);
+/* Waits at most `ms` for such a wait to end. Returns whether none goes on. */
+bool kp_patience_ends(CUcontext ctx, long ms);
 
 /* Frees ended waits that nobody asked about again, before the process ends. */
 void kp_patience_reap(void);

@@ -11,6 +11,7 @@
 #include "preload/window/reach.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
+#include "preload/window/waits.h"
 
 /* Unwanted launches in a row after which a window closes. It takes fewer along, as closing costs as much as a few
  * dozen of them. */
@@ -19,6 +20,9 @@ enum { MOST_UNWANTED = 16 };
 /* Launches of a window that is counted in one pass. Starting and stopping the counters once for so many adds a tenth to
  * each; more only delays the evaluation. */
 enum { COUNTED_ROOM = 256 };
+
+/* Of enum kp_once: it works with the host, or another device, while it runs. */
+enum { SHARES = KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS };
 
 /* A predicate and its reason. */
 struct row {
@@ -92,6 +96,21 @@ static const char *has_attributes(const struct kp_question *q)
     return kp_attributes_obstacle(q->launch->config.attrs, q->launch->config.numAttrs);
 }
 
+/* What it has written, the host may have acted on by now: a second run would have it do so again. */
+static bool posts(const struct kp_question *q)
+{
+    const struct kp_context *c = q->context;
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || c->device.pageable_access;
+    return shares && q->function && q->function->once & KP_ONCE_POSTS;
+}
+
+/* Such memory is not as it was when the launch is repeated, and nobody knows where it is. */
+static bool waits_unseen(const struct kp_question *q)
+{
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED);
+    return shares && q->fit.code && q->function->once & KP_WAITS_FOR_OTHERS;
+}
+
 static const char *met_heap_blocks(const struct kp_question *q)
 {
     (void)q;
@@ -126,6 +145,8 @@ static const struct row obstacles[] = {
      .once = true},
     {.holds = writes_host, .why = "writes host memory that no argument points into, not replayed", .once = true},
     {.says = has_attributes, .once = true},
+    {.holds = posts, .why = "writes what the host may act on while it runs, not replayed", .once = true},
+    {.holds = waits_unseen, .why = "may wait for host memory that no argument points into, not replayed", .once = true},
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
     {.holds = is_memory_unsaved, .why = kp_memory_unsaved, .once = true},
@@ -199,9 +220,16 @@ void kp_admit_judge(struct kp_question *q)
     const struct row *row;
     q->fit = (struct kp_fit){.mode = q->launch->is_graph && !q->by_node ? KP_RANGE_USER : KP_RANGE_AUTO,
                              .waits = kp_stuck_known(q->launch, f),
-                             .ends = f && f->ends};
+                             .ends = f && f->ends >= (f->once & SHARES ? KP_ENDS_ENOUGH : 1),
+                             .patience_ms = KP_ALONE_MS};
     q->fit.heap = f && q->context->device.pageable_access && kp_reach_heap(d, q->launch);
-    q->fit.host = f && (q->fit.heap || kp_flags_met(KP_MET_MANAGED) || kp_reach_host(d, q->launch, NULL, 0, NULL));
+    q->fit.host = f && (q->fit.heap || kp_reach_host(d, q->launch, NULL, 0, NULL));
+    if (f && !q->fit.host && f->once & SHARES)
+        q->fit.host = q->fit.code = true;
+    if (f && !q->fit.host && kp_flags_met(KP_MET_MANAGED)) {
+        q->fit.host = true;
+        q->fit.patience_ms = KP_PAGING_MS;
+    }
     q->fit.quiet = q->fit.host && !q->fit.heap && !kp_flags_met(KP_MET_MANAGED) && !f->loud;
     find_obstacle(q);
     q->fit.alone = first_of(reasons_alone, q, &row);

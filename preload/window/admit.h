@@ -21,9 +21,11 @@ struct kp_fit {
     const char *alone;    /* why it gets a separate window, or NULL */
     const char *waits;    /* why it must not be waited for, or NULL */
     bool heap;            /* it can reach host memory unknown to CUDA */
-    bool host;            /* it can reach host memory */
+    bool host;            /* it can reach host memory, or waits for what others write */
+    bool code;            /* that is known by its code alone: no argument points there */
     bool quiet;           /* and none of its function was seen to change it */
-    bool ends;            /* an earlier launch of its function ended by itself */
+    bool ends;            /* earlier launches of its function ended by themselves */
+    long patience_ms;     /* how long one that may wait for the host is waited for */
     bool once;            /* it must not run again, but does not wait for anything */
 };
 

@@ -5,6 +5,8 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "collectors/providers/library.h"
+#include "preload/program/ctx_wait.h"
+#include "preload/program/kernel.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
@@ -68,13 +70,24 @@ static const char *closes_behind(const struct kp_question *q)
 }
 
 /* Waits for a launch that can reach host memory: the host may change that once the call has returned. False: it does
- * not end, as no launch of its function has so far. */
+ * not end. */
 static bool watch(const struct kp_question *q, struct kp_item *i)
 {
-    bool ends = kp_stuck_watch(w->setup->driver, w->context, i->function);
-    if (ends)
+    bool ends = kp_stuck_watch(w->setup->driver, w->context, i->function, q->fit.patience_ms);
+    if (ends) {
         kp_reach_learn(w, &i->launch, i->function);
-    return ends || (q->fit.quiet && q->fit.ends);
+        w->settled = w->n;
+    }
+    return ends;
+}
+
+/* Waits for what the window has issued before a launch that is watched. */
+static bool settle_before(const struct kp_question *q)
+{
+    bool settled =
+        !q->fit.host || !w->strategy->rewinds || w->n <= w->settled || kp_stuck_settle(w->setup->driver, w->context);
+    w->settled = settled ? w->n : w->settled;
+    return settled;
 }
 
 /* Leaves a window whose last launch does not end: nothing of it can be repeated. Returns why the launch has no result,
@@ -96,7 +109,7 @@ static const char *leave_waiting(struct kp_item *i)
 static CUresult run_recorded(const struct kp_question *q, const char **skipped)
 {
     struct kp_item *i = &w->items[w->n - 1];
-    i->reaches_host = q->fit.host;
+    i->reaches_host = q->fit.host && !q->fit.code;
     CUresult rc = issue_first(i);
     if (rc == CUDA_SUCCESS && w->strategy->rewinds)
         kp_repeat_take_events(w, &i->launch);
@@ -133,10 +146,17 @@ static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
 static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
                             const char *why, const char **skipped)
 {
+    bool watched = kp_admit_may_hang(q) && !q->fit.waits && kp_stuck_settle(q->setup->driver, q->context);
     CUresult rc = pass(l, why, skipped);
-    if (rc == CUDA_SUCCESS && kp_admit_may_hang(q) && !q->fit.waits)
-        kp_stuck_watch(q->setup->driver, q->context, f);
+    if (rc == CUDA_SUCCESS && watched)
+        kp_stuck_watch(q->setup->driver, q->context, f, q->fit.patience_ms);
     return rc;
+}
+
+/* Whether the launch may wait for the host, so that the window's launches would lose their counters with it. */
+static bool may_hold(const struct kp_question *q)
+{
+    return q->function && q->function->once & KP_WAITS_FOR_OTHERS && !q->fit.ends && !q->fit.waits;
 }
 
 /* Closes a window that does not take the launch. */
@@ -145,7 +165,9 @@ static void make_way(const struct kp_question *q, struct kp_launch *l)
     const char *closer = w->open ? kp_admit_misfit(q) : NULL;
     if (!closer && w->open && kp_host_calls_hinder(w))
         closer = "a host function that does not end";
-    if (!closer && w->open && q->fit.host && !kp_reads_arrive(w))
+    if (!closer && w->launches && w->strategy->rewinds && may_hold(q))
+        closer = kp_reaches_host;
+    if (!closer && w->open && q->fit.host && !(settle_before(q) && kp_reads_arrive(w)))
         closer = kp_reaches_host;
     if (!closer && w->open && w->strategy->rewinds && q->fit.quiet && !kp_reach_joins(w, l))
         closer = kp_reaches_host;
@@ -271,6 +293,29 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
     return rc;
 }
 
+/* Whether work of the context has not ended that was waited for without success: it may wait for what the program does
+ * next, and for this launch. Nothing of ours is issued meanwhile. The thread that waits needs a moment to see its end,
+ * of which the launch's stream knows; but of several launches one alone waits for that. */
+static bool is_held(const struct kp_context_setup *setup, CUcontext ctx, const struct kp_launch *l)
+{
+    enum { MOMENT_MS = 10, APART_MS = 100 };
+    static long last_ms;
+    const struct kp_driver *d = setup->driver;
+    if (w->open || setup->ranges || !kp_patience_goes_on(ctx))
+        return false;
+    if (kp_now_ms() - last_ms < APART_MS || d->cuStreamQuery(kp_launch_stream(l)) != CUDA_SUCCESS)
+        return true;
+    bool ends = kp_patience_ends(ctx, MOMENT_MS);
+    last_ms = ends ? 0 : kp_now_ms();
+    return !ends;
+}
+
+static void note_held(const struct kp_driver *d, const struct kp_launch *l)
+{
+    if (!l->is_graph && kp_kernel_once(d, l->f) & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+}
+
 CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
                                 const struct kp_launches_way *way, const char **skipped, char **bad_input)
 {
@@ -289,6 +334,9 @@ CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_
     if (!c || *bad_input || c->dead) {
         make_way_unknown("a launch in another context", c);
         rc = pass(l, c && c->dead ? kp_after_failure : no_context, skipped);
+    } else if (is_held(setup, ctx, l)) {
+        note_held(d, l);
+        rc = pass(l, KP_SKIP_UNENDED, skipped);
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
         kp_session_collection(c->plan ? c->plan->listed : NULL,

@@ -23,6 +23,7 @@
 #include "preload/window/record.h"
 #include "preload/window/strategy.h"
 #include "preload/window/stuck.h"
+#include "preload/window/waits.h"
 
 static struct kp_window *const w = &kp_window_now;
 
@@ -223,15 +224,37 @@ static void log_reads(struct passage *p)
     }
 }
 
+static bool may_wait(const struct passage *p, const struct kp_item *i)
+{
+    return kp_reach_host(p->setup->driver, &i->launch, NULL, 0, NULL) ||
+           i->function->once & (KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS);
+}
+
+/* Notes that nothing waits again for the kernels of the graph that may be what did not end: those that may wait for the
+ * host, or all if none is known to. */
+static void note_waiting(const struct passage *p)
+{
+    bool known = false;
+    for (int all = 0; all < 2 && !known; all++)
+        for (size_t k = p->first; k < w->n; k++) {
+            struct kp_item *i = &w->items[k];
+            if (!i->function || !(all || may_wait(p, i)))
+                continue;
+            i->function->waits = kp_waits_for_host;
+            known = true;
+        }
+}
+
 /* Waits for the end of a graph with results for the host, and looks at those. */
 static void settle_host(struct passage *p)
 {
     if (!p->reads && !p->touches)
         return;
-    if (kp_stuck_watch(p->setup->driver, p->context, NULL)) {
+    if (kp_stuck_watch(p->setup->driver, p->context, NULL, KP_LONGER_MS)) {
         log_reads(p);
         learn_host(p);
     } else {
+        note_waiting(p);
         w->unending = true;
         p->closes = kp_waits_for_host;
     }

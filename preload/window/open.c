@@ -15,8 +15,8 @@
 #include "preload/window/strategy.h"
 #include "preload/window/waits.h"
 
-/* The longest wait for the work before a window, ms; the second value after a wait that timed out. */
-enum { OPEN_MS = 5000, STALLED_MS = 10 };
+/* The longest wait for the work before a window after a wait that timed out, ms. */
+enum { STALLED_MS = 10 };
 
 static uint64_t serials;
 
@@ -29,7 +29,7 @@ static const char *wait_for_work_before(const struct kp_question *q)
     if (q->setup->ranges && q->setup->run)
         return NULL; /* such a range is in the report in any case: see strategy_app_range.c */
     struct kp_context *c = q->context;
-    long patience = c->stalled ? STALLED_MS : OPEN_MS;
+    long patience = c->stalled ? STALLED_MS : KP_BEFORE_MS;
     /* A window of a rotation tells what it counts instead. */
     CUresult (*wait)(const struct kp_driver *, CUcontext, long, long) =
         q->setup->rotates ? kp_wait_briefly : kp_wait_context;

@@ -92,6 +92,7 @@ struct kp_window {
     uint64_t serial;    /* of no other window */
     uint64_t variables; /* kp_variables_count() when it opened: the saved memory holds those */
     uint64_t questions; /* kp_variables_questions() when it opened */
+    size_t settled;     /* operations that were waited for */
     size_t launches, wanted, unwanted_in_a_row, copied;
     uint64_t begin_ns;       /* what it took to begin it, where it rotates */
     long wanted_ms;          /* the clock's time at the last wanted launch */

@@ -51,7 +51,7 @@ static bool carry(const struct kp_window *w)
 static char *find_hindrance(const struct kp_window *w, const char **refusal)
 {
     struct kp_context *c = w->context;
-    long patience = c->stalled ? KP_SHORT_MS : KP_ALONE_MS;
+    long patience = c->stalled ? KP_SHORT_MS : KP_LONGER_MS;
     bool carried = carry(w); /* counts the range, so in any case */
     CUresult rc = kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY
                                            : kp_wait_context(w->setup->driver, c->ctx, patience, KP_SHORT_MS);

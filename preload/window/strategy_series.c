@@ -181,7 +181,7 @@ static void count(struct series *s, struct kp_result *r, const char *name)
     s->item->config = (struct kp_known_config){0};
     if (j.job.probe)
         kp_probe_mark_one(s->item);
-    kp_replay_passes(w, &kp_one_by_one, KP_ALONE_MS, &j, &out); /* a variant may be far slower */
+    kp_replay_passes(w, &kp_one_by_one, KP_LONGER_MS, &j, &out); /* a variant may be far slower */
     learn(s, &j.job);
     s->item->function->waits = waits; /* the program's own launch did end */
     if (out.replay.failed != KP_STAGE_NONE || !out.counters)

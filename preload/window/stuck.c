@@ -41,13 +41,22 @@ void kp_stuck_note_unended(struct kp_window *w)
     w->context->stalled = true;
 }
 
-bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f)
+bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)
 {
-    bool ends = kp_wait_context(d, c->ctx, KP_ALONE_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
+    c->stalled = kp_wait_context(d, c->ctx, c->stalled ? KP_ALONE_MS : KP_BEFORE_MS, KP_ALONE_MS) != CUDA_SUCCESS;
+    return !c->stalled;
+}
+
+bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms)
+{
+    bool ends = kp_wait_context(d, c->ctx, ms, KP_ALONE_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !ends; /* later launches need not wait as long to find that out */
-    if (f) {
-        f->ends = ends;
-        f->waits = ends ? NULL : kp_waits_for_host;
+    if (f && !ends) {
+        f->ends = 0;
+        f->waits = kp_waits_for_host;
+    } else if (f) {
+        f->ends += f->ends < KP_ENDS_ENOUGH;
+        f->waits = NULL;
     }
     return ends;
 }

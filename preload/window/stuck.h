@@ -19,7 +19,13 @@ void kp_stuck_note(struct kp_window *w, size_t at);
 /* Notes, for a window that did not end, the first unfinished launch of each stream. */
 void kp_stuck_note_unended(struct kp_window *w);
 
-/* Waits up to 2 s for a launch of `f` (NULL for a graph) in the current context. Returns whether it ended by itself. */
-bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f);
+/* Waits for all work of the current context, for at most 5 s: what kp_stuck_watch waits for is then the launch alone.
+ * Returns false if it has not ended. */
+bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);
+
+/* Waits up to `ms` for a launch of `f` (NULL for a graph) in the current context. Returns whether it ended by itself.
+ * If not, nothing waits for a launch of `f` again: each such wait would keep the program from what the launch waits
+ * for. A kernel that works for longer than `ms` loses its counters by that. */
+bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms);
 
 #endif

@@ -42,7 +42,7 @@ enum cubin_section {
 static const char line_file[] = "fake_kernels.cu";
 
 /* Which kernels have an instruction, and how often. */
-enum when { ALWAYS, WITH_SHARED_MEMORY, WITH_ATOMICS, WITHOUT_ATOMICS, REPEATED };
+enum when { ALWAYS, WITH_SHARED_MEMORY, WITH_ATOMICS, WITHOUT_ATOMICS, REPEATED, THAT_WAITS, THAT_POSTS };
 
 /* Opcode and form are the low 12 bits of an instruction, the four above them its predicate (7: none). */
 static const struct body_instruction {
@@ -56,6 +56,8 @@ static const struct body_instruction {
     {0x20c, 7, 2, ALWAYS},             /* ISETP */
     {0x94d, 0, 2, ALWAYS},             /* EXIT */
     {0x981, 7, 3, ALWAYS},             /* LDG */
+    {0x981, 7, 3, THAT_WAITS},         /* LDG.STRONG.SYS */
+    {0x992, 7, 3, THAT_POSTS},         /* MEMBAR.SYS */
     {0x988, 7, 4, WITH_SHARED_MEMORY}, /* STS */
     {0xb1d, 7, 5, WITH_SHARED_MEMORY}, /* BAR */
     {0x984, 7, 6, WITH_SHARED_MEMORY}, /* LDS */
@@ -131,6 +133,10 @@ static int times(const struct body_instruction *i, const struct kernel_code *cod
         return atomics;
     case WITHOUT_ATOMICS:
         return !atomics;
+    case THAT_WAITS:
+        return strstr(code->name, "gate") || strstr(code->name, "proxy");
+    case THAT_POSTS:
+        return strstr(code->name, "proxy") != NULL;
     case REPEATED:
         return 1 + (int)(fake_hash(FAKE_HASH_START, code->name, strlen(code->name)) % 4);
     default:
@@ -140,7 +146,10 @@ static int times(const struct body_instruction *i, const struct kernel_code *cod
 
 static void put_instruction(struct bytes *text, const struct body_instruction *i)
 {
-    const uint64_t words[] = {i->opcode | (uint64_t)i->predicate << 12, 0x000fe20000000000};
+    const uint64_t scope = i->when == THAT_WAITS   ? 0xa << 13
+                           : i->when == THAT_POSTS ? 3 << 12
+                                                   : 0; /* of 8.0 and later */
+    const uint64_t words[] = {i->opcode | (uint64_t)i->predicate << 12, 0x000fe20000000000 | scope};
 
     put(text, words, sizeof(words));
 }

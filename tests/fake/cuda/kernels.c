@@ -117,6 +117,57 @@ static bool flag_is_set(const struct call *call, double ms)
     return *ARG(call, volatile int *, 0) != 0;
 }
 
+/* (const int *flag, int *data, int ms): waits until the flag is set, but so long at most. Adds 1 to data[0], and to
+ * data[1] if the flag was not set by then */
+static void run_gate(const struct call *call)
+{
+    ARG(call, int *, 8)[0]++;
+    ARG(call, int *, 8)[1] += *ARG(call, volatile int *, 0) == 0;
+}
+
+static bool gate_is_open(const struct call *call, double ms)
+{
+    return *ARG(call, volatile int *, 0) != 0 || ms >= ARG(call, int, 16);
+}
+
+/* (const int **flag, int *data, int ms): as gate; the address of its flag stands in device memory */
+static void run_gate_behind(const struct call *call)
+{
+    ARG(call, int *, 8)[0]++;
+    ARG(call, int *, 8)[1] += **ARG(call, volatile int **, 0) == 0;
+}
+
+static bool gate_behind_is_open(const struct call *call, double ms)
+{
+    return **ARG(call, volatile int **, 0) != 0 || ms >= ARG(call, int, 16);
+}
+
+/* (struct proxy *ring, int *sum, int number): posts a request in host memory, and adds the answer of a thread of the
+ * host to sum[0] */
+struct proxy {
+    volatile int request, answer, posted;
+};
+
+static bool proxy_answers(const struct call *call, double ms)
+{
+    struct proxy *p = ARG(call, struct proxy *, 0);
+
+    (void)ms;
+    if (!p->posted) {
+        p->posted = 1;
+        p->request = ARG(call, int, 16);
+    }
+    return p->answer != 0;
+}
+
+static void run_proxy_client(const struct call *call)
+{
+    struct proxy *p = ARG(call, struct proxy *, 0);
+
+    *ARG(call, int *, 8) += p->answer;
+    p->answer = p->posted = 0; /* the memory is as it was before */
+}
+
 /* (int *flag, int value) */
 static void run_set_flag(const struct call *call)
 {
@@ -365,6 +416,9 @@ static const struct kernel_code kernel_codes[] = {
     CODE("fail", run_fail, 8, 0, 0, 0, 0),
     CODE("slow", run_slow, 8, 0, 1, NUMBER),
     LATE_CODE("wait_flag", run_wait_flag, flag_is_set, 2, POINTER, POINTER),
+    LATE_CODE("gate", run_gate, gate_is_open, 3, POINTER, POINTER, NUMBER),
+    LATE_CODE("gate_behind", run_gate_behind, gate_behind_is_open, 3, POINTER, POINTER, NUMBER),
+    LATE_CODE("proxy_client", run_proxy_client, proxy_answers, 3, POINTER, POINTER, NUMBER),
     LATE_CODE("late_increment", run_increment, time_is_over, 3, POINTER, NUMBER, NUMBER),
     CODE("set_flag", run_set_flag, 8, 0, 2, POINTER, NUMBER),
     CODE("print_line", run_print_line, 8, 0, 1, NUMBER),

@@ -460,6 +460,44 @@ static char *uses_of(const char *file, const char *kernel)
     return text;
 }
 
+/* ---- what a kernel shares ---- */
+
+/* The names of the kernels say what they do. */
+static int check_shares(const struct kp_cubin_function *f, void *arg)
+{
+    static const struct {
+        const char *name;
+        unsigned once;
+    } kinds[] = {{"none_", 0},
+                 {"waits_", KP_WAITS_FOR_OTHERS},
+                 {"posts_", KP_ONCE_POSTS},
+                 {"both_", KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS}};
+    struct kp_cubin_reach reach;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        if (strncmp(f->name, kinds[i].name, strlen(kinds[i].name)))
+            continue;
+        assert_int_equal(kp_cubin_reach(*(struct kp_cubin **)arg, f->symbol, &reach), 0);
+        if (reach.once != kinds[i].once)
+            fail_msg("%s: %u", f->name, reach.once);
+    }
+    return 0;
+}
+
+static void test_shares(void **state)
+{
+    static const char *const files[] = {"tests/data/scope.sm75-cuda13.cubin", "tests/data/scope.sm90-cuda13.cubin"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        struct image image = read_image(kp_test_source(files[i]));
+        struct kp_cubin *c;
+        assert_int_equal(kp_cubin_once(image.bytes, image.size), KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS);
+        assert_int_equal(kp_cubin_open(image.bytes, image.size, &c), 0);
+        assert_int_equal(kp_cubin_each_function(c, check_shares, &c), 0);
+        kp_cubin_close(c);
+        free(image.bytes);
+    }
+}
+
 /* Linked code names what each kernel uses, itself or by a call. In code that was compiled as a whole any kernel may use
  * each variable. */
 static void test_uses(void **state)
@@ -837,6 +875,7 @@ int main(void)
         cmocka_unit_test(test_beside_nvdisasm),
         cmocka_unit_test(test_compiled),
         cmocka_unit_test(test_uses),
+        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_damaged_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

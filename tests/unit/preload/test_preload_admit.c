@@ -89,6 +89,13 @@ bool kp_hostmem_rewound(void)
     return causes & REWOUND;
 }
 
+static bool pinned; /* the program has host memory that the device reaches */
+
+bool kp_hostmem_any(void)
+{
+    return pinned;
+}
+
 bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
 {
     (void)d, (void)l;
@@ -261,6 +268,41 @@ static void test_attributes(void **state)
     }
 }
 
+/* What the code of a kernel tells: it works with the host while it runs. */
+static void test_shares(void **state)
+{
+#define POSTS_TEXT "writes what the host may act on while it runs, not replayed"
+#define WAITS_TEXT "may wait for host memory that no argument points into, not replayed"
+    static const struct {
+        unsigned of, once;
+        bool pinned, host;
+        const char *why;
+    } rows[] = {
+        {0, KP_ONCE_POSTS, true, true, POSTS_TEXT},        {HOST, KP_ONCE_POSTS, true, true, POSTS_TEXT},
+        {MANAGED, KP_ONCE_POSTS, false, true, POSTS_TEXT}, {0, KP_WAITS_FOR_OTHERS, true, true, WAITS_TEXT},
+        {0, KP_WAITS_FOR_OTHERS, false, true, NULL}, /* for a copy or another kernel */
+        {HOST, KP_WAITS_FOR_OTHERS, true, true, NULL},     {0, KP_ONCE_PRINTS, true, false, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        pinned = rows[i].pinned;
+        struct kp_question q = judged(rows[i].of);
+        t.function.once = rows[i].once;
+        kp_admit_judge(&q);
+        check(rows[i].once, "shares", q.fit.obstacle, rows[i].why);
+        assert_int_equal(q.fit.once, rows[i].why != NULL);
+        assert_int_equal(q.fit.host, rows[i].host);
+        assert_int_equal(kp_admit_may_hang(&q), rows[i].why != NULL);
+        t.function.ends = KP_ENDS_ENOUGH - 1;
+        kp_admit_judge(&q);
+        assert_int_equal(kp_admit_may_hang(&q), rows[i].why != NULL);
+        t.function.ends = KP_ENDS_ENOUGH;
+        kp_admit_judge(&q);
+        assert_false(kp_admit_may_hang(&q));
+    }
+    pinned = false;
+}
+
 static void test_alone(void **state)
 {
     static const struct {
@@ -386,8 +428,9 @@ static void test_hindrances(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_obstacles), cmocka_unit_test(test_attributes), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_misfits),   cmocka_unit_test(test_other_kind), cmocka_unit_test(test_hindrances),
+        cmocka_unit_test(test_obstacles),  cmocka_unit_test(test_attributes), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_alone),      cmocka_unit_test(test_misfits),    cmocka_unit_test(test_other_kind),
+        cmocka_unit_test(test_hindrances),
     };
     return cmocka_run_group_tests_name("preload/admit", tests, NULL, NULL);
 }

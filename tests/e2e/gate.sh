@@ -1,0 +1,32 @@
+#!/bin/sh
+# Kernels that wait for what the program does after other calls. kprof's waits must not add up: each gate opens long before
+# its own limit. A request to a thread of the host is made once.
+. "$(dirname "$0")/e2e.inc"
+
+p=$programs/p_gate
+limit=${E2E_LIMIT:-120}
+
+# The launches are those of the program, and all are accounted for.
+gate() { # NAME CASE LAUNCHES
+    both "$1" "$p" "$2"
+    expect "$1: launches seen" "$(account seen)" "$3"
+    expect "$1: accounted" "$(($(account profiled) + $(account skipped)))" "$3"
+}
+
+for set in basic quick; do
+    export KPROF_SET=$set
+    for case in mapped write-combined registered managed behind copied filled; do
+        gate "$case, $set" $case 69
+        # Those of the first gate, which is open, less what is watched; of a gate that waits, none.
+        [ "$(account profiled)" -ge 14 ] || fail "$case, $set: $(account profiled) launches have counters"
+        [ "$(account profiled)" -le 18 ] || fail "$case, $set: $(account profiled) launches have counters"
+    done
+    gate "calls of all kinds, $set" busy 136
+    gate "a thread of the host answers, $set" proxied 18
+done
+KPROF_REPLAY_MODE=rotate gate "rotation" mapped 69
+
+# The program's kernels alone have run: a repetition would have asked again.
+export KPROF_SET=basic
+gate "a thread of the host answers" proxied 18
+expect "requests" "$(grep -c ' name=proxy_client$' "$tmp/kprof.log")" 6
