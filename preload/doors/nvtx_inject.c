@@ -44,7 +44,7 @@ static const char *text_of(int32_t type, union kp_nvtx_message message, char buf
         return plain(message.ascii);
     if (type == KP_NVTX_MESSAGE_UNICODE)
         return narrow(message.unicode, buffer);
-    return plain(type == KP_NVTX_MESSAGE_REGISTERED ? message.registered : NULL);
+    return type == KP_NVTX_MESSAGE_REGISTERED ? kp_nvtx_registered(message.registered) : "";
 }
 
 static struct kp_nvtx_event event_of(const struct kp_nvtx_attributes *a, char buffer[KP_NVTX_NAME])
@@ -125,13 +125,13 @@ static const struct kp_nvtx_domain *domain_w(const wchar_t *name)
     return kp_nvtx_domain_named(narrow(name, buffer));
 }
 
-static const char *register_a(const struct kp_nvtx_domain *d, const char *text)
+static const void *register_a(const struct kp_nvtx_domain *d, const char *text)
 {
     (void)d;
     return kp_nvtx_register(plain(text));
 }
 
-static const char *register_w(const struct kp_nvtx_domain *d, const wchar_t *text)
+static const void *register_w(const struct kp_nvtx_domain *d, const wchar_t *text)
 {
     char buffer[KP_NVTX_NAME];
     (void)d;

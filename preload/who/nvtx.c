@@ -28,7 +28,6 @@ enum {
 };
 
 struct kp_nvtx_domain {
-    struct kp_nvtx_domain *next;
     char name[KP_NVTX_NAME];
 };
 
@@ -65,6 +64,7 @@ struct label {
 
 struct string {
     struct string *next;
+    size_t number; /* in names.strings */
     char text[];
 };
 
@@ -91,13 +91,18 @@ static struct {
 
 static struct {
     struct kp_lock *lock;
-    struct kp_nvtx_domain *domains;
-    size_t n_domains;
-    struct string *strings[STRING_LISTS];
-    size_t n_strings;
+    struct string *lists[STRING_LISTS];
     struct label *labels;
     size_t n_labels;
 } names = {.lock = &kp_locks[KP_LOCK_NVTX_NAMES]};
+
+/* What handles of domains and of registered strings point to: the program may give any pointer for one, which is
+ * compared with these arrays and never read. Filled under the lock of `names`, read without it; no entry goes. */
+static struct {
+    struct kp_nvtx_domain domains[MOST_DOMAINS];
+    const char *strings[MOST_STRINGS];
+    atomic_size_t n_domains, n_strings;
+} handles;
 
 /* Filled under the lock of `names`, read without it. */
 static struct {
@@ -111,7 +116,8 @@ static void (*watcher)(uint64_t id, bool begins, const char *name);
 static atomic_uint_fast64_t last_pushed = UINT64_C(1) << 63;
 
 static struct kp_nvtx_domain default_domain;
-static struct kp_nvtx_domain no_domain; /* stands for domains without memory: their ranges are not kept */
+static struct kp_nvtx_domain
+    no_domain; /* stands for domains beyond the limit, and for unknown handles: their ranges are not kept */
 
 static struct {
     bool on, all_threads;
@@ -148,9 +154,21 @@ static uint64_t thread_id(void)
     return own_id;
 }
 
-static const struct kp_nvtx_domain *domain_or_default(const struct kp_nvtx_domain *d)
+/* Returns the number of the entry that `handle` points to, among the first `n` of an array; SIZE_MAX: it points to
+ * none. */
+static size_t entry_of(const void *handle, const void *entries, size_t size, const atomic_size_t *n)
 {
-    return d ? d : &default_domain;
+    size_t given = atomic_load_explicit(n, memory_order_acquire), at = (uintptr_t)handle - (uintptr_t)entries;
+    return at % size || at / size >= given ? SIZE_MAX : at / size;
+}
+
+/* Returns the domain of a handle, &no_domain for one that was never given out. */
+static const struct kp_nvtx_domain *domain_of(const struct kp_nvtx_domain *handle)
+{
+    if (!handle)
+        return &default_domain;
+    size_t i = entry_of(handle, handles.domains, sizeof(*handles.domains), &handles.n_domains);
+    return i == SIZE_MAX ? &no_domain : &handles.domains[i];
 }
 
 /* Returns the length of `text`, at most KP_NVTX_NAME - 1 byte, without cutting a UTF-8 character. */
@@ -221,7 +239,7 @@ void kp_nvtx_each_seen(void (*fn)(const struct kp_nvtx_range *r, uint64_t times)
 static void fill(struct range *r, enum kp_nvtx_kind kind, const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
 {
     size_t len = name_length(e->text);
-    r->domain = domain_or_default(d);
+    r->domain = d;
     r->thread = thread_id();
     r->start = kp_timeline_now();
     r->category = e->category;
@@ -331,9 +349,10 @@ int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
 {
     if (!enter())
         return KP_NVTX_NOT_TRACKED;
+    d = domain_of(d);
     struct stack *s = d != &no_domain ? own_stack() : NULL;
     uint64_t id = 0;
-    int level = s ? push(s, domain_or_default(d), e, &id) : KP_NVTX_NOT_TRACKED;
+    int level = s ? push(s, d, e, &id) : KP_NVTX_NOT_TRACKED;
     leave();
     tell(id, true, e->text);
     return level;
@@ -368,10 +387,11 @@ int kp_nvtx_pop(const struct kp_nvtx_domain *d)
         return KP_NVTX_NOT_TRACKED;
     int level = -1;
     uint64_t id = 0;
+    d = domain_of(d);
     if (untracked || d == &no_domain)
         level = KP_NVTX_NOT_TRACKED;
     else if (own)
-        level = pop(own, domain_or_default(d), &id);
+        level = pop(own, d, &id);
     leave();
     tell(id, false, "");
     return level;
@@ -384,6 +404,7 @@ uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_even
     static const uint64_t not_kept = UINT64_MAX;
     if (!enter())
         return not_kept;
+    d = domain_of(d);
     struct range *r = d != &no_domain ? malloc(sizeof(*r)) : NULL;
     if (r)
         fill(r, KP_NVTX_START_END, d, e);
@@ -465,17 +486,16 @@ void kp_nvtx_end_timeline(void)
 
 static struct kp_nvtx_domain *find_domain(const char *name)
 {
-    size_t len = name_length(name);
-    struct kp_nvtx_domain *d = names.domains;
-    while (d && (strncmp(d->name, name, len) || d->name[len]))
-        d = d->next;
-    if (d || names.n_domains == MOST_DOMAINS || !(d = malloc(sizeof(*d))))
-        return d;
+    size_t len = name_length(name), n = atomic_load(&handles.n_domains);
+    for (size_t i = 0; i < n; i++)
+        if (!strncmp(handles.domains[i].name, name, len) && !handles.domains[i].name[len])
+            return &handles.domains[i];
+    if (n == MOST_DOMAINS)
+        return NULL;
+    struct kp_nvtx_domain *d = &handles.domains[n];
     memcpy(d->name, name, len);
     d->name[len] = '\0';
-    d->next = names.domains;
-    names.domains = d;
-    names.n_domains++;
+    atomic_store_explicit(&handles.n_domains, n + 1, memory_order_release);
     return d;
 }
 
@@ -492,30 +512,39 @@ const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name)
 
 static struct string *find_string(const char *text)
 {
-    size_t len = name_length(text);
-    struct string **list = &names.strings[kp_hash(text, len, 0) % STRING_LISTS], *s = *list;
+    size_t len = name_length(text), n = atomic_load(&handles.n_strings);
+    struct string **list = &names.lists[kp_hash(text, len, 0) % STRING_LISTS], *s = *list;
     while (s && (strncmp(s->text, text, len) || s->text[len]))
         s = s->next;
-    if (s || names.n_strings == MOST_STRINGS || !(s = malloc(sizeof(*s) + len + 1)))
+    if (s || n == MOST_STRINGS || !(s = malloc(sizeof(*s) + len + 1)))
         return s;
+    s->number = n;
     memcpy(s->text, text, len);
     s->text[len] = '\0';
     s->next = *list;
     *list = s;
-    names.n_strings++;
+    handles.strings[n] = s->text;
+    atomic_store_explicit(&handles.n_strings, n + 1, memory_order_release);
     return s;
 }
 
-const char *kp_nvtx_register(const char *text)
+static const char too_many[] = "(one of too many registered strings)";
+
+const void *kp_nvtx_register(const char *text)
 {
-    static const char too_many[] = "(one of too many registered strings)";
     if (!enter())
         return too_many;
     kp_lock_take(names.lock, KP_FOREVER);
     const struct string *s = find_string(text);
     kp_lock_give(names.lock);
     leave();
-    return s ? s->text : too_many;
+    return s ? (const void *)&handles.strings[s->number] : too_many;
+}
+
+const char *kp_nvtx_registered(const void *handle)
+{
+    size_t i = entry_of(handle, handles.strings, sizeof(*handles.strings), &handles.n_strings);
+    return i < MOST_STRINGS ? handles.strings[i] : handle == too_many ? too_many : "";
 }
 
 /* Call under the lock. */
@@ -548,10 +577,10 @@ void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint6
         free(copy);
         return;
     }
-    d = what == KP_NVTX_CATEGORY ? domain_or_default(d) : NULL;
+    d = what == KP_NVTX_CATEGORY ? domain_of(d) : NULL;
     kp_lock_take(names.lock, KP_FOREVER);
-    struct label *l = find_label(what, d, id);
-    if (!l && names.n_labels < MOST_LABELS)
+    struct label *l = d != &no_domain ? find_label(what, d, id) : NULL;
+    if (!l && d != &no_domain && names.n_labels < MOST_LABELS)
         l = new_label();
     if (l) {
         free(l->name);

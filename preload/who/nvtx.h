@@ -60,7 +60,8 @@ void kp_nvtx_end_timeline(void);
 
 /* ---- what NVTX reports ---- */
 
-/* A handle of a domain; NULL is the default one. */
+/* A handle of a domain; NULL is the default one. Any other pointer may be given for one: what was never given out is
+ * not read, and ranges and names of it are ignored. */
 struct kp_nvtx_domain;
 
 struct kp_nvtx_event {
@@ -80,8 +81,10 @@ void kp_nvtx_end(uint64_t id);
 
 /* Returns the domain of that name, for good; without memory a domain whose ranges are not tracked. */
 const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name);
-/* Returns a copy, for good: the same pointer for the same text. */
-const char *kp_nvtx_register(const char *text);
+/* Returns a handle of a copy, for good: the same one for the same text. */
+const void *kp_nvtx_register(const char *text);
+/* Returns the text of such a handle; "" for any other pointer, which is not read. */
+const char *kp_nvtx_registered(const void *handle);
 
 enum kp_nvtx_named { KP_NVTX_CATEGORY, KP_NVTX_THREAD, KP_NVTX_STREAM };
 /* Names a category of domain `d`, a thread by its system id, or a stream by its handle; the last name wins. */
