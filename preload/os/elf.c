@@ -227,49 +227,62 @@ void *kp_elf_find(const char *soname, const char *name)
     return w.found;
 }
 
+/* `use` gets the object that is found: behind the walk another thread may have unloaded it. */
 struct by_address {
     const void *address;
     const char *soname;
-    struct object object;
+    bool (*use)(const struct object *o, void *arg);
+    void *arg;
     bool found;
 };
 
 static int visit_by_address(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct by_address *w = arg;
+    struct object o;
     (void)size;
-    if (!read_object(info, &w->object))
+    if (!read_object(info, &o))
         return 0;
-    w->found = w->address ? contains(&w->object, w->address) : !is_self(&w->object) && named(&w->object, w->soname);
-    return w->found;
+    bool is = w->address ? contains(&o, w->address) : !is_self(&o) && named(&o, w->soname);
+    w->found = is && w->use(&o, w->arg);
+    return is;
 }
 
-static bool copy_directory(const char *path, char *dir, size_t size)
+struct directory {
+    char *text;
+    size_t size;
+};
+
+static bool copy_directory(const struct object *o, void *arg)
 {
-    const char *slash = strrchr(path, '/');
-    if (!slash || (size_t)(slash - path) >= size)
+    const struct directory *to = arg;
+    const char *slash = strrchr(o->path, '/');
+    if (!slash || (size_t)(slash - o->path) >= to->size)
         return false;
-    memcpy(dir, path, (size_t)(slash - path));
-    dir[slash - path] = '\0';
+    memcpy(to->text, o->path, (size_t)(slash - o->path));
+    to->text[slash - o->path] = '\0';
     return true;
 }
 
 bool kp_elf_directory_of(const void *address, char *dir, size_t size)
 {
-    struct by_address w = {.address = address};
+    struct directory to = {dir, size};
+    struct by_address w = {.address = address, .use = copy_directory, .arg = &to};
     walk(visit_by_address, &w);
-    return w.found && copy_directory(w.object.path, dir, size);
+    return w.found;
 }
 
 bool kp_elf_directory(const char *soname, char *dir, size_t size)
 {
-    struct by_address w = {.soname = soname};
+    struct directory to = {dir, size};
+    struct by_address w = {.soname = soname, .use = copy_directory, .arg = &to};
     walk(visit_by_address, &w);
-    return w.found && copy_directory(w.object.path, dir, size);
+    return w.found;
 }
 
 /* The needed objects of an object, breadth first, without allocating. A bounded list of sonames suffices: only the
- * neighbourhood of the caller matters, as a second search covers all objects. */
+ * neighbourhood of the caller matters, as a second search covers all objects. The names stay: the caller, which runs,
+ * holds what it needs. */
 enum { MAX_NEEDED = 128 };
 
 struct needed {
@@ -277,8 +290,9 @@ struct needed {
     size_t n;
 };
 
-static void add_needed(struct needed *list, const struct object *o)
+static bool add_needed(const struct object *o, void *arg)
 {
+    struct needed *list = arg;
     for (const ElfW(Dyn) *d = o->dynamic; d->d_tag != DT_NULL; d++) {
         if (d->d_tag != DT_NEEDED || list->n == MAX_NEEDED)
             continue;
@@ -289,60 +303,61 @@ static void add_needed(struct needed *list, const struct object *o)
         if (!known)
             list->names[list->n++] = name;
     }
+    return true;
 }
 
 struct by_exact {
-    const char *soname;
-    struct object object;
-    bool found;
+    const char *soname, *name;
+    struct needed *list; /* what the object needs is added */
+    void *found;
 };
 
 static int visit_exact(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct by_exact *w = arg;
+    struct object o;
     (void)size;
-    if (!read_object(info, &w->object) || is_self(&w->object))
+    if (!read_object(info, &o) || is_self(&o) || (strcmp(o.soname, w->soname) && strcmp(file_of(o.path), w->soname)))
         return 0;
-    w->found = !strcmp(w->object.soname, w->soname) || !strcmp(file_of(w->object.path), w->soname);
-    return w->found;
+    w->found = find_in(&o, w->name);
+    add_needed(&o, w->list);
+    return 1;
 }
 
 void *kp_elf_find_for(const void *caller, const char *name)
 {
-    struct by_address from = {.address = caller};
     struct needed list = {.n = 0};
+    struct by_address from = {.address = caller, .use = add_needed, .arg = &list};
     walk(visit_by_address, &from);
-    if (from.found)
-        add_needed(&list, &from.object);
     for (size_t i = 0; i < list.n; i++) {
-        struct by_exact w = {.soname = list.names[i]};
+        struct by_exact w = {.soname = list.names[i], .name = name, .list = &list};
         walk(visit_exact, &w);
-        if (!w.found)
-            continue;
-        void *found = find_in(&w.object, name);
-        if (found)
-            return found;
-        add_needed(&list, &w.object);
+        if (w.found)
+            return w.found;
     }
     return kp_elf_find(NULL, name);
 }
 
-bool kp_elf_range(const void *address, struct kp_elf_range *out)
+static bool take_range(const struct object *o, void *arg)
 {
-    struct by_address w = {.address = address};
-    walk(visit_by_address, &w);
-    if (!w.found)
-        return false;
+    struct kp_elf_range *out = arg;
     *out = (struct kp_elf_range){UINTPTR_MAX, 0};
-    for (size_t i = 0; i < w.object.n_phdr; i++) {
-        const ElfW(Phdr) *p = &w.object.phdr[i];
-        uintptr_t start = w.object.base + p->p_vaddr;
+    for (size_t i = 0; i < o->n_phdr; i++) {
+        const ElfW(Phdr) *p = &o->phdr[i];
+        uintptr_t start = o->base + p->p_vaddr;
         if (p->p_type != PT_LOAD)
             continue;
         out->start = start < out->start ? start : out->start;
         out->end = start + p->p_memsz > out->end ? start + p->p_memsz : out->end;
     }
     return true;
+}
+
+bool kp_elf_range(const void *address, struct kp_elf_range *out)
+{
+    struct by_address w = {.address = address, .use = take_range, .arg = out};
+    walk(visit_by_address, &w);
+    return w.found;
 }
 
 bool kp_elf_same(const void *a, const void *b)

@@ -20,8 +20,8 @@ enum { SLOTS = 4096, BUCKETS = 1024 };
 /* A kernel by the name that the filter uses; kept to the end. */
 struct kernel {
     char *name;
-    bool wanted, in_id; /* by kernel-name; by the name in kernel-id */
-    bool outside;
+    bool wanted, in_id;              /* by kernel-name; by the name in kernel-id */
+    atomic_bool outside;             /* written under the lock, read without it */
     _Atomic(enum kp_pass_why) never; /* why no launch of it is wanted, whatever else it has */
     uint64_t invocations;            /* counted by kernel-id */
     uint64_t unwanted;
@@ -123,7 +123,7 @@ static void judge(const struct kp_filter *f, struct kernel *k, const char *mangl
 {
     k->wanted = kp_pattern_match(f->name, k->name);
     k->in_id = !f->id || kp_kernel_id_name(f->id, k->name);
-    k->outside = kp_filter_waits_outside(mangled);
+    atomic_store(&k->outside, kp_filter_waits_outside(mangled));
     bool by_name = f->id && !k->in_id && !kp_kernel_id_asks_place(f->id);
     atomic_store(&k->never, !k->wanted ? KP_PASS_NAME : by_name ? KP_PASS_ID : KP_PASS_NOT);
 }
@@ -375,7 +375,7 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
         out->unwanted = KP_SKIP_NVTX;
     if (!out->unwanted)
         out->unwanted = by_number(f, l, k, &out->counted, &out->last);
-    out->outside = !out->unwanted && k && k->outside;
+    out->outside = !out->unwanted && k && atomic_load(&k->outside);
     out->may_follow = out->unwanted && out->other_device < 0 && may_follow(f, k);
     if (!atomic_load(&f->settled) && is_settled(f))
         atomic_store(&f->settled, true);
@@ -420,7 +420,7 @@ bool kp_filter_takes_all(struct kp_filter *f, CUfunction function)
 {
     const struct kernel *k = known_kernel(f, function);
     return k && k != &f->nameless && atomic_load(&f->settled) && !atomic_load(&f->over) && !f->chooses_more &&
-           !counts_numbers(f) && !k->outside && !atomic_load(&k->never);
+           !counts_numbers(f) && !atomic_load(&k->outside) && !atomic_load(&k->never);
 }
 
 void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, bool inside, struct kp_filter_choice *out)
@@ -464,7 +464,7 @@ bool kp_filter_asks_device(const struct kp_options *o)
 bool kp_filter_outside(struct kp_filter *f, CUfunction function)
 {
     kp_lock_take(lock, KP_FOREVER);
-    bool outside = kernel_of(f, function)->outside;
+    bool outside = atomic_load(&kernel_of(f, function)->outside);
     kp_lock_give(lock);
     return outside;
 }

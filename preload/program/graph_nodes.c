@@ -51,8 +51,8 @@ static int read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunch
     return n;
 }
 
-/* The process has one driver. */
-static const struct kp_driver *driver;
+/* The process has one driver. Any thread that reads a graph says which. */
+static const struct kp_driver *_Atomic driver;
 
 static CUresult issue_once(const struct kp_launch *l)
 {
@@ -141,7 +141,7 @@ const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NO
     struct kp_launch *l = &out->launch;
     memset(out, 0, sizeof(*out));
     out->kind = KP_NODE_KERNEL;
-    driver = d;
+    atomic_store(&driver, d);
     *l = (struct kp_launch){.issue = issue_kernel,
                             .real.kernel_ex = d->cuLaunchKernelEx,
                             .f = p->func,
