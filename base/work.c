@@ -213,9 +213,14 @@ static bool is_on_alternate(void)
 }
 
 /* Returns true if the frames that called for the work are gone. They stand above those of a handler that still runs. */
+bool kp_work_is_left(const void *frame)
+{
+    return (uintptr_t)__builtin_frame_address(0) > (uintptr_t)frame && !is_on_alternate();
+}
+
 static bool is_gone(const struct work *w)
 {
-    return (uintptr_t)__builtin_frame_address(0) > w->host && !is_on_alternate();
+    return kp_work_is_left((const void *)w->host);
 }
 
 /* Removes the last paused work from the list. */
@@ -352,7 +357,7 @@ bool kp_work_call(void (*fn)(void *arg), void *arg)
 {
     struct work *w = current;
     kp_safe_point(); /* so that handlers that wait by now do not interrupt the driver */
-    if (w && w->abandoned)
+    if (kp_work_abandoned())
         return false;
     if (depth != 1)
         fn(arg);
@@ -368,7 +373,21 @@ bool kp_work_is_cut(void)
     return current && current->cut;
 }
 
+long kp_work_patience(long ms)
+{
+    enum { CUT_MS = 500 };
+    return kp_work_is_cut() && ms > CUT_MS ? CUT_MS : ms;
+}
+
 /* ---- the scope ---- */
+
+void kp_work_reclaim(void)
+{
+    if (depth || !paused || !paused->call || !is_gone(paused))
+        return;
+    kp_guard = paused->guard_0;
+    kp_in_driver = paused->in_driver_0;
+}
 
 void kp_work_begin(void)
 {
@@ -377,6 +396,7 @@ void kp_work_begin(void)
         return;
     }
     int error = errno;
+    kp_work_reclaim();
     takes_long = has_points = false;
     to_work();
     depth = 1;
@@ -455,7 +475,7 @@ void kp_work_run(void (*fn)(void *arg), void *arg, size_t bytes)
 
 bool kp_work_abandoned(void)
 {
-    return current && current->abandoned;
+    return current && (current->abandoned || current->cut);
 }
 
 void kp_work_takes_long(void)

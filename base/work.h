@@ -36,8 +36,9 @@ void kp_work_end(void);
 enum { KP_WORK_MOST = 4096 };
 void kp_work_run(void (*fn)(void *arg), void *arg, size_t bytes);
 
-/* Returns true if the caller of kp_work_run is gone: a handler at a safe point has left for good. Nothing on the
- * program's stack may be looked at any more, and the program's call must not be made. */
+/* Returns true if the caller of kp_work_run is gone, or will never go on: a handler at a safe point has left for good,
+ * or ends the process. Nothing on the program's stack may be looked at any more, and the program's call must not be
+ * made. */
 bool kp_work_abandoned(void);
 
 /* Lets signals without a handler act at once from now on until the work ends. Call it at the start of what may take
@@ -48,6 +49,11 @@ void kp_work_takes_long(void);
  * false if it was not made, or if a handler has left it for good. */
 bool kp_work_call(void (*fn)(void *arg), void *arg);
 
+/* Returns true if a handler has left for good: `frame`, of an earlier caller on this thread, is gone. */
+bool kp_work_is_left(const void *frame);
+/* If a handler has left the call of kp_work_call for good, doors look at this thread's calls again: resets kp_guard. */
+void kp_work_reclaim(void);
+
 /* A safe point: call it between two steps of long work, where no lock of the C library, the driver or CUPTI is held.
  * Does nothing outside of kp_work_run, and inside of work without safe points; returns false there. */
 bool kp_safe_point(void);
@@ -55,6 +61,8 @@ bool kp_safe_point(void);
 /* The thread ends the process: paused work that it finishes stops at its next step, which asks kp_work_is_cut. */
 void kp_work_ends_process(void);
 bool kp_work_is_cut(void);
+/* Returns how long such work still waits, ms: at most half a second, else `ms`. */
+long kp_work_patience(long ms);
 
 /* Drops the thread's paused work in a forked child. */
 void kp_work_forked(void);

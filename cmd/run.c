@@ -427,6 +427,8 @@ static void say_where(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
     int status = r->child.status;
+    if (!out->unfinished || !*r->o.export_file || !has_stored(r) || r->o.quiet)
+        return;
     if (WIFSIGNALED(status))
         fprintf(stderr, "==KPROF== Process %d was killed by signal %d (%s)", (int)r->child.pid, WTERMSIG(status),
                 strsignal(WTERMSIG(status)));
@@ -526,7 +528,7 @@ static int settle(struct run *r)
         say_why_nothing(r);
     if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
         say_not_stored(r);
-    if (known && r->outcome.unfinished && *r->o.export_file && has_stored(r) && !r->o.quiet)
+    if (known)
         say_where(r);
     return known && r->o.strict ? strict_status(r) : -1;
 }

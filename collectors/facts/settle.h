@@ -6,7 +6,8 @@
 
 #include "collectors/facts/driver.h"
 
-/* Waits for the current context's work, as cuCtxSynchronize does, and returns what that does. `stream`, of the context,
+/* Waits for the current context's work, as cuCtxSynchronize does, and returns what that does; CUDA_ERROR_NOT_READY if
+ * the process ends and it takes longer. `stream`, of the context,
  * is asked first: while it is busy there are safe points (base/work.h). */
 CUresult kp_settle(const struct kp_driver *d, CUstream stream);
 

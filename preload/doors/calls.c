@@ -599,17 +599,31 @@ static enum entered enter_at_once(const struct slot *s)
     return SHARED;
 }
 
-static void note_entered(enum entered entered)
+/* This thread's outermost call of the driver, while it is made. */
+static __thread struct {
+    const void *frame; /* of its trampoline */
+    uint64_t slot;
+    enum entered entered;
+} own_call __attribute__((tls_model("initial-exec")));
+
+static void note_entered(uint64_t slot, enum entered entered, const void *frame)
 {
-    if (entered != NOTHING && entered != IN_DRIVER)
+    if (entered == NOTHING)
+        return;
+    if (!kp_in_driver) {
+        own_call.frame = frame;
+        own_call.slot = slot;
+        own_call.entered = entered;
+    }
+    if (entered != IN_DRIVER)
         kp_guard++;
-    if (entered != NOTHING)
-        kp_in_driver++;
+    kp_in_driver++;
 }
 
 /* A call on its way in, and out. */
 struct call {
     uint64_t slot;
+    const void *frame;
     uint64_t args[KP_OP_ARGS];
     void *real;
     enum entered entered;
@@ -636,7 +650,7 @@ static void enter(void *arg)
         leave(c);
         return;
     }
-    note_entered(c->entered);
+    note_entered(c->slot, c->entered, c->frame);
     if (c->entered != NOTHING && s->load)
         kp_ptx_loading(s->load, s->symbol, c->args);
 }
@@ -644,10 +658,12 @@ static void enter(void *arg)
 struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
 {
     struct slot *s = &slots[slot];
-    struct call c = {.slot = slot, .real = atomic_load(&s->real), .entered = NOTHING};
+    struct call c = {.slot = slot, .frame = args, .real = atomic_load(&s->real), .entered = NOTHING};
+    if (kp_guard || kp_in_driver)
+        kp_call_reclaim();
     bool armed = kp_gate_is_armed();
     if (c.real && !kp_guard && armed)
-        note_entered(c.entered = enter_at_once(s));
+        note_entered(slot, c.entered = enter_at_once(s), args);
     if (!c.real || (!kp_guard && c.entered == NOTHING && (armed || s->class == KP_CLASS_INIT))) {
         c.real = c.real ? c.real : (void *)(uintptr_t)no_driver;
         memcpy(c.args, args, sizeof(c.args));
@@ -731,4 +747,14 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered)
     struct call c = {.slot = slot, .entered = (enum entered)entered, .result = result};
     kp_work_run(leave, &c, sizeof(c));
     return c.result;
+}
+
+void kp_call_reclaim(void)
+{
+    kp_work_reclaim();
+    if (!kp_in_driver || !kp_work_is_left(own_call.frame))
+        return;
+    kp_in_driver = 1;
+    kp_guard = own_call.entered != IN_DRIVER;
+    kp_call_leave(own_call.slot, CUDA_ERROR_UNKNOWN, own_call.entered);
 }

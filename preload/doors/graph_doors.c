@@ -4,6 +4,7 @@
 
 #include "base/work.h"
 #include "collectors/code/cubin.h"
+#include "preload/doors/calls.h"
 #include "preload/doors/way_in.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
@@ -13,6 +14,8 @@
 
 static bool watching(void)
 {
+    if (kp_guard)
+        kp_call_reclaim();
     return !kp_guard && kp_process_active();
 }
 

@@ -1,6 +1,7 @@
 #include "preload/doors/hostmem_doors.h"
 
 #include "base/work.h"
+#include "preload/doors/calls.h"
 #include "preload/doors/way_in.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
@@ -12,6 +13,8 @@
 /* Enters the gate; `symbol` is the driver's function, which may close a window. */
 static bool enter(const char *symbol)
 {
+    if (kp_guard)
+        kp_call_reclaim();
     if (kp_guard || !kp_process_active())
         return false;
     kp_door_enter_shared(symbol);

@@ -4,6 +4,7 @@
 
 #include "base/lock.h"
 #include "base/work.h"
+#include "preload/doors/calls.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
@@ -79,6 +80,8 @@ static inline bool read_shape(const CUlaunchConfig *c, struct kp_pass_shape *s)
 /* Whether a launch is none of kprof's business. */
 static bool is_bare(void)
 {
+    if (kp_guard)
+        kp_call_reclaim();
     if (kp_guard)
         return true;
     if (kp_process_active())

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/work.h"
+#include "collectors/facts/settle.h"
 #include "preload/os/guard.h"
 #include "preload/os/worker.h"
 
@@ -73,7 +75,7 @@ static CUresult end(struct wait *w)
 static bool becomes_done(struct wait *w, long ms)
 {
     long start = kp_now_ms(), left = ms;
-    for (; !atomic_load(&w->done) && left > 0; left = ms - (kp_now_ms() - start))
+    for (; !atomic_load(&w->done) && left > 0; left = kp_work_patience(ms) - (kp_now_ms() - start))
         kp_wait_while(&w->done, 0, left);
     return atomic_load(&w->done);
 }
@@ -90,7 +92,7 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     }
     struct wait *w = begin(d, ctx);
     if (!w)
-        return d->cuCtxSynchronize();
+        return kp_settle(d, CU_STREAM_LEGACY);
     if (becomes_done(w, ms))
         return end(w);
     atomic_store(&w->taken, true);

@@ -9,7 +9,9 @@
 /* Waits for copies and memsets that may still run, and must not run beside the next kernel. */
 CUresult kp_issue_settle(struct kp_window *w);
 
-/* Issues the launch, between the hooks (may be NULL) if it has a result. Returns the driver's code. */
+/* Issues the launch, between the hooks (may be NULL) if it has a result: as the program's own, or again. Returns the
+ * driver's code. */
 CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks);
+CUresult kp_issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks);
 
 #endif

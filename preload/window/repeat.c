@@ -135,7 +135,7 @@ static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct
         w->unsettled = true;
         return issue_op(w, &i->op);
     }
-    rc = kp_issue_launch(w, i, hooks);
+    rc = kp_issue_again(w, i, hooks);
     w->unsettled |= serial;
     return rc;
 }

@@ -1,6 +1,7 @@
 #include "preload/window/waits.h"
 
 #include "base/lock.h"
+#include "base/work.h"
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 
@@ -8,7 +9,7 @@ CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms)
 {
     long start = kp_now_ms(), waited = 0;
     CUresult rc = d->cuStreamQuery(stream);
-    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && waited < ms; rc = d->cuStreamQuery(stream)) {
+    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && waited < kp_work_patience(ms); rc = d->cuStreamQuery(stream)) {
         if (spins++ > 100)
             kp_nap(waited);
         waited = kp_now_ms() - start;

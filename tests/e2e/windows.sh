@@ -88,9 +88,9 @@ leaves_it_open() {
     # The first launches of modules bring variables along.
     KPROF_CACHE_CONTROL=none windows "first launches of modules" 1 "$p" modules
     # The second and the third bring two variables each: copied as they are launched, in the rehearsal and in each pass.
-    # Two copies are waited for at once, as each launch of the rehearsal is.
+    # Two copies are waited for at once, as each launch of the rehearsal is; at the end of each repetition a stream is asked.
     expect "first launches of modules: copies" "$(calls cuMemcpyDtoDAsync_v2)" $((2 * 2 * (PASSES + 2)))
-    expect "first launches of modules: waits" "$(calls cuStreamQuery)" $((2 * (PASSES + 2) + 9))
+    expect "first launches of modules: waits" "$(calls cuStreamQuery)" $((3 * (PASSES + 2) + 8))
     KPROF_LAUNCH_SKIP=3 unprofiled=3 windows "modules launched of before" 1 "$p" modules
     KPROF_LAUNCH_SKIP=2 unprofiled=2 windows "modules launched of before, but one" 1 "$p" modules
     KPROF_LAUNCH_SKIP=1 unprofiled=1 windows "modules launched of before, but two" 1 "$p" modules

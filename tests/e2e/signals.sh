@@ -1,0 +1,80 @@
+#!/bin/sh
+# A program's handler of a signal may exit, fork, leave by siglongjmp or pthread_exit, or call CUDA, wherever the signal comes.
+# In no call that kprof makes of the allocator, the loader, stdio or threads on the main thread are signals let in that have
+# handlers. A signal that is raised in one of them does what it would have done, as soon as kprof has a safe point. Points are
+# drawn with a seed that is printed: E2E_SEED=N draws the same again, E2E_RUNS=N so many for each way to leave, 0 all of them.
+. "$(dirname "$0")/e2e.inc"
+release_only "a sanitiser has an allocator and stacks of its own"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
+seed=${E2E_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
+echo "seed $seed: again with E2E_SEED=$seed"
+
+# Where the library calls what it passes on: doors and trampolines.
+passed='^(kp_gate_common|cu[A-Z].*|cuda[A-Z].*|pointer_.*|kp_cu[A-Z].*|issue|issue_.*|kp_launch_issue.*|bare|exit|_exit|_Exit|quick_exit|go|end|call_main|dlsym|dlvsym|kp_dlsym|kp_dlvsym)$'
+SIGNAL_PASSES=$(nm -S --defined-only "$library" | python3 -c '
+import re, sys
+rows = [line.split() for line in sys.stdin]
+print(*["%x %x" % (int(r[0], 16), int(r[0], 16) + int(r[1], 16)) for r in rows if len(r) == 4 and re.match(sys.argv[1], r[3])])
+' "$passed")
+export SIGNAL_PASSES E2E_PRELOAD_LAST="$build/e2e/signal.so"
+
+leave() { # SET ACTION POINT
+    export KPROF_SET=$1 SIGNAL_AT=$3 SIGNAL_LIST="$tmp/list"
+    profiled "$programs/p_leave" "$2"
+}
+
+# Numbers below LIMIT, one a line.
+draw() { # LIMIT SALT
+    awk -v seed="$seed$2" -v limit="$1" -v runs="${E2E_RUNS:-3}" 'BEGIN {
+        srand(seed)
+        for (i = 1; i <= (runs ? runs : limit); i++)
+            print runs ? int(rand() * limit) + 1 : i
+    }'
+}
+
+# Without kprof a signal in the middle of the program gives these.
+code_of() { # ACTION
+    case $1 in
+    exit | _exit | quick_exit) echo 7 ;;
+    pthread_exit) echo 0 ;;
+    *) echo 5 ;;
+    esac
+}
+
+for set in quick basic; do
+    leave $set none 0
+    expect "$set: exit code" "$kprof_code" 5
+    calls=$(sed -n 's/^calls \([0-9]*\) open.*/\1/p' "$tmp/list")
+    [ "${calls:-0}" -gt 10000 ] || fail "$set: only ${calls:-no} calls were seen"
+    expect "$set: calls in which a handler would run" "$(sed -n 's/.* open \(.*\)/\1/p' "$tmp/list")" 0
+    # The last calls may come when the program has left main.
+    salt=0
+    for action in exit _exit quick_exit longjmp pthread_exit fork fork_exit fork_exec launch; do
+        salt=$((salt + 1))
+        for point in $(draw "$calls" $salt); do
+            leave $set $action "$point"
+            [ "$kprof_code" = "$(code_of $action)" ] || [ "$kprof_code" = 5 ] ||
+                fail "$set, $action at call $point: exit code $kprof_code"
+            grep -q WRONG "$tmp/kprof.out" && fail "$set, $action at call $point: a wrong result"
+        done
+    done
+done
+
+# In the middle of a replay: it ends soon where the program ends, and its memory is right; else it is finished.
+calls=$((calls / 2))
+leave basic exit $calls
+expect "exit in a replay: exit code" "$kprof_code" 7
+grep -q 'the program ended, in a handler of a signal, while its launches were run again' "$tmp/report" ||
+    fail "exit in a replay: the report does not say why there are no counters"
+leave basic longjmp $calls
+expect "siglongjmp in a replay: exit code" "$kprof_code" 5
+expect "siglongjmp in a replay: output" "$(cat "$tmp/kprof.out")" "end: right"
+expect "siglongjmp in a replay: launches" "$(account profiled)" 24
+unset E2E_PRELOAD_LAST SIGNAL_AT SIGNAL_LIST
+
+# A signal that kills leaves a session, and a line says where.
+"$build/kprof" -f -o "$tmp/killed.kprof" env LD_LIBRARY_PATH="$build/fake" "$programs/p_exit" sigint >"$tmp/out" 2>"$tmp/err"
+expect "killed: exit code" $? 130
+grep -q "was killed by signal 2 (.*); what it had measured is in .*/killed.kprof: kprof report .*/killed.kprof" "$tmp/err" ||
+    fail "killed: no line says where the session is"
+finish
