@@ -273,8 +273,10 @@ static bool study_all(const struct kp_driver *d, CUgraphExec exec, CUgraph graph
 {
     bool noted = kp_graph_memory_note(d, exec, graph);
     study(d, graph, out);
-    if (!noted)
-        out->obstacle = out->whole = unread;
+    if (!noted) {
+        out->obstacle = unread;
+        out->whole = "graph whose nodes could not be read";
+    }
     return noted;
 }
 
