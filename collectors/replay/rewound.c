@@ -10,8 +10,8 @@ static const struct {
     bool rewound;
     const char *obstacle;
 } kinds[] = {
-    [KP_MEMORY_HOST_VIRTUAL] = {false, "can reach memory of cuMemCreate on the host, which cannot be rewound, not "
-                                       "replayed"},
+    [KP_MEMORY_HOST_VIRTUAL] = {false, "can reach memory of cuMemCreate or of a pool that is the host's or managed, "
+                                       "which is not rewound, not replayed"},
     [KP_MEMORY_HEAP_BLOCKS] = {false, "can reach blocks of the device's heap, which cannot be rewound, not replayed"},
 };
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 enum kp_memory {
-    KP_MEMORY_HOST_VIRTUAL, /* memory of cuMemCreate on the host, mapped by cuMemMap */
+    KP_MEMORY_HOST_VIRTUAL, /* memory of the host of cuMemCreate, or of a pool; or of a managed pool */
     KP_MEMORY_HEAP_BLOCKS,  /* content of blocks of the device's heap, which kernels took by malloc */
 };
 

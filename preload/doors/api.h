@@ -27,6 +27,7 @@ enum kp_api_class {
     KP_CLASS_SHARE,
     KP_CLASS_MANAGED,
     KP_CLASS_VIRTUAL,
+    KP_CLASS_POOL,
     KP_CLASS_MAP,
     KP_CLASS_ACCESS,
     KP_CLASS_RELEASE,

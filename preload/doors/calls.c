@@ -209,15 +209,36 @@ static enum entered enter_allocate(const struct slot *s, void *real, const uint6
     return kp_window_watches() && kp_process_allocates(gift_of(s->class), args) ? ALLOCATING : NOTHING;
 }
 
-/* Whether the third argument of cuMemCreate asks for host memory. */
-static bool is_on_host(const CUmemAllocationProp *what)
+/* Whether memory is of a kind that is not rewound: any but that of devices alone. */
+static bool is_of_host(CUmemAllocationType type, const CUmemLocation *where)
 {
-    return what && what->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    return type != CU_MEM_ALLOCATION_TYPE_PINNED || where->type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+/* Whether the call makes or finds such memory: cuMemCreate, or a pool by its properties or its place. */
+static bool asks_for_host(const struct slot *s, const uint64_t *args)
+{
+    const void *of = (const void *)(uintptr_t)args[s->class == KP_CLASS_VIRTUAL ? 2 : 1];
+    if (!of || (s->class != KP_CLASS_VIRTUAL && s->class != KP_CLASS_POOL))
+        return false;
+    if (s->class == KP_CLASS_VIRTUAL) {
+        const CUmemAllocationProp *made = of;
+        return is_of_host(made->type, &made->location);
+    }
+    if (strcmp(s->symbol, "cuMemPoolCreate") != 0)
+        return is_of_host((CUmemAllocationType)args[2], of);
+    const CUmemPoolProps *pool = of;
+    return is_of_host(pool->allocType, &pool->location);
 }
 
 static enum entered enter_virtual(const struct slot *s, void *real, const uint64_t *args)
 {
-    return is_on_host((const void *)(uintptr_t)args[2]) ? NOTHING : enter_allocate(s, real, args);
+    return asks_for_host(s, args) ? NOTHING : enter_allocate(s, real, args);
+}
+
+static enum entered enter_pool(const struct slot *s, void *real, const uint64_t *args)
+{
+    return asks_for_host(s, args) ? NOTHING : enter_create(s, real, args);
 }
 
 static enum entered enter_release(const struct slot *s, void *real, const uint64_t *args)
@@ -444,6 +465,7 @@ static const struct rule {
     [KP_CLASS_SHARE] = {.unseen = true, .succeeded = kp_window_shared_memory},
     [KP_CLASS_MANAGED] = {.unseen = true, .succeeded = kp_window_managed_memory},
     [KP_CLASS_VIRTUAL] = {.instead = enter_virtual},
+    [KP_CLASS_POOL] = {.instead = enter_pool},
     [KP_CLASS_MAP] = {.instead = enter_allocate},
     [KP_CLASS_ACCESS] = {.instead = enter_allocate},
     [KP_CLASS_RELEASE] = {.instead = enter_release},
@@ -550,7 +572,7 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
         r->inside(args[0]);
     if (r->stale)
         kp_process_forget(r->stale, args[0]);
-    return s->class == KP_CLASS_VIRTUAL && is_on_host((const void *)(uintptr_t)args[2]) ? SHARED_HOST : SHARED;
+    return asks_for_host(s, args) ? SHARED_HOST : SHARED;
 }
 
 /* Returns how many of the words from `first` on there are at least: as many as `most`, unless the page behind theirs

@@ -45,6 +45,7 @@ symbol:                                                                         
 #define KP_ROW_LOAD(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_IMAGE(symbol)         KP_TRAMPOLINE(symbol)
 #define KP_ROW_SHARE(symbol)         KP_TRAMPOLINE(symbol)
+#define KP_ROW_POOL(symbol)          KP_TRAMPOLINE(symbol)
 #define KP_ROW_MANAGED(symbol)       KP_TRAMPOLINE(symbol)
 #define KP_ROW_VIRTUAL(symbol)       KP_TRAMPOLINE(symbol)
 #define KP_ROW_MAP(symbol)           KP_TRAMPOLINE(symbol)

@@ -226,6 +226,7 @@ void kp_admit_judge(struct kp_question *q)
     q->fit.host = f && (q->fit.heap || kp_reach_host(d, q->launch, NULL, 0, NULL));
     if (f && !q->fit.host && f->once & SHARES)
         q->fit.host = q->fit.code = true;
+    q->fit.host |= f && kp_flags_met(KP_MET_VIRTUAL); /* no list has it */
     if (f && !q->fit.host && kp_flags_met(KP_MET_MANAGED)) {
         q->fit.host = true;
         q->fit.patience_ms = KP_PAGING_MS;

@@ -26,6 +26,17 @@ for set in basic quick; do
 done
 KPROF_REPLAY_MODE=rotate gate "rotation" mapped 69
 
+# Memory of pools that nothing rewinds, in both ways of saving: nothing is repeated, and launches count in turns.
+for case in host-pool numa-pool managed-pool; do
+    for how in KPROF_SET=quick KPROF_SAVE=all KPROF_SAVE=changes; do
+        export "${how?}"
+        gate "$case, $how" $case 85
+        unset KPROF_SET KPROF_SAVE
+    done
+    [ "$(account profiled)" -ge 2 ] || fail "$case: $(account profiled) launches have counters"
+    grep -q 'Note: can reach memory of cuMemCreate or of a pool' "$tmp/report" || fail "$case: no note"
+done
+
 # The program's kernels alone have run: a repetition would have asked again.
 export KPROF_SET=basic
 gate "a thread of the host answers" proxied 18

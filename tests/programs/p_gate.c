@@ -130,6 +130,54 @@ static void managed(void)
     opened(1 + ROUNDS);
 }
 
+/* Memory of a pool that is not a device's: a gate, and values that kernels and the host change in turns. */
+static void of_pool(CUmemAllocationType type, CUmemLocationType where, int finds)
+{
+    const CUmemPoolProps props = {.allocType = type, .location = {.type = where}};
+    CUmemLocation at = {.type = where};
+    CUmemoryPool pool;
+    CUdeviceptr p;
+    int n = N, right = 1;
+    void *params[] = {&p, &n};
+
+    MUST(finds ? cuMemGetMemPool(&pool, &at, type) : cuMemPoolCreate(&pool, &props));
+    MUST(cuMemAllocFromPoolAsync(&p, PAGE, pool, session.stream));
+    MUST(cuStreamSynchronize(session.stream));
+    memset((void *)(uintptr_t)p, 0, PAGE);
+    for (int i = 1, expected = 0; i <= 8; i++) {
+        MUST(cuLaunchKernel(function("increment"), 1, 1, 1, N, 1, 1, 0, session.stream, params, NULL));
+        increment(session.stream);
+        expected++;
+        if (i % 3)
+            continue;
+        MUST(cuStreamSynchronize(session.stream));
+        right &= ((int *)(uintptr_t)p)[5] == expected;
+        ((int *)(uintptr_t)p)[5] += i;
+        expected += i;
+    }
+    MUST(cuStreamSynchronize(session.stream));
+    report("pool", right && ((int *)(uintptr_t)p)[5] == 8 + 3 + 6 && ((int *)(uintptr_t)p)[N - 1] == 8);
+    rounds("gate", p, (int *)(uintptr_t)p, NULL);
+    opened(1 + ROUNDS);
+    MUST(cuMemFreeAsync(p, session.stream));
+    MUST(cuStreamSynchronize(session.stream));
+}
+
+static void host_pool(void)
+{
+    of_pool(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST, 0);
+}
+
+static void numa_pool(void)
+{
+    of_pool(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA, 1);
+}
+
+static void managed_pool(void)
+{
+    of_pool(CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_DEVICE, 0);
+}
+
 /* The address of the flag stands in device memory: no argument points to the host. */
 static void behind(void)
 {
@@ -258,7 +306,8 @@ int main(int argc, char **argv)
         {"registered", registered}, {"managed", managed},
         {"behind", behind},         {"copied", copied},
         {"filled", filled},         {"busy", busy},
-        {"proxied", proxied},
+        {"proxied", proxied},       {"host-pool", host_pool},
+        {"numa-pool", numa_pool},   {"managed-pool", managed_pool},
     };
     const char *name = argc > 1 ? argv[1] : "mapped";
 

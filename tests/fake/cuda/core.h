@@ -180,6 +180,7 @@ struct allocation {
     bool registered;
     unsigned int host_flags; /* of cuMemHostAlloc */
     bool of_pool;            /* allocated in the order of a stream */
+    bool unsaved;            /* of a pool of the host's or of managed memory */
     bool used_for_good;      /* by its pool, as cuMemFree has freed it */
     bool of_graph;           /* of an allocation node: */
     bool backed;             /* there is memory behind its addresses, */

@@ -516,6 +516,64 @@ static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream hand
 }
 FLAVOURS(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream stream), out, bytes, stream)
 
+/* Pools that the program makes. What is of the host's or managed is left out of what a checkpoint saves. */
+enum { MOST_POOLS = 16 };
+static struct pool {
+    bool host, managed;
+} pools[MOST_POOLS];
+static int n_pools;
+
+static CUresult make_pool(CUmemoryPool *out, CUmemAllocationType type, CUmemLocationType where)
+{
+    if (n_pools == MOST_POOLS)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pools[n_pools] =
+        (struct pool){.managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED,
+                      .host = type == CU_MEM_ALLOCATION_TYPE_PINNED && where != CU_MEM_LOCATION_TYPE_DEVICE};
+    *out = (CUmemoryPool)&pools[n_pools++];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
+{
+    ENTER(NEED_INIT);
+    return make_pool(out, props->allocType, props->location.type);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where, CUmemAllocationType type)
+{
+    ENTER(NEED_INIT);
+    return make_pool(out, type, where->type);
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    ENTER(NEED_INIT);
+    (void)pool;
+    return CUDA_SUCCESS;
+}
+
+static CUresult cuMemAllocFromPoolAsync_in(CUdeviceptr *out, size_t bytes, CUmemoryPool handle, CUstream stream,
+                                           bool per_thread, const char *caller)
+{
+    const struct pool *pool = (const struct pool *)handle;
+    struct stream_ref ref;
+    CUresult result = resolve_stream(stream, per_thread, &ref, caller);
+
+    if (!result && capturing(&ref))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!result)
+        result = allocate((void **)out, bytes, pool->host);
+    if (result)
+        return result;
+    allocation_of(*out)->of_pool = true;
+    allocation_of(*out)->info.managed = pool->managed;
+    allocation_of(*out)->unsaved = pool->host || pool->managed;
+    return CUDA_SUCCESS;
+}
+FLAVOURS(cuMemAllocFromPoolAsync, (CUdeviceptr * out, size_t bytes, CUmemoryPool pool, CUstream stream), out, bytes,
+         pool, stream)
+
 static CUresult cuMemFreeAsync_in(CUdeviceptr pointer, CUstream handle, bool per_thread, const char *caller)
 {
     struct stream_ref ref;
@@ -525,7 +583,8 @@ static CUresult cuMemFreeAsync_in(CUdeviceptr pointer, CUstream handle, bool per
         return capture_free(capturing(&ref), pointer);
     if (!result && copy_ms() > 0) /* copies before it end by themselves */
         wait_for_work(submit(&(struct work){.ref = ref, .run = run_nothing}));
-    return result ? result : free_memory(pointer, false, caller);
+    const struct allocation *a = allocation_of(pointer);
+    return result ? result : free_memory(pointer, a && a->of_pool && a->info.pinned_host, caller);
 }
 FLAVOURS(cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream), pointer, stream)
 
@@ -693,7 +752,8 @@ static void api_each_allocation(CUcontext ctx, fake_allocation_fn fn, void *data
     int held __attribute__((cleanup(unlock), unused)) = lock();
 
     for (const struct allocation *a = allocations; a; a = a->next)
-        if (!a->head.dead && !a->of_graph && ((CUcontext)a->head.ctx == ctx || is_mapped_for(a, (struct context *)ctx)))
+        if (!a->head.dead && !a->of_graph && !a->unsaved &&
+            ((CUcontext)a->head.ctx == ctx || is_mapped_for(a, (struct context *)ctx)))
             fn(&a->info, data);
 }
 

@@ -211,7 +211,8 @@ static void check(unsigned of, const char *what, const char *got, const char *ex
 #define LAUNCHES_TEXT   "gives the device work of its own (dynamic parallelism), not replayed"
 #define WRITES_TEXT     "writes host memory that no argument points into, not replayed"
 #define BLOCKS_TEXT     "can reach blocks of the device's heap, which cannot be rewound, not replayed"
-#define VIRTUAL_TEXT    "can reach memory of cuMemCreate on the host, which cannot be rewound, not replayed"
+#define VIRTUAL_TEXT                                                                                                   \
+    "can reach memory of cuMemCreate or of a pool that is the host's or managed, which is not rewound, not replayed"
 
 static void test_obstacles(void **state)
 {

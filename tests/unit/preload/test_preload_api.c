@@ -42,6 +42,7 @@ enum class {
     SHARE,
     MANAGED,
     VIRTUAL,
+    POOL,
     MAP,
     ACCESS,
     RELEASE,
@@ -802,6 +803,9 @@ static void test_what_is_shared_or_asked(void **state)
     check_classes("cuLibraryGetManaged", MANAGED, "");
     check_classes("cuStreamAttachMem", MANAGED, "");
     check_classes("cuMemCreate", VIRTUAL, "");
+    check_classes("cuMemPoolCreate", POOL, "");
+    check_classes("cuMemGetMemPool", POOL, "");
+    check_classes("cuMemGetDefaultMemPool", POOL, "");
     check_classes("cuMemMap", MAP, "cuMemMapArrayAsync");
     check_classes("cuMemSetAccess", ACCESS, "");
     check_classes("cuMemRelease", RELEASE, "");
