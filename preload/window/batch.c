@@ -1,5 +1,6 @@
 #include "preload/window/batch.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,9 +228,8 @@ void kp_batch_settle(void)
     telling = false;
 }
 
-static void finish(void *arg)
+static void finish(struct kp_batch *b)
 {
-    struct kp_batch *b = arg;
     char *wrong = b->counters ? kp_counters_evaluate(b->counters, b->results) : NULL;
     if (wrong) {
         kp_session_warn_once(wrong);
@@ -240,6 +240,27 @@ static void finish(void *arg)
     (b->rotates ? collect : begin)(b);
     store(b);
     free_batch(b);
+}
+
+/* Batches that the worker has not finished. Each holds its results, and the counter data of all its passes. */
+enum { MOST_WAITING = 8 };
+static atomic_uint waiting;
+
+static void finish_waiting(void *arg)
+{
+    finish(arg);
+    atomic_fetch_sub(&waiting, 1);
+}
+
+/* Hands a batch to the worker, unless it is small or the worker is behind. Returns false if the caller keeps it. */
+static bool hand_to_worker(struct kp_batch *b)
+{
+    if (b->n < FEW || atomic_fetch_add(&waiting, 1) >= MOST_WAITING || !kp_worker_submit(finish_waiting, b)) {
+        if (b->n >= FEW)
+            atomic_fetch_sub(&waiting, 1);
+        return false;
+    }
+    return true;
 }
 
 void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
@@ -256,7 +277,7 @@ void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, c
     b->counters = counters;
     b->why = why ? kp_strdup(why) : NULL;
     bool tells = b->first && counters && c->plan && kp_plan_watches(c->plan);
-    if (b->n >= FEW && kp_worker_submit(finish, b)) {
+    if (hand_to_worker(b)) {
         telling |= tells;
         return;
     }

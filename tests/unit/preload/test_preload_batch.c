@@ -235,6 +235,37 @@ static void test_many_are_the_workers(void **state)
     assert_string_equal(missing(1, "counted"), "a reason");
 }
 
+/* What waits for the worker is bounded: a batch holds the counter data of its passes. The thread that makes more than
+ * the worker has done waits for it, and evaluates itself. */
+static void test_a_full_queue_waits(void **state)
+{
+    enum { WAITING = 8 };
+    void (*jobs[WAITING])(void *arg);
+    void *args[WAITING];
+    (void)state;
+    t.worker_takes = true;
+    for (size_t i = 0; i < WAITING; i++) {
+        t.calls[0] = '\0';
+        finish(FEW, counters, NULL);
+        assert_string_equal(t.calls, "submit");
+        jobs[i] = t.job;
+        args[i] = t.job_arg;
+    }
+    t.calls[0] = '\0';
+    finish(FEW, counters, NULL);
+    assert_string_equal(t.calls, "drain evaluate store free");
+    for (size_t i = 0; i < WAITING; i++) {
+        tear_down(state);
+        t.worker_takes = true;
+        jobs[i](args[i]);
+        assert_int_equal(t.n_stored, FEW);
+    }
+    t.calls[0] = '\0';
+    finish(FEW, counters, NULL); /* there is room again */
+    assert_string_equal(t.calls, "submit");
+    t.job(t.job_arg);
+}
+
 /* The worker is waited for where it has what tells of a kernel for the first time, once. */
 static void test_settles(void **state)
 {
@@ -430,10 +461,19 @@ static void test_values_that_were_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_few_are_stored_at_once), TEST(test_many_are_the_workers), TEST(test_settles),
-        TEST(test_without_a_worker),       TEST(test_no_results),           TEST(test_reasons),
-        TEST(test_evaluation_fails),       TEST(test_nothing_to_count),     TEST(test_without_a_plan),
-        TEST(test_counts_by_instruction),  TEST(test_texts_come_first),     TEST(test_values_that_were_lost),
+        TEST(test_few_are_stored_at_once),
+        TEST(test_many_are_the_workers),
+        TEST(test_a_full_queue_waits),
+        TEST(test_settles),
+        TEST(test_without_a_worker),
+        TEST(test_no_results),
+        TEST(test_reasons),
+        TEST(test_evaluation_fails),
+        TEST(test_nothing_to_count),
+        TEST(test_without_a_plan),
+        TEST(test_counts_by_instruction),
+        TEST(test_texts_come_first),
+        TEST(test_values_that_were_lost),
     };
     return cmocka_run_group_tests_name("preload/batch", tests, NULL, NULL);
 }
