@@ -26,7 +26,7 @@ enum { SWITCHES = 1 };
 #endif
 
 /* Of virtual memory; the driver may compile a kernel there. Only touched pages take memory. */
-enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 64 << 10 };
+enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 64 << 10, MARKS = 32 };
 
 /* Defined in work_switch.S. */
 void kp_work_switch(void **left, void *to);
@@ -46,8 +46,9 @@ struct work {
     void *arg;            /* the copy */
     void (*call)(void *); /* of the program's, to be made while the work is paused; NULL: handlers are to run */
     void *call_arg;
-    bool returned;            /* from that call */
-    uintptr_t host;           /* a frame of kp_work_run's callees, while the work is paused */
+    bool returned;        /* from that call */
+    const uint64_t *host; /* marks in a frame of kp_work_run's callees, while the work is paused */
+    uint64_t mark;
     struct work *next;        /* paused before this one */
     int guard, in_driver;     /* of the work, while it does not run */
     int guard_0, in_driver_0; /* of the program */
@@ -73,8 +74,19 @@ THREAD_LOCAL struct work *paused;  /* those of this thread, the last one first *
 THREAD_LOCAL bool takes_long;      /* signals without a handler are let in */
 THREAD_LOCAL uint64_t looked_ns;   /* when was last looked which those are */
 THREAD_LOCAL bool ends;            /* the thread ends the process */
-THREAD_LOCAL signals mask;         /* the program's, which the outermost scope gives back */
-THREAD_LOCAL int cancel;           /* likewise */
+THREAD_LOCAL bool thread_ends;
+
+/* The thread's outermost call of the driver, while kp_in_driver says so. */
+THREAD_LOCAL struct {
+    const uint64_t *at;
+    uint64_t args[KP_WORK_ARGS];
+    void (*refuse)(uint64_t slot, uint32_t entered);
+    uint64_t slot;
+    uint32_t entered;
+} own_call;
+
+THREAD_LOCAL signals mask; /* the program's, which the outermost scope gives back */
+THREAD_LOCAL int cancel;   /* likewise */
 
 /* ---- signals: by system calls, as a program may have functions of these names ---- */
 
@@ -213,14 +225,17 @@ static bool is_on_alternate(void)
 }
 
 /* Returns true if the frames that called for the work are gone. They stand above those of a handler that still runs. */
-bool kp_work_is_left(const void *frame)
+static bool is_above(const uint64_t *at)
 {
-    return (uintptr_t)__builtin_frame_address(0) > (uintptr_t)frame && !is_on_alternate();
+    return (uintptr_t)__builtin_frame_address(0) > (uintptr_t)at && !is_on_alternate();
 }
 
 static bool is_gone(const struct work *w)
 {
-    return kp_work_is_left((const void *)w->host);
+    bool gone = thread_ends || is_above(w->host);
+    for (size_t i = 0; i < MARKS && !gone; i++)
+        gone = w->host[i] != w->mark;
+    return gone;
 }
 
 /* Removes the last paused work from the list. */
@@ -257,6 +272,7 @@ static void at_thread_end(void *unused)
 {
     (void)unused;
     kp_guard = kp_in_driver = 0; /* if the thread was cancelled in the driver */
+    thread_ends = true;
     if (paused && !depth) {
         kp_work_begin();
         kp_work_end();
@@ -280,13 +296,17 @@ static void watch_thread(void)
 /* Runs handlers, or the program's call, while the work is paused. */
 static void pause_work(struct work *w)
 {
-    char here;
+    static atomic_uint_fast64_t last;
+    volatile uint64_t marks[MARKS]; /* in the program's stack: other frames would write others there */
+    w->mark = (atomic_fetch_add(&last, 1) + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = 0; i < MARKS; i++)
+        marks[i] = w->mark;
     w->takes_long = takes_long;
     if (!w->call) {
         kp_guard = w->guard_0;
         kp_in_driver = w->in_driver_0;
     }
-    w->host = (uintptr_t)&here;
+    w->host = (const uint64_t *)marks;
     w->next = paused;
     paused = w;
     current = NULL;
@@ -383,10 +403,30 @@ long kp_work_patience(long ms)
 
 void kp_work_reclaim(void)
 {
-    if (depth || !paused || !paused->call || !is_gone(paused))
+    if (depth)
         return;
-    kp_guard = paused->guard_0;
-    kp_in_driver = paused->in_driver_0;
+    if (paused && paused->call && is_gone(paused)) {
+        kp_guard = paused->guard_0;
+        kp_in_driver = paused->in_driver_0;
+    }
+    if (!kp_in_driver || !own_call.refuse ||
+        !(is_above(own_call.at) || memcmp(own_call.at, own_call.args, sizeof(own_call.args))))
+        return;
+    void (*refuse)(uint64_t slot, uint32_t entered) = own_call.refuse;
+    own_call.refuse = NULL;
+    kp_guard = 0;
+    kp_in_driver = 1;
+    refuse(own_call.slot, own_call.entered);
+}
+
+void kp_work_call_begins(const uint64_t *at, const uint64_t *args, void (*refuse)(uint64_t slot, uint32_t entered),
+                         uint64_t slot, uint32_t entered)
+{
+    own_call.at = at;
+    memcpy(own_call.args, args, sizeof(own_call.args));
+    own_call.refuse = refuse;
+    own_call.slot = slot;
+    own_call.entered = entered;
 }
 
 void kp_work_begin(void)

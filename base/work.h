@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Depth of kprof's own driver calls on this thread: while it is not 0, doors only pass calls on. */
 extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
@@ -49,9 +50,13 @@ void kp_work_takes_long(void);
  * false if it was not made, or if a handler has left it for good. */
 bool kp_work_call(void (*fn)(void *arg), void *arg);
 
-/* Returns true if a handler has left for good: `frame`, of an earlier caller on this thread, is gone. */
-bool kp_work_is_left(const void *frame);
-/* If a handler has left the call of kp_work_call for good, doors look at this thread's calls again: resets kp_guard. */
+/* Notes the thread's outermost call of the driver by a trampoline: its register arguments, where they are in the frame
+ * of that, and what ends it as a call that the driver has refused. */
+enum { KP_WORK_ARGS = 6 };
+void kp_work_call_begins(const uint64_t *at, const uint64_t *args, void (*refuse)(uint64_t slot, uint32_t entered),
+                         uint64_t slot, uint32_t entered);
+/* Ends the thread's call of the driver, that or one of kp_work_call, if a handler has left it for good, so that doors
+ * look at the thread's calls again. Doors call it where kp_guard stops them. */
 void kp_work_reclaim(void);
 
 /* A safe point: call it between two steps of long work, where no lock of the C library, the driver or CUPTI is held.

@@ -621,22 +621,19 @@ static enum entered enter_at_once(const struct slot *s)
     return SHARED;
 }
 
-/* This thread's outermost call of the driver, while it is made. */
-static __thread struct {
-    const void *frame; /* of its trampoline */
-    uint64_t slot;
-    enum entered entered;
-} own_call __attribute__((tls_model("initial-exec")));
+/* A handler has left the call for good. */
+static void refuse(uint64_t slot, uint32_t entered)
+{
+    kp_guard += entered != IN_DRIVER;
+    kp_call_leave(slot, CUDA_ERROR_UNKNOWN, entered);
+}
 
-static void note_entered(uint64_t slot, enum entered entered, const void *frame)
+static void note_entered(uint64_t slot, enum entered entered, const uint64_t *at, const uint64_t *args)
 {
     if (entered == NOTHING)
         return;
-    if (!kp_in_driver) {
-        own_call.frame = frame;
-        own_call.slot = slot;
-        own_call.entered = entered;
-    }
+    if (!kp_in_driver)
+        kp_work_call_begins(at, args, refuse, slot, entered);
     if (entered != IN_DRIVER)
         kp_guard++;
     kp_in_driver++;
@@ -645,7 +642,7 @@ static void note_entered(uint64_t slot, enum entered entered, const void *frame)
 /* A call on its way in, and out. */
 struct call {
     uint64_t slot;
-    const void *frame;
+    const uint64_t *at;
     uint64_t args[KP_OP_ARGS];
     void *real;
     enum entered entered;
@@ -672,7 +669,7 @@ static void enter(void *arg)
         leave(c);
         return;
     }
-    note_entered(c->slot, c->entered, c->frame);
+    note_entered(c->slot, c->entered, c->at, c->args);
     if (c->entered != NOTHING && s->load)
         kp_ptx_loading(s->load, s->symbol, c->args);
 }
@@ -680,12 +677,12 @@ static void enter(void *arg)
 struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
 {
     struct slot *s = &slots[slot];
-    struct call c = {.slot = slot, .frame = args, .real = atomic_load(&s->real), .entered = NOTHING};
+    struct call c = {.slot = slot, .at = args, .real = atomic_load(&s->real), .entered = NOTHING};
     if (kp_guard || kp_in_driver)
-        kp_call_reclaim();
+        kp_work_reclaim();
     bool armed = kp_gate_is_armed();
     if (c.real && !kp_guard && armed)
-        note_entered(slot, c.entered = enter_at_once(s), args);
+        note_entered(slot, c.entered = enter_at_once(s), args, args);
     if (!c.real || (!kp_guard && c.entered == NOTHING && (armed || s->class == KP_CLASS_INIT))) {
         c.real = c.real ? c.real : (void *)(uintptr_t)no_driver;
         memcpy(c.args, args, sizeof(c.args));
@@ -769,14 +766,4 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered)
     struct call c = {.slot = slot, .entered = (enum entered)entered, .result = result};
     kp_work_run(leave, &c, sizeof(c));
     return c.result;
-}
-
-void kp_call_reclaim(void)
-{
-    kp_work_reclaim();
-    if (!kp_in_driver || !kp_work_is_left(own_call.frame))
-        return;
-    kp_in_driver = 1;
-    kp_guard = own_call.entered != IN_DRIVER;
-    kp_call_leave(own_call.slot, CUDA_ERROR_UNKNOWN, own_call.entered);
 }

@@ -25,10 +25,6 @@ struct kp_call_entry {
 struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args);
 CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered);
 
-/* Ends this thread's call of the driver if a handler has left it for good, as one that the driver has refused: doors
- * look at its further calls again. */
-void kp_call_reclaim(void);
-
 /* Returns the pool's trampoline that leads to `real`, made on first use. Negative: none is left. `words`: of
  * kp_api_stack_words or kp_api_base_words. */
 int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load,

@@ -4,7 +4,6 @@
 
 #include "base/work.h"
 #include "collectors/code/cubin.h"
-#include "preload/doors/calls.h"
 #include "preload/doors/way_in.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
@@ -15,7 +14,7 @@
 static bool watching(void)
 {
     if (kp_guard)
-        kp_call_reclaim();
+        kp_work_reclaim();
     return !kp_guard && kp_process_active();
 }
 

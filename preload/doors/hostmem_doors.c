@@ -1,7 +1,6 @@
 #include "preload/doors/hostmem_doors.h"
 
 #include "base/work.h"
-#include "preload/doors/calls.h"
 #include "preload/doors/way_in.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
@@ -14,7 +13,7 @@
 static bool enter(const char *symbol)
 {
     if (kp_guard)
-        kp_call_reclaim();
+        kp_work_reclaim();
     if (kp_guard || !kp_process_active())
         return false;
     kp_door_enter_shared(symbol);

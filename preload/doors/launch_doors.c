@@ -4,7 +4,6 @@
 
 #include "base/lock.h"
 #include "base/work.h"
-#include "preload/doors/calls.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/passing.h"
 #include "preload/os/guard.h"
@@ -81,7 +80,7 @@ static inline bool read_shape(const CUlaunchConfig *c, struct kp_pass_shape *s)
 static bool is_bare(void)
 {
     if (kp_guard)
-        kp_call_reclaim();
+        kp_work_reclaim();
     if (kp_guard)
         return true;
     if (kp_process_active())
