@@ -20,6 +20,7 @@
 #include "preload/program/owned.h"
 #include "preload/program/ptx.h"
 #include "preload/program/variables.h"
+#include "preload/window/defer.h"
 #include "preload/window/flags.h"
 #include "preload/window/join.h"
 
@@ -175,8 +176,11 @@ static enum entered enter_ask_free(const struct slot *s, void *real, const uint6
 
 static enum entered enter_ask_pool(const struct slot *s, void *real, const uint64_t *args)
 {
+    const CUmemPool_attribute what = (CUmemPool_attribute)args[1];
     (void)s, (void)real;
-    return kp_window_watches() && kp_process_tells_pool((CUmemPool_attribute)args[1]) ? SHARED : NOTHING;
+    if (what >= CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+        kp_defer_pools_asked();
+    return kp_window_watches() && kp_process_tells_pool(what) ? SHARED : NOTHING;
 }
 
 static enum entered enter_stream_end(const struct slot *s, void *real, const uint64_t *args)

@@ -27,6 +27,9 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_ENDED];
 static struct ended *ended;
 static size_t n_ended, cap_ended;
 
+/* The program asks how much pools have, also at most: memory that is kept would show there. */
+static atomic_bool asked;
+
 /* Without the lock: in most programs, at most times, there is none. */
 static atomic_size_t n_memory;
 
@@ -110,7 +113,7 @@ bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory,
     if (!ends || !is_allocation(d, memory, &e.bytes) || is_elsewhere(d, memory))
         return false;
     e.pooled = later || !is_of_no_pool(d, memory);
-    return keep(&e);
+    return !(e.pooled && atomic_load(&asked)) && keep(&e);
 }
 
 bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer)
@@ -160,8 +163,11 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
     for (size_t i = 0; i < n_ended; i++) /* not under the lock, as the driver may wait */
         if (ended[i].ctx == ctx)
             waits |= end_one(d, &ended[i]);
-    if (waits) /* what a pool has is told when the free has come to its turn */
-        kp_wait_copy(d, WORK_MS);
+    /* What a pool uses is told when the free has come to its turn. KP_VENDOR: what it reserves is given back when the
+     * program next waits for a stream, not when that is seen to be idle (driver 580, H200); without us it has waited.
+     */
+    if (waits && kp_wait_copy(d, WORK_MS) == CUDA_SUCCESS && d->cuStreamSynchronize)
+        d->cuStreamSynchronize(CU_STREAM_LEGACY);
     kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n_ended; i++)
         if (ended[i].ctx != ctx)
@@ -199,6 +205,11 @@ bool kp_defer_gives(uint64_t *bytes)
         *bytes += ended[i].bytes;
     }
     return whole;
+}
+
+void kp_defer_pools_asked(void)
+{
+    atomic_store_explicit(&asked, true, memory_order_relaxed);
 }
 
 bool kp_defer_none_of_pools(void)

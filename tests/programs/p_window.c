@@ -841,6 +841,31 @@ static void asks_pool(void)
     append(2);
 }
 
+/* Asks the pool once the program has waited; and from then on how much it had at most. */
+static void asks_pool_reserve(void)
+{
+    CUdeviceptr memory[2];
+
+    MUST(cuMemAllocAsync(&memory[0], 4096, session.stream));
+    increment(memory[0], session.stream);
+    MUST(cuMemFreeAsync(memory[0], session.stream));
+    MUST(cuStreamSynchronize(session.stream));
+    report_number("the pool reserves", pool_has(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+    for (int i = 0; i < 3; i++) {
+        MUST(cuMemAllocAsync(&memory[0], 4096, session.stream));
+        MUST(cuMemAllocAsync(&memory[1], 4096, session.stream));
+        increment(memory[0], session.stream);
+        increment(memory[1], session.stream);
+        MUST(cuMemFreeAsync(memory[0], session.stream));
+        MUST(cuMemAllocAsync(&memory[0], 4096, session.stream));
+        increment(memory[0], session.stream);
+        MUST(cuMemFreeAsync(memory[0], session.stream));
+        MUST(cuMemFreeAsync(memory[1], session.stream));
+    }
+    report_number("it used at most", pool_has(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 2 * 4096);
+    append(2);
+}
+
 /* As much memory as there is, again and again: what a window keeps is given back before an allocation fails. */
 static void frees_most(void)
 {
@@ -1863,6 +1888,7 @@ static const struct {
     {"asks-free-elsewhere", asks_free_elsewhere},
     {"asks-freed", asks_freed},
     {"asks-pool", asks_pool},
+    {"asks-pool-reserve", asks_pool_reserve},
     {"fault", fault},
     {"old", old},
     {"pools", pools},

@@ -293,6 +293,8 @@ static bool breaks_capture(struct context *ctx)
     if (breaks_capture(current()))                                                                                     \
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 
+static void pool_settles(int device);
+
 CUresult cuCtxSynchronize(void)
 {
     ENTER(NEED_CONTEXT);
@@ -302,6 +304,7 @@ CUresult cuCtxSynchronize(void)
             return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     wait_for_context();
+    pool_settles(current()->device);
     return current()->sticky;
 }
 

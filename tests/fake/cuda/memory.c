@@ -420,6 +420,35 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* What each device's pool reserves: a piece, from the first use until the program waits for a stream or context while
+ * nothing is used; and the most that was used. */
+static const size_t pool_piece = (size_t)32 << 20;
+static size_t pool_reserves[MAX_DEVICES], pool_used_most[MAX_DEVICES];
+
+static size_t pool_uses(int device)
+{
+    size_t used = 0;
+
+    for (const struct allocation *a = allocations; a; a = a->next)
+        if (a->of_pool && !a->unsaved && (!a->head.dead || a->used_for_good) && a->head.ctx->device == device)
+            used += a->info.size;
+    return used;
+}
+
+static void pool_takes(int device)
+{
+    size_t used = pool_uses(device);
+
+    pool_reserves[device] = pool_piece;
+    pool_used_most[device] = used > pool_used_most[device] ? used : pool_used_most[device];
+}
+
+static void pool_settles(int device)
+{
+    if (!pool_uses(device))
+        pool_reserves[device] = 0;
+}
+
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     ENTER(NEED_INIT);
@@ -427,14 +456,20 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
         *(cuuint64_t *)value = 0;
         return CUDA_SUCCESS;
     }
-    if (attribute != CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+    int device = (int)((const size_t *)pool - used_bytes);
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        *(cuuint64_t *)value = pool_uses(device);
+        return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        *(cuuint64_t *)value = pool_used_most[device];
+        return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        *(cuuint64_t *)value = pool_reserves[device];
+        return CUDA_SUCCESS;
+    default:
         return CUDA_ERROR_NOT_SUPPORTED;
-    *(cuuint64_t *)value = 0;
-    for (const struct allocation *a = allocations; a; a = a->next)
-        if (a->of_pool && (!a->head.dead || a->used_for_good) &&
-            &used_bytes[a->head.ctx->device] == (const size_t *)pool)
-            *(cuuint64_t *)value += a->info.size;
-    return CUDA_SUCCESS;
+    }
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)

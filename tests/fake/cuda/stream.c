@@ -54,8 +54,10 @@ static CUresult wait_for(CUstream handle, bool block, bool per_thread, const cha
         ref.stream->capture = CAPTURE_INVALIDATED;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    if (block)
+    if (block) {
         wait_for_stream(&ref);
+        pool_settles(current()->device);
+    }
     return is_busy(current(), &ref) ? CUDA_ERROR_NOT_READY : current()->sticky;
 }
 
@@ -510,9 +512,11 @@ static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream hand
         return capture_alloc(capturing(&ref), out, bytes);
     if (!result)
         result = allocate((void **)out, bytes, false);
-    if (!result)
-        allocation_of(*out)->of_pool = true;
-    return result;
+    if (result)
+        return result;
+    allocation_of(*out)->of_pool = true;
+    pool_takes(current()->device);
+    return CUDA_SUCCESS;
 }
 FLAVOURS(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream stream), out, bytes, stream)
 
