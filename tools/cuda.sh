@@ -74,7 +74,7 @@ find_pip() {
 fetch_wheels() {
     stamp=$deps/$(echo $wheels | cksum | cut -d' ' -f1).complete
     if [ ! -e "$stamp" ]; then
-        echo "cuda: fetching NVIDIA's wheels into $deps ($wheels)" >&2
+        echo "cuda: fetching NVIDIA's wheels into $deps ($(echo $wheels))" >&2
         pip=$(find_pip)
         rm -rf "$deps"
         mkdir -p "$deps/wheels"

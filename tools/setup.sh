@@ -8,8 +8,8 @@ cc=${CC:-gcc}
 compiler=${cc%% *}
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
-# The compiler prints a bare name where it does not find the file.
-has_library() { [ "$($cc -print-file-name="$1")" != "$1" ]; }
+# The compiler prints a bare name where it does not find the file. Without a compiler nothing is taken to be there.
+has_library() { [ -e "$($cc -print-file-name="$1" 2>/dev/null)" ]; }
 has_file() { [ -e "$1" ]; }
 has_header() { echo "#include <$1>" | $cc -E -include stddef.h -include stdarg.h -include setjmp.h - >/dev/null 2>&1; }
 # pip itself, or the module that can make one.
@@ -43,14 +43,10 @@ for_build() {
     [ "$compiler" = gcc ] || need "$compiler" has_command "$compiler"
     need python3 has_command python3
     need python3-venv has_pip
-    if has_command "$compiler"; then
-        need libc6-dev has_library libc.a
-        need libsqlite3-dev has_library libsqlite3.a
-        need libsqlite3-dev has_header sqlite3.h
-        need libdw-dev has_header elfutils/libdwfl.h
-    else
-        missing="$missing libc6-dev libsqlite3-dev libdw-dev"
-    fi
+    need libc6-dev has_library libc.a
+    need libsqlite3-dev has_library libsqlite3.a
+    need libsqlite3-dev has_header sqlite3.h
+    need libdw-dev has_header elfutils/libdwfl.h
 }
 
 for_test() {
@@ -111,19 +107,29 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Another process may hold the lock, as on a machine that has just started.
+# Another process may hold the lock, as on a machine that has just started. Without a network each of a hundred files is
+# tried several times: not with the seconds between that apt takes.
 in_apt() {
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries::Delay=false \
+        "$@" >"$log" 2>&1
 }
 install() { in_apt install -y --no-install-recommends "$@"; }
 
 all=$(list $missing $wanted)
 echo "setup: installing $all"
 # The package list of a fresh machine is empty or old: only then is it worth the wait.
-if install $all || { in_apt update && install $all; }; then exit 0; fi
-# Each by itself, to tell which one it is.
+install $all && exit 0
+in_apt update || :
+# Without those that the mirror does not have.
+known=
+why=
 for package in $all; do
-    install "$package" || why=$(sed -n 's/^E: //p' "$log" | head -n 1)
+    if in_apt install -s "$package"; then
+        known="$known $package"
+    else
+        why=$(sed -n 's/^E: //p' "$log" | head -n 1)
+    fi
 done
+install $known || why=$(sed -n 's/^E: //p' "$log" | head -n 1)
 look "$purpose"
-[ -z "$missing$wanted" ] || give_up "apt cannot install (${why:-no error}), please do so by other means: "
+[ -z "$missing$wanted" ] || give_up "please install by other means, as apt cannot (${why:-no error}): "

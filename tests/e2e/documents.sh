@@ -12,7 +12,7 @@ documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs
 [ "$(wc -c <README.md)" -le 12288 ] || fail "README.md has more than 12 KB: $(wc -c <README.md)"
 
 # --- what `make demo` fetches ---
-for word in 'apt-get' 'Python 3' SQLite libdw libunwind 'CUDA 13'; do
+for word in 'apt-get' git 'ca-certificates' 'Python 3' SQLite libdw libunwind 'CUDA 13'; do
     sed -n '/^## Two commands/,/^## /p' README.md | grep -q "$word" || fail "README.md says nothing of $word, which make demo fetches"
 done
 
