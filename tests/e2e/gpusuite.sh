@@ -38,7 +38,7 @@ cp "$(command -v sleep)" "$tmp/sleeps"
 echo "timeout 77 $tmp/sleeps 60" >"$tmp/hangs.sh"
 echo "hangs 1 $tmp/hangs.sh" >"$tmp/parts"
 for part in timeline app_replay rotate graphs why source choose full run bench real; do
-    echo "$part 5 WHAT='a b' $tmp/told.sh $part" >>"$tmp/parts"
+    echo "$part 60 WHAT='a b' $tmp/told.sh $part" >>"$tmp/parts"
 done
 PARTS=$tmp/parts bash "$gpu/suite.sh" "$tmp/out" short >"$tmp/said" 2>&1
 expect "exit status of a suite with failures" $? 1

@@ -5,7 +5,8 @@
 
 case "${KP_TEST_PRELOAD_FIRST:-}" in ?*) echo "skipped: launchers are not for sanitisers"; exit 77 ;; esac
 unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MV2_COMM_WORLD_RANK PALS_RANKID FLUX_TASK_RANK SLURM_PROCID RANK WORLD_SIZE
-export OMPI_MCA_plm=isolated # on this machine alone: it needs no ssh
+# On this machine alone: it needs no ssh, and finds no fault with the network.
+export OMPI_MCA_plm=isolated OMPI_MCA_btl=^tcp
 mpirun="mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2"
 many="$programs/p_many 4" # 12 launches
 
@@ -23,10 +24,13 @@ processes = [process for process, launch in launches]
 print(*sorted(processes.count(p) for p in set(processes)))'
 }
 
-# What ranks print comes in any order.
+# What ranks print comes in any order. Open MPI 5 puts a zero byte somewhere among it when a rank aborts, and the number of
+# the job into what it says itself.
 compare() { # NAME RANKS LAUNCHES
-    sort -o "$tmp/plain.out" "$tmp/plain.out"
-    sort -o "$tmp/kprof.out" "$tmp/kprof.out"
+    for stream in plain.out kprof.out plain.err kprof.err; do
+        tr -d '\000' <"$tmp/$stream" | sed 's/\[[0-9]*,[0-9]*\]/[job]/g; /^$/d' | sort >"$tmp/sorted"
+        mv "$tmp/sorted" "$tmp/$stream"
+    done
     same "$1"
     wanted=$(for rank in $2; do echo "log$rank"; done; for rank in $2; do echo "session$rank.kprof"; done)
     expect "$1: files" "$(cd "$tmp" && echo $(ls | grep -E '^(log|session).*[^l]$'))" "$(echo $wanted)"

@@ -21,7 +21,7 @@ long_save() {
     export FAKE_SLOW=cuptiCheckpointSave:19000:1
     both "a long save" "$programs/p_window" many 20
     told "a long save: lines" "$(still "$tmp/report")" 2
-    expect "a long save: what" "$(grep -c 'Still at work after [0-9]* s: saving [0-9.]* GB of device memory' "$tmp/report")" 2
+    told "a long save: what" "$(grep -c 'Still at work after [0-9]* s: saving [0-9.]* GB of device memory' "$tmp/report")" 2
 }
 
 quiet() {

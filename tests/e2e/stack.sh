@@ -30,11 +30,13 @@ expect "recursion" "$(frames 3 | grep -c "^$(at recurse RECURSION)$")" 3
 expect "a deep one is cut" "$(frames 4 | wc -l) $(frames 4 | tail -n 1 | grep -c '^and [0-9]* outer frames$')" "21 1"
 expect "a thread" "$(frames 5 | head -n 3)" "$inner
 $(at thread THREAD)"
-expect "no tables, a frame pointer" "$(frames 6 | sed 's/ at .*//')" "launch
-bare (p_stack)
+# Without optimisation assembly has the line of what is compiled before it.
+names_of() { frames "$1" | sed 's/ at .*//; s/ (p_stack)$//'; }
+expect "no tables, a frame pointer" "$(names_of 6)" "launch
+bare
 main"
-expect "no tables, no frame pointer" "$(frames 7 | sed 's/ at .*//')" "launch
-blind (p_stack)"
+expect "no tables, no frame pointer" "$(names_of 7)" "launch
+blind"
 expect "a coroutine" "$(frames 8 | head -n 3)" "$inner
 $(at coroutine COROUTINE)"
 for grid in 9 10; do # opened, closed, and opened again
