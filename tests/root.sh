@@ -44,6 +44,7 @@ bootstrap() { # SUITE ROOT MIRROR
 
 make_root() { # SUITE ROOT
     local mirror try
+    mkdir -p "$(dirname "$2")"
     mirror=$(lists | sed -n "s/ $(own_suite) main\$//p" | head -n 1)
     [ -n "$mirror" ] || give_up "the machine's apt reads no list of a Debian (apt-get update?)"
     command -v debootstrap >/dev/null || apt-get install -y -q --no-install-recommends debootstrap >"$2.log" 2>&1 ||
@@ -96,7 +97,7 @@ inside() { # ROOT USER COMMAND...
 
 copy() { # ROOT USER FOLDER
     git clone -q --no-hardlinks "$source" "$1/$3"
-    chown -R --reference="$1$(awk -F: -v user="$2" '$1 == user {print $6}' "$1/etc/passwd")" "$1/$3"
+    chown -R "$(awk -F: -v user="$2" '$1 == user {print $3 ":" $4}' "$1/etc/passwd")" "$(dirname "$1/$3")"
 }
 
 [ "$(id -u)" -eq 0 ] || give_up "needs root, to mount"
