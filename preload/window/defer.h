@@ -39,8 +39,8 @@ bool kp_defer_whole(CUdeviceptr memory, size_t bytes);
  * known. */
 bool kp_defer_gives(uint64_t *bytes);
 
-/* The program asks how much memory a pool has, or had at most. From then on none of pools is kept: the most would be more
- * than without us. Threads: any. */
+/* The program asks how much memory a pool has, or had at most. From then on none of pools is kept: the most would be
+ * more than without us. Threads: any. */
 void kp_defer_pools_asked(void);
 
 /* Whether none of what is kept can be of a pool. */
