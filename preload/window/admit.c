@@ -70,6 +70,13 @@ static bool is_memory_shared(const struct kp_question *q)
     return kp_flags_met(KP_MET_SHARED);
 }
 
+/* A replay would rewind what a thread of the program writes for such kernels, which may be at any time. */
+static bool is_memory_served(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_SERVED);
+}
+
 static bool is_registered_shared(const struct kp_question *q)
 {
     (void)q;
@@ -147,6 +154,9 @@ static const struct row obstacles[] = {
     {.says = has_attributes, .once = true},
     {.holds = posts, .why = "writes what the host may act on while it runs, not replayed", .once = true},
     {.holds = waits_unseen, .why = "may wait for host memory that no argument points into, not replayed", .once = true},
+    {.holds = is_memory_served,
+     .why = "the host works with kernels while they run, in memory that a replay would rewind, not replayed",
+     .once = true},
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
     {.holds = is_memory_unsaved, .why = kp_memory_unsaved, .once = true},
@@ -226,6 +236,8 @@ void kp_admit_judge(struct kp_question *q)
     q->fit.host = f && (q->fit.heap || kp_reach_host(d, q->launch, NULL, 0, NULL));
     if (f && !q->fit.host && f->once & SHARES)
         q->fit.host = q->fit.code = true;
+    if (f && f->once & SHARES && q->fit.host && (kp_hostmem_rewound() || kp_flags_met(KP_MET_MANAGED)))
+        kp_flags_served();
     q->fit.host |= f && kp_flags_met(KP_MET_VIRTUAL); /* no list has it */
     if (f && !q->fit.host && kp_flags_met(KP_MET_MANAGED)) {
         q->fit.host = true;

@@ -169,6 +169,11 @@ bool kp_flags_hurried(void)
     return atomic_load(&in_a_hurry);
 }
 
+void kp_flags_served(void)
+{
+    atomic_store(&met[KP_MET_SERVED], true);
+}
+
 bool kp_flags_met(enum kp_met what)
 {
     return atomic_load(&met[what]);

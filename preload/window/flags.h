@@ -65,8 +65,10 @@ bool kp_flags_spoiled(void);
 bool kp_flags_hurried(void);
 
 /* Facts that this process has met, for good. */
-enum kp_met { KP_MET_SHARED, KP_MET_MANAGED, KP_MET_VIRTUAL, KP_MET_HEAP_BLOCKS, KP_MET_KINDS };
+enum kp_met { KP_MET_SHARED, KP_MET_MANAGED, KP_MET_VIRTUAL, KP_MET_HEAP_BLOCKS, KP_MET_SERVED, KP_MET_KINDS };
 bool kp_flags_met(enum kp_met what);
+/* Notes KP_MET_SERVED: the host works with kernels while they run, in memory that a replay would rewind. */
+void kp_flags_served(void);
 
 /* Returns how much of that was noted so far. */
 unsigned kp_flags_unseen(void);

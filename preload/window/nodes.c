@@ -358,7 +358,10 @@ static CUresult issue_nodes(struct passage *p)
 struct choice {
     const char *whole; /* why as one workload (static text), or NULL */
     bool nodes;        /* its nodes are issued instead */
+    bool passes;       /* it is let through: a kernel of it may wait for the host */
 };
+
+static const char waits_within[] = "graph with a kernel that may wait for the host, not replayed";
 
 /* Judges the kernels of the graph for repetitions. */
 static struct choice judge(struct passage *p)
@@ -376,6 +379,8 @@ static struct choice judge(struct passage *p)
         p->touches |= q.fit.host;
         c.nodes |= q.fit.once || loud;
         c.whole = why ? why : loud ? NULL : q.fit.alone;
+        if (q.fit.host && f->once & KP_WAITS_FOR_OTHERS)
+            c = (struct choice){.whole = waits_within, .passes = true};
     }
     return c;
 }
@@ -393,6 +398,17 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, const ch
         p->of->kernels[i].launch.nvtx = (struct kp_nvtx){.ranges = NULL};
     }
     return kp_launches_run(p->setup, p->context, l, p->what, skipped);
+}
+
+/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program has to end. */
+static CUresult let_through(const struct passage *p, struct kp_launch *l, const char *why, const char **skipped)
+{
+    kp_window_close(why);
+    bool settled = kp_stuck_settle(p->setup->driver, p->context);
+    CUresult rc = pass(l, why, skipped);
+    if (rc == CUDA_SUCCESS && settled)
+        kp_stuck_watch(p->setup->driver, p->context, NULL, KP_ALONE_MS);
+    return rc;
 }
 
 /* Its launch may take the memory of another graph, whose kernels would run into nothing when they are repeated. */
@@ -466,6 +482,8 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     const struct kp_question q = {.context = c, .setup = setup};
     bool counters = kp_admit_counters(&q);
     struct choice how = setup->one_pass && counters ? (struct choice){.nodes = true} : judge(p);
+    if (how.passes)
+        return let_through(p, l, how.whole, skipped);
     if (how.whole)
         return run_whole(p, l, how.whole, skipped);
     if (!kp_graph_runs_by_node(setup->driver, p->of->content))
