@@ -55,8 +55,8 @@ bool kp_locks_forking(void);
 
 /* ---- signals ---- */
 
-/* Blocks signals on this thread while it allocates or frees; keep that time short. A handler that interrupts an
- * allocation and calls exit() would wait for ever: exit handlers need the C library's lock. */
+/* Block all signals on this thread over a fork, and while it starts a thread of ours, which inherits that. Work on a
+ * thread of the program has a scope (base/work.h). */
 sigset_t kp_signals_hold(void);
 void kp_signals_let(const sigset_t *before);
 

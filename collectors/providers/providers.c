@@ -364,14 +364,10 @@ static bool has_failed(struct kp_providers *x, bool begins, int rc)
     return rc && x->kind;
 }
 
-/* Has the provider act at a launch. Holds signals meanwhile: the program's handler may call exit, which waits for ever
- * for the allocator's lock where it interrupted us. */
+/* Has the provider act at a launch. */
 static int act(struct kp_providers *x, bool before, struct kp_counters_launch *l)
 {
-    sigset_t held = kp_signals_hold();
-    int rc = before ? x->kind->before(x, l) : x->kind->after(x, l);
-    kp_signals_let(&held);
-    return rc;
+    return before ? x->kind->before(x, l) : x->kind->after(x, l);
 }
 
 /* Ends what a launch without replay had begun before the driver refused it: it belongs to no other launch. */

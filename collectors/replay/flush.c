@@ -254,16 +254,6 @@ static CUresult load_code(const struct kp_flush *f)
     return rc;
 }
 
-/* Holds signals meanwhile: the program's handler may call exit, which waits for ever for the allocator's lock that the
- * driver has. That takes 0.1 ms before each launch of a pass. */
-static CUresult flush_code(const struct kp_flush *f)
-{
-    sigset_t before = kp_signals_hold();
-    CUresult rc = load_code(f);
-    kp_signals_let(&before);
-    return rc;
-}
-
 static CUresult sweep(struct kp_flush *f, CUstream stream)
 {
     unsigned long long count = f->bytes / BYTES_A_READ;
@@ -315,7 +305,7 @@ CUresult kp_flush_run(struct kp_flush *f, CUstream stream, enum kp_flush_how how
     CUresult rc = CUDA_SUCCESS;
     if (how != KP_FLUSH_EMPTY || !empty(f, &rc))
         rc = fill(f, stream);
-    return rc == CUDA_SUCCESS ? flush_code(f) : rc;
+    return rc == CUDA_SUCCESS ? load_code(f) : rc;
 }
 
 /* The engine that copies seems to share translations with the multiprocessors. Of 16 kernels of PyTorch 14 took the

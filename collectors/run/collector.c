@@ -326,48 +326,14 @@ static int op_decode(void *arg, size_t group)
     return kp_providers_decode(((struct flight *)arg)->c->providers);
 }
 
-/* Hold signals while the library works: the program's handler may call exit, which waits for ever for the allocator's
- * lock where the library has it. The context is idle then, so that this does not last. */
-static int held_begin(void *arg, size_t group)
-{
-    sigset_t before = kp_signals_hold();
-    int rc = op_begin(arg, group);
-    kp_signals_let(&before);
-    return rc;
-}
-
-static int held_start(void *arg)
-{
-    sigset_t before = kp_signals_hold();
-    int rc = op_start(arg);
-    kp_signals_let(&before);
-    return rc;
-}
-
-static int held_stop(void *arg, bool *last)
-{
-    sigset_t before = kp_signals_hold();
-    int rc = op_stop(arg, last);
-    kp_signals_let(&before);
-    return rc;
-}
-
-static int held_decode(void *arg, size_t group)
-{
-    sigset_t before = kp_signals_hold();
-    int rc = op_decode(arg, group);
-    kp_signals_let(&before);
-    return rc;
-}
-
 static const struct kp_replay_ops operations = {
     .restore = op_restore,
     .rehearse = op_rehearse,
-    .begin = held_begin,
-    .start = held_start,
+    .begin = op_begin,
+    .start = op_start,
     .issue = op_issue,
-    .stop = held_stop,
-    .decode = held_decode,
+    .stop = op_stop,
+    .decode = op_decode,
     .plain = op_plain,
     .put_back = op_put_back,
 };

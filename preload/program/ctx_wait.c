@@ -5,7 +5,6 @@
 
 #include "base/lock.h"
 #include "base/work.h"
-#include "collectors/facts/settle.h"
 #include "preload/os/guard.h"
 #include "preload/os/worker.h"
 
@@ -92,7 +91,7 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     }
     struct wait *w = begin(d, ctx);
     if (!w)
-        return kp_settle(d, CU_STREAM_LEGACY);
+        return d->cuCtxSynchronize();
     if (becomes_done(w, ms))
         return end(w);
     atomic_store(&w->taken, true);

@@ -573,10 +573,7 @@ static bool own_arguments(struct kp_launch *l, const struct kp_launch *from)
     ptrdiff_t moved;
     if (!from->copy)
         return true;
-    sigset_t before = kp_signals_hold();
-    char *copy = aligned_alloc(16, from->copied);
-    kp_signals_let(&before);
-    l->copy = copy;
+    char *copy = l->copy = aligned_alloc(16, from->copied);
     if (!copy)
         return false;
     memcpy(copy, from->copy, from->copied);

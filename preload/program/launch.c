@@ -177,9 +177,7 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
         bytes += aligned(EXTRA_WORDS * sizeof(void *)) + aligned(sizeof(size_t)) + aligned(extra.size);
     if (!bytes)
         return 0;
-    sigset_t before = kp_signals_hold();
     char *to = aligned_alloc(ARGUMENT_ALIGN, aligned(bytes));
-    kp_signals_let(&before);
     if (!to)
         return -ENOMEM;
     memset(to, 0, aligned(bytes));

@@ -37,10 +37,8 @@ static void forget(void)
 
 void kp_ranges_begin(uint64_t new_id, const char *name, struct kp_nvtx *nvtx, const char *why)
 {
-    sigset_t before = kp_signals_hold();
     forget();
     open_one.name = kp_strdup(name);
-    kp_signals_let(&before);
     open_one.nvtx = *nvtx;
     *nvtx = (struct kp_nvtx){.ranges = NULL};
     atomic_store(&why_not, why);
@@ -62,9 +60,7 @@ void kp_ranges_cut(const char *why)
 void kp_ranges_end(void)
 {
     atomic_store(&id, 0);
-    sigset_t before = kp_signals_hold();
     forget();
-    kp_signals_let(&before);
 }
 
 void kp_ranges_count_in(CUcontext ctx, bool counts)

@@ -129,15 +129,6 @@ static void leave(void)
     kp_work_end();
 }
 
-/* Allocates with signals held: a handler that interrupts it and ends the program would wait for ever. */
-static void *resize(void *at, size_t bytes)
-{
-    sigset_t before = kp_signals_hold();
-    void *grown = realloc(at, bytes);
-    kp_signals_let(&before);
-    return grown;
-}
-
 /* Returns the number of a name. Beyond the room for names, and without memory, that is 0, the empty name. */
 static uint32_t number_of(const char *text, bool mangled)
 {
@@ -150,7 +141,7 @@ static uint32_t number_of(const char *text, bool mangled)
             continue;
         if (known)
             return *slot - 1;
-        struct name *n = line.n_names < MOST_NAMES ? resize(NULL, sizeof *n + len + 1) : NULL;
+        struct name *n = line.n_names < MOST_NAMES ? realloc(NULL, sizeof *n + len + 1) : NULL;
         if (!n)
             return 0;
         n->hash = hash;
@@ -170,7 +161,7 @@ static bool has_room(void)
     if (line.n_waiting < line.cap_waiting)
         return true;
     size_t cap = line.cap_waiting ? 2 * line.cap_waiting : CHUNK;
-    struct kp_activity *grown = resize(line.waiting, cap * sizeof *grown);
+    struct kp_activity *grown = realloc(line.waiting, cap * sizeof *grown);
     if (!grown)
         return false;
     line.waiting = grown;
@@ -306,7 +297,7 @@ static struct kp_launch_note *note_at(size_t i)
     if (i >= KP_TIMELINE_MOST)
         return NULL;
     if (!line.notes[i / CHUNK])
-        line.notes[i / CHUNK] = resize(NULL, CHUNK * sizeof(struct kp_launch_note));
+        line.notes[i / CHUNK] = realloc(NULL, CHUNK * sizeof(struct kp_launch_note));
     return line.notes[i / CHUNK] ? &line.notes[i / CHUNK][i % CHUNK] : NULL;
 }
 

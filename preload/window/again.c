@@ -35,9 +35,7 @@ static void *buffer_of(size_t bytes)
     buffer.wanted |= bytes >= PINNED_FROM;
     if (buffer.memory)
         return buffer.memory;
-    sigset_t before = kp_signals_hold();
     use(malloc(PIECE), false);
-    kp_signals_let(&before);
     return buffer.memory;
 }
 
@@ -46,11 +44,9 @@ void kp_again_prepare(const struct kp_driver *d)
     void *memory;
     if (!buffer.wanted || buffer.pinned)
         return;
-    sigset_t before = kp_signals_hold();
     if (kp_hostmem_make(d, &memory, PIECE, KP_HOSTMEM_INTERNAL))
         use(memory, true);
     buffer.wanted = false;
-    kp_signals_let(&before);
 }
 
 CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same)

@@ -285,8 +285,6 @@ void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, c
     kp_worker_drain(KP_FOREVER); /* one evaluation at a time */
     struct kp_traps traps;
     kp_traps_hold(&traps);
-    sigset_t before = kp_signals_hold(); /* see kp_job_make */
     finish(b);
-    kp_signals_let(&before);
     kp_traps_let(&traps);
 }

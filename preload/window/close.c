@@ -137,19 +137,15 @@ void kp_window_close(const char *why)
     if (noted)
         kp_closers_note(why, w->launches);
     close_in_context(&out);
-    sigset_t before = kp_signals_hold(); /* see kp_job_make */
     kp_counters_free(out.counters);
     free(out.note);
-    kp_signals_let(&before);
     kp_debug(KP_DEBUG_WINDOW, "closed; it took %.1f ms of ours, opening included", w->ours_ns / 1e6);
     if (w->strategy->close)
         exit_before_cupti();
     kp_progress_end();
     if (noted)
         kp_closers_tell_early(w->ours_ns);
-    before = kp_signals_hold();
     kp_record_reset(w);
-    kp_signals_let(&before);
     kp_traps_let(&traps);
 }
 

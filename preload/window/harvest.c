@@ -80,10 +80,8 @@ void kp_harvest_fill(const struct kp_window *w, const struct kp_item *i, struct 
 
 void kp_harvest_settle(const struct kp_window *w, struct kp_item *i)
 {
-    sigset_t before = kp_signals_hold();
     if (i->result && i->function)
         kp_harvest_fill(w, i, i->result);
-    kp_signals_let(&before);
     i->function = NULL; /* may be read anew by the next launch */
 }
 
@@ -116,7 +114,6 @@ static bool is_unaware(const struct kp_window *w, size_t k)
 
 void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
 {
-    sigset_t before = kp_signals_hold();
     struct kp_batch *b = kp_batch_new(w->wanted);
     double each = cost_of_each(w);
     if (b && w->rotates)
@@ -141,7 +138,6 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
             }
         }
     }
-    kp_signals_let(&before);
     if (!b) {
         kp_session_warn(KP_FAILURE_MEMORY, "out of memory: results of a window are lost");
         kp_session_skip(kp_lost, w->wanted);

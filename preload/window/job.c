@@ -20,12 +20,9 @@ static bool *launches_wanted(const struct kp_window *w, size_t *n)
 
 struct kp_job kp_job_make(struct kp_window *w)
 {
-    sigset_t before =
-        kp_signals_hold(); /* a handler that exits must not find the allocator's lock held by its thread */
     size_t n;
     struct kp_job j = {.wanted = launches_wanted(w, &n)};
     struct kp_executed *records = calloc(w->launches + 1, sizeof(*records));
-    kp_signals_let(&before);
     bool probe = records && kp_probe_wanted(w);
     if (probe)
         kp_probe_mark(w);
@@ -41,10 +38,8 @@ struct kp_job kp_job_make(struct kp_window *w)
 
 void kp_job_free(struct kp_job *j)
 {
-    sigset_t before = kp_signals_hold();
     free(j->wanted);
     free(j->job.executed);
-    kp_signals_let(&before);
 }
 
 void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out)

@@ -29,13 +29,11 @@ void kp_window_mapped(const char *symbol, CUdeviceptr at, size_t bytes)
 {
     if (!w->open)
         return;
-    sigset_t before = kp_signals_hold();
     struct kp_fresh_map *grown = realloc(w->maps, (w->n_maps + 1) * sizeof(*grown));
     if (grown) {
         w->maps = grown;
         grown[w->n_maps++] = (struct kp_fresh_map){at, bytes};
     }
-    kp_signals_let(&before);
     if (!grown)
         kp_window_close(symbol);
 }

@@ -94,12 +94,10 @@ static struct again *keep(const struct passage *p, const struct kp_graph_node *n
 static bool record_again(const struct passage *p, const struct kp_graph_node *node)
 {
     size_t bytes = 0;
-    sigset_t before = kp_signals_hold();
     struct again *a = keep(p, node, &bytes);
     struct kp_item *i = a ? kp_record_new(w) : NULL;
     if (!i)
         free(a);
-    kp_signals_let(&before);
     if (!i)
         return false;
     const struct kp_op op = {.real = (void *)(uintptr_t)issue_again,

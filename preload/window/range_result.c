@@ -22,7 +22,6 @@ static bool fill_header(const struct kp_window *w, struct kp_launch_info *i)
 
 bool kp_range_result_make(struct kp_window *w)
 {
-    sigset_t before = kp_signals_hold();
     struct kp_item *i = kp_record_new(w);
     struct kp_result *r = i ? calloc(1, sizeof(*r)) : NULL;
     if (r) {
@@ -30,25 +29,21 @@ bool kp_range_result_make(struct kp_window *w)
         w->wanted = 1;
         r->lossy = !fill_header(w, &r->launch);
     }
-    kp_signals_let(&before);
     return r;
 }
 
 void kp_range_result_drop(struct kp_window *w)
 {
-    sigset_t before = kp_signals_hold();
     kp_result_free(w->items[0].result);
     free(w->items[0].result);
     w->items[0].result = NULL;
     w->wanted = 0;
-    kp_signals_let(&before);
 }
 
 void kp_range_result_cut(struct kp_window *w, const char *what, uint64_t launches)
 {
     struct kp_result *r = w->items[0].result;
     char *line = NULL;
-    sigset_t before = kp_signals_hold();
     if (asprintf(&line, "the range '%s' ends early (%s)%s; %" PRIu64 " launch%s counted",
                  r->launch.mangled ? r->launch.mangled : "", w->closer, what, launches,
                  launches == 1 ? " is" : "es are") < 0)
@@ -56,5 +51,4 @@ void kp_range_result_cut(struct kp_window *w, const char *what, uint64_t launche
     if (line)
         kp_session_warn(KP_FAILURE_IN_PART, line);
     r->launch.note = line;
-    kp_signals_let(&before);
 }

@@ -162,11 +162,9 @@ static const struct row {
 bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *symbol)
 {
     const struct question q = {w, op, symbol};
-    sigset_t before = kp_signals_hold();
     const char *why = NULL;
     for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances) && !why; i++)
         why = hindrances[i].holds(&q) ? hindrances[i].why : NULL;
-    kp_signals_let(&before);
     if (why)
         kp_debug(KP_DEBUG_WINDOW, "takes no read: %s", why);
     return !why;
@@ -206,9 +204,7 @@ bool kp_reads_log(struct kp_window *w, struct kp_item *i)
 {
     if (i->op.later)
         return log_behind(w, i);
-    sigset_t before = kp_signals_hold();
     i->read.seen = kp_again_room(i->op.result_bytes);
-    kp_signals_let(&before);
     if (!i->read.seen)
         return false;
     kp_value_take(&i->op, i->read.seen);
@@ -224,13 +220,11 @@ bool kp_reads_arrive(struct kp_window *w)
 
 static void fetch(const struct kp_driver *d, struct kp_item *i)
 {
-    sigset_t before = kp_signals_hold();
     i->read.seen = kp_again_room(i->op.result_bytes);
     if (i->read.seen && d->cuMemcpyDtoH(i->read.seen, i->read.behind, i->op.result_bytes) != CUDA_SUCCESS) {
         free(i->read.seen);
         i->read.seen = NULL;
     }
-    kp_signals_let(&before);
     i->read.behind = 0;
 }
 

@@ -137,10 +137,7 @@ static bool take_over(struct kp_window *w, struct kp_launch *l, bool wanted, con
 bool kp_record_launch(struct kp_window *w, struct kp_launch *l, bool wanted, const struct kp_graph *graph,
                       struct kp_known_function *f)
 {
-    sigset_t before = kp_signals_hold();
-    bool recorded = take_over(w, l, wanted, graph, f);
-    kp_signals_let(&before);
-    return recorded;
+    return take_over(w, l, wanted, graph, f);
 }
 
 /* ---- other operations ---- */
@@ -209,14 +206,12 @@ void kp_record_drop_refused(struct kp_window *w)
 
 void kp_record_reset(struct kp_window *w)
 {
-    sigset_t before = kp_signals_hold();
     free(w->twins);
     free(w->logs);
     free(w->maps);
     for (size_t k = 0; k < w->n; k++)
         free_item(&w->items[k]);
     kp_snapshot_free(&w->host);
-    kp_signals_let(&before);
     struct kp_item *items = w->items;
     size_t cap = w->cap;
     memset(w, 0, sizeof(*w));

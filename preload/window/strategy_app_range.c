@@ -152,13 +152,11 @@ static char *describe(const char *name, uint64_t launches)
 
 static void set_content(struct kp_window *w, const struct kp_ranges_tally *t)
 {
-    sigset_t before = kp_signals_hold();
     struct kp_result *r = w->items[0].result;
     r->launch.launches = t->launches;
     r->launch.demangled = describe(r->launch.mangled, t->launches);
     r->lossy |= !r->launch.demangled || kp_result_set_count(r, "range__launches", "", t->launches) ||
                 kp_result_set_count(r, "range__graphs", "", t->graphs);
-    kp_signals_let(&before);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)

@@ -86,7 +86,6 @@ static char *describe(const char *name, const struct content *c)
 
 static void set_content(struct kp_window *w)
 {
-    sigset_t before = kp_signals_hold();
     struct kp_result *r = w->items[0].result;
     struct content c = content_of(w);
     r->launch.launches = c.launches;
@@ -95,7 +94,6 @@ static void set_content(struct kp_window *w)
                 kp_result_set_count(r, "range__graphs", "", c.graphs) ||
                 kp_result_set_count(r, "range__copies", "", c.copies) ||
                 kp_result_set_count(r, "range__streams", "", c.streams);
-    kp_signals_let(&before);
 }
 
 /* ---- the window ---- */

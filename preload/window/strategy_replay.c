@@ -129,10 +129,8 @@ static void count(struct kp_window *w, const struct kp_repetition *how, struct k
         w->end = w->cut - 1;
         if (tries + 1 == how->tries || !has_wanted(w))
             return;
-        sigset_t before = kp_signals_hold(); /* see kp_job_make */
         kp_counters_free(out->counters);
         free(out->note);
-        kp_signals_let(&before);
         *out = (struct kp_window_outcome){.note = NULL};
     }
 }

@@ -46,9 +46,7 @@ static void pin(struct kp_window *w, size_t k)
 
 static void prepare(struct kp_window *w)
 {
-    sigset_t before = kp_signals_hold();
     pinned = calloc(w->n + 1, sizeof(*pinned));
-    kp_signals_let(&before);
     for (size_t k = 0; pinned && k < w->end; k++)
         if (!w->items[k].is_launch)
             pin(w, k);
@@ -65,9 +63,7 @@ static void over(struct kp_window *w)
     for (size_t k = 0; pinned && k < w->n; k++)
         if (pinned[k] && !w->context->dead && !w->hangs)
             kp_hostmem_free(not_ours, pinned[k]);
-    sigset_t before = kp_signals_hold();
     free(pinned);
-    kp_signals_let(&before);
     pinned = NULL;
 }
 
@@ -201,9 +197,7 @@ static int rehearse(void *arg)
 /* Describes the whole window as one launch. */
 static struct kp_job job_of_whole(struct kp_window *w)
 {
-    sigset_t before = kp_signals_hold();
     struct kp_job j = {.wanted = malloc(sizeof(*j.wanted))};
-    kp_signals_let(&before);
     if (j.wanted)
         *j.wanted = true;
     j.job = (struct kp_window_job){.mode = w->mode, .wanted = j.wanted, .n_launches = 1};
