@@ -92,11 +92,15 @@ void kp_nap(long waited_ms)
 void kp_wait_while(atomic_int *word, int value, long ms)
 {
     int before = errno;
-    long most = kp_safe_point() ? POINT_MS : SLICE_MS;
-    long slice = ms == KP_FOREVER || ms > most ? most : ms;
-    struct timespec limit = {.tv_sec = slice / 1000, .tv_nsec = slice % 1000 * 1000000};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
-    kp_safe_point();
+    long left = ms == KP_FOREVER || ms > SLICE_MS ? SLICE_MS : ms;
+    bool points = kp_safe_point();
+    do {
+        long slice = points && left > POINT_MS ? POINT_MS : left;
+        struct timespec limit = {.tv_sec = slice / 1000, .tv_nsec = slice % 1000 * 1000000};
+        bool over = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0) && errno == ETIMEDOUT;
+        left = over ? left - slice : 0;
+        kp_safe_point();
+    } while (left > 0 && atomic_load(word) == value);
     errno = before;
 }
 
