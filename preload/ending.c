@@ -334,8 +334,10 @@ static void finish_once(void *unused)
 
 void kp_process_finish(void)
 {
-    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP && !kp_session_is_open())
-        return; /* nothing was profiled */
+    if (atomic_load(&process->phase) == KP_PHASE_ASLEEP && !kp_session_is_open()) {
+        kp_process_tell_past(); /* nothing was profiled */
+        return;
+    }
     kp_work_ends_process();
     kp_work_run(finish_once, NULL, 0);
 }
