@@ -695,6 +695,49 @@ int kp_store_link_activities(struct kp_store *s, const struct kp_launch_note *no
 
 /* ---- reading back ---- */
 
+/* The longest lists that are read, and their longest names: each launch is looked up in them, and what a file costs to
+ * read must not grow with launches times names. kprof's own are far shorter. */
+enum { LONGEST_LIST = 64 << 10, LONGEST_NAME = 256 };
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void keep_all(void *unused)
+{
+    (void)unused;
+}
+
+/* Takes an item of a list to the end of `out`, with a zero behind it, unless it is there. Returns its size. */
+static size_t take_name(void **names, char *out, const char *name, size_t len)
+{
+    char *const *found;
+    memcpy(out, name, len);
+    out[len] = '\0';
+    found = tsearch(out, names, by_text);
+    return found && *found == out ? len + 1 : 0;
+}
+
+/* Shortens a comma list that is too long for a session: each name once, as far as they fit. */
+static void shorten(char *list)
+{
+    const char *cursor = list, *name;
+    void *names = NULL;
+    size_t len, n = 0;
+    char *out = list && strlen(list) > LONGEST_LIST ? malloc(LONGEST_LIST + LONGEST_NAME) : NULL;
+    if (!out)
+        return;
+    while (n < LONGEST_LIST && kp_list_next(&cursor, &name, &len))
+        if (len < LONGEST_NAME)
+            n += take_name(&names, out + n, name, len);
+    tdestroy(names, keep_all);
+    for (size_t i = 0; i < n; i++)
+        list[i] = out[i] ? out[i] : ',';
+    list[n ? n - 1 : 0] = '\0';
+    free(out);
+}
+
 static void get_session_row(struct kp_sql *r, struct kp_session *f)
 {
     kp_column_int(r); /* id */
@@ -710,6 +753,9 @@ static void get_session_row(struct kp_sql *r, struct kp_session *f)
     f->set = kp_column_text(r);
     f->sections = kp_column_text(r);
     f->metrics = kp_column_text(r);
+    shorten(f->set);
+    shorten(f->sections);
+    shorten(f->metrics);
     f->cache_control = kp_column_text(r);
     f->clock_control = kp_column_text(r);
     f->launches_seen = kp_column_uint(r);

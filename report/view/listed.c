@@ -2,6 +2,7 @@
 #include <errno.h>
 #include "base/nearest.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,9 @@
 #include "report/view/listed.h"
 #include "report/view/series.h"
 
-static bool has_line(const struct kp_lines *l, const char *name)
+static int by_text(const void *a, const void *b)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (!strcmp(l->at[i].name, name))
-            return true;
-    return false;
+    return strcmp(a, b);
 }
 
 /* Adds a metric of the launch under its own name; without a metric `name` is copied. */
@@ -28,12 +26,13 @@ static int add_metric(struct kp_lines *l, const char *name, const struct kp_resu
 {
     const struct kp_metric *m = kp_result_find(r, name);
     char *own = NULL;
-    if (has_line(l, name))
+    if (tfind(name, &l->names, by_text))
         return 0;
     if (!m && !(own = strdup(name)))
         return -ENOMEM;
     name = m ? m->name : own;
-    return kp_lines_add(l, &(struct kp_line){KP_ROW_HEADER, "", name, name, m, own, NULL});
+    int rc = kp_lines_add(l, &(struct kp_line){KP_ROW_HEADER, "", name, name, m, own, NULL});
+    return rc || tsearch(name, &l->names, by_text) ? rc : -ENOMEM;
 }
 
 static int add_matching(struct kp_lines *l, const char *expression, const struct kp_view *v)
@@ -114,10 +113,10 @@ static int add_named(struct kp_lines *l, const char *name, const struct kp_view 
 {
     const struct kp_result *r = v->result;
     size_t n = strlen(name);
-    bool any = false;
+    bool any = false, there = kp_result_find(r, name);
     int rc = 0;
-    for (size_t i = 0; !rc && i < r->n_metrics && !kp_result_find(r, name); i++)
-        if (base_length(r->metrics[i].name) == n && r->metrics[i].name[n] && !strncmp(r->metrics[i].name, name, n)) {
+    for (size_t i = 0; !rc && !there && i < r->n_metrics; i++)
+        if (!strncmp(r->metrics[i].name, name, n) && r->metrics[i].name[n] && base_length(r->metrics[i].name) == n) {
             rc = add_metric(l, r->metrics[i].name, r);
             any = true;
         }

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +28,18 @@ int kp_lines_add(struct kp_lines *l, const struct kp_line *line)
     return 0;
 }
 
+static void keep_name(void *unused)
+{
+    (void)unused;
+}
+
 void kp_lines_free(struct kp_lines *l)
 {
     for (size_t i = 0; i < l->n; i++)
         free(l->at[i].made_label);
+    tdestroy(l->names, keep_name);
     free(l->at);
+    l->names = NULL;
     l->at = NULL;
     l->n = l->capacity = 0;
 }

@@ -30,15 +30,16 @@ static int select_quietly(const char *set, const char *sections, struct kp_wante
     return rc;
 }
 
-static bool is_known(const char *set, const char *section)
+static bool is_known(const char *set)
 {
     struct kp_wanted w = {0};
-    int rc = select_quietly(set, section, &w);
+    int rc = select_quietly(set, "", &w);
     free(w.sections);
     return !rc;
 }
 
-/* Selects without sections from a folder of section files that is no longer loaded. */
+/* Selects without sections from a folder of section files that is no longer loaded. Only a session's list has such
+ * ones, and identifiers alone: each launch asks, so that nothing is matched or looked for here. */
 static int select_known(const char *set, const char *sections, struct kp_wanted *w)
 {
     char *known = calloc(1, strlen(sections) + 1), *end = known, *word;
@@ -47,12 +48,12 @@ static int select_known(const char *set, const char *sections, struct kp_wanted 
     int rc = known ? 0 : -ENOMEM;
     while (!rc && kp_list_next(&sections, &item, &len)) {
         rc = (word = strndup(item, len)) ? 0 : -ENOMEM;
-        if (!rc && is_known("", word))
+        if (!rc && kp_section_find(word))
             end = stpcpy(end > known ? stpcpy(end, ",") : end, word);
         free(word);
     }
     if (!rc)
-        rc = select_quietly(is_known(set, "") ? set : "", known, w);
+        rc = select_quietly(is_known(set) ? set : "", known, w);
     free(known);
     return rc;
 }

@@ -1397,10 +1397,52 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
 
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, kp_test_enter, kp_test_leave)
 
+/* Lists of a session are bounded: pages look each launch up in them. What kprof writes is kept as it is. */
+static void long_lists_are_cut(void **state)
+{
+    enum { ITEMS = 100000, LONGEST = 64 << 10 };
+    char *err = NULL, *many = malloc(8 * ITEMS + 1), *end = many, none[] = "", set[] = "full", metrics[] = "a,b, a";
+    const char path[] = "lists.kprof";
+    struct kp_store *store;
+    struct kp_session out = {0};
+    (void)state;
+    assert_non_null(many);
+    for (int i = 0; i < ITEMS; i++)
+        end += sprintf(end, "s%d,", i % 5000);
+    memset(many + 2 * LONGEST, 'x', LONGEST); /* no name is that long */
+    struct kp_session in = {.exe = none,
+                            .cmdline = none,
+                            .host = none,
+                            .kprof_version = none,
+                            .cupti_version = none,
+                            .set = set,
+                            .sections = many,
+                            .metrics = metrics,
+                            .cache_control = none,
+                            .clock_control = none,
+                            .section_folder = none,
+                            .environment = none};
+    assert_int_equal(kp_store_create(path, true, &store, &err), 0);
+    assert_int_equal(kp_store_put_session(store, &in, &err), 0);
+    kp_store_close(store);
+    assert_int_equal(kp_store_open(path, &store, &err), 0);
+    assert_int_equal(kp_store_get_session(store, &out, &err), 0);
+    assert_int_equal(strncmp(out.sections, "s0,s1,s2,", 9), 0);
+    assert_true(strlen(out.sections) <= LONGEST);
+    assert_non_null(strstr(out.sections, ",s4999"));
+    assert_null(strstr(strstr(out.sections, ",s17,") + 1, ",s17,"));
+    assert_string_equal(out.metrics, "a,b, a");
+    assert_string_equal(out.set, "full");
+    kp_session_free(&out);
+    kp_store_close(store);
+    free(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(every_field_comes_back),
+        IN_A_FOLDER(long_lists_are_cut),
         IN_A_FOLDER(a_launch_is_replaced),
         IN_A_FOLDER(a_callback_can_stop),
         IN_A_FOLDER(a_failed_put_leaves_no_half_launch),
