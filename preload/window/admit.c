@@ -223,27 +223,36 @@ bool kp_admit_counters(const struct kp_question *q)
     return c->collector && !c->no_counters && (q->setup->one_pass || kp_plan_counts(c->plan) || c->extras);
 }
 
-void kp_admit_judge(struct kp_question *q)
+/* Finds whether the launch can reach host memory, and how that is known. */
+static void find_reach(struct kp_question *q)
 {
     const struct kp_known_function *f = q->function;
     const struct kp_driver *d = q->setup->driver;
+    bool managed = kp_flags_met(KP_MET_MANAGED);
+    q->fit.heap = q->context->device.pageable_access && kp_reach_heap(d, q->launch);
+    q->fit.host = q->fit.heap || kp_reach_host(d, q->launch, NULL, 0, NULL);
+    if (!q->fit.host && f->once & SHARES)
+        q->fit.host = q->fit.code = true;
+    if (q->fit.host && f->once & SHARES && (kp_hostmem_rewound() || managed))
+        kp_flags_served();
+    q->fit.host |= kp_flags_met(KP_MET_VIRTUAL); /* no list has it */
+    if (!q->fit.host && managed) {
+        q->fit.host = true;
+        q->fit.patience_ms = KP_PAGING_MS;
+    }
+    q->fit.quiet = q->fit.host && !q->fit.heap && !managed && !f->loud;
+}
+
+void kp_admit_judge(struct kp_question *q)
+{
+    const struct kp_known_function *f = q->function;
     const struct row *row;
     q->fit = (struct kp_fit){.mode = q->launch->is_graph && !q->by_node ? KP_RANGE_USER : KP_RANGE_AUTO,
                              .waits = kp_stuck_known(q->launch, f),
                              .ends = f && f->ends >= (f->once & SHARES ? KP_ENDS_ENOUGH : 1),
                              .patience_ms = KP_ALONE_MS};
-    q->fit.heap = f && q->context->device.pageable_access && kp_reach_heap(d, q->launch);
-    q->fit.host = f && (q->fit.heap || kp_reach_host(d, q->launch, NULL, 0, NULL));
-    if (f && !q->fit.host && f->once & SHARES)
-        q->fit.host = q->fit.code = true;
-    if (f && f->once & SHARES && q->fit.host && (kp_hostmem_rewound() || kp_flags_met(KP_MET_MANAGED)))
-        kp_flags_served();
-    q->fit.host |= f && kp_flags_met(KP_MET_VIRTUAL); /* no list has it */
-    if (f && !q->fit.host && kp_flags_met(KP_MET_MANAGED)) {
-        q->fit.host = true;
-        q->fit.patience_ms = KP_PAGING_MS;
-    }
-    q->fit.quiet = q->fit.host && !q->fit.heap && !kp_flags_met(KP_MET_MANAGED) && !f->loud;
+    if (f)
+        find_reach(q);
     find_obstacle(q);
     q->fit.alone = first_of(reasons_alone, q, &row);
 }
