@@ -103,6 +103,8 @@ struct looked_at {
     CUresult rc;
 };
 
+_Static_assert(sizeof(struct looked_at) <= KP_WORK_MOST, "a copy of it is made");
+
 static void look(void *arg)
 {
     struct looked_at *a = arg;
