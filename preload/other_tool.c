@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/debug.h"
 #include "base/lock.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
@@ -38,6 +39,7 @@ static bool ends_soon(CUcontext ctx)
 static void leave_cupti(const char *name, const void *real)
 {
     int before;
+    kp_debug(KP_DEBUG_PLAN, "%s: gives way, guard %d, in a driver call %d", name, kp_guard, kp_in_driver);
     if (kp_guard || kp_in_driver) {
         kp_window_spoil();
         return;

@@ -69,8 +69,17 @@ static void *find(void *caller, const char *symbol)
     return real;
 }
 
-static _Atomic(void *) behind_pointer[DOORS];
+/* A framework may bring a copy of CUPTI of its own, next to the one of another: functions of so many are told apart. */
+enum { COPIES = 4 };
 
+static _Atomic(void *) behind_pointer[DOORS][COPIES];
+
+#define KP_POINTER(name, effect, copy)                                                                                 \
+    static int pointer_##name##_##copy(uint64_t a, uint64_t b, uint64_t c, uint64_t d)                                 \
+    {                                                                                                                  \
+        return pass(#name, KP_OTHER_##effect, atomic_load(&behind_pointer[DOOR_##name][copy]),                         \
+                    (const uint64_t[KP_OTHER_ARGS]){a, b, c, d});                                                      \
+    }
 #define KP_CUPTI_DOOR(name, effect)                                                                                    \
     EXPORT int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d);                                                   \
     int name(uint64_t a, uint64_t b, uint64_t c, uint64_t d)                                                           \
@@ -78,30 +87,39 @@ static _Atomic(void *) behind_pointer[DOORS];
         void *real = find(__builtin_return_address(0), #name);                                                         \
         return pass(#name, KP_OTHER_##effect, real, (const uint64_t[KP_OTHER_ARGS]){a, b, c, d});                      \
     }                                                                                                                  \
-    static int pointer_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d)                                          \
-    {                                                                                                                  \
-        return pass(#name, KP_OTHER_##effect, atomic_load(&behind_pointer[DOOR_##name]),                               \
-                    (const uint64_t[KP_OTHER_ARGS]){a, b, c, d});                                                      \
-    }
+    KP_POINTER(name, effect, 0)                                                                                        \
+    KP_POINTER(name, effect, 1) KP_POINTER(name, effect, 2) KP_POINTER(name, effect, 3)
 #include "preload/doors/cupti_doors.def"
 #undef KP_CUPTI_DOOR
 
+#define KP_FUNCTION(name, copy) (void *)(uintptr_t)pointer_##name##_##copy
 static const struct {
     const char *symbol;
-    void *function;
+    void *functions[COPIES];
 } doors[DOORS] = {
-#define KP_CUPTI_DOOR(name, effect) {#name, (void *)(uintptr_t)pointer_##name},
+#define KP_CUPTI_DOOR(name, effect)                                                                                    \
+    {#name, {KP_FUNCTION(name, 0), KP_FUNCTION(name, 1), KP_FUNCTION(name, 2), KP_FUNCTION(name, 3)}},
 #include "preload/doors/cupti_doors.def"
 #undef KP_CUPTI_DOOR
 };
 
+/* Returns the place of a copy's function, which it gets if it has none; COPIES: there is none. */
+static int place_of(_Atomic(void *) *behind, void *real)
+{
+    int at = 0;
+    for (void *expected = NULL; at < COPIES; at++, expected = NULL)
+        if (atomic_compare_exchange_strong(&behind[at], &expected, real) || expected == real)
+            break;
+    return at;
+}
+
 void *kp_cupti_wrap(const char *symbol, void *real)
 {
-    for (int i = 0; !strncmp(symbol, "cupti", 5) && i < DOORS; i++) {
-        void *expected = NULL;
-        if (!strcmp(doors[i].symbol, symbol) &&
-            (atomic_compare_exchange_strong(&behind_pointer[i], &expected, real) || expected == real))
-            return doors[i].function;
-    }
-    return NULL;
+    if (strncmp(symbol, "cupti", 5))
+        return NULL;
+    int door = 0;
+    while (door < DOORS && strcmp(doors[door].symbol, symbol))
+        door++;
+    int at = door < DOORS ? place_of(behind_pointer[door], real) : COPIES;
+    return at < COPIES ? doors[door].functions[at] : NULL;
 }

@@ -242,7 +242,11 @@ void kp_context_give_way(const struct kp_driver *d, const void *function, bool (
     kp_worker_drain(KP_FOREVER);
     for (const struct kp_context *c = contexts; c; c = c->next)
         may &= may_leave(c);
-    if (!rest_all(d, rests) || !(beside || (may && !kp_other_has_state())) || !leave_in_context(d))
+    bool rested = rest_all(d, rests), leaves = rested && (beside || (may && !kp_other_has_state()));
+    bool left = leaves && leave_in_context(d);
+    kp_debug(KP_DEBUG_PLAN, "CUPTI is given way, another copy %d: counters rest %d, it may be ended %d, is ended %d",
+             beside, rested, leaves, left);
+    if (!left)
         return;
     is_out = true;
     atomic_store(&leaves_at, 0);

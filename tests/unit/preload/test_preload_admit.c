@@ -57,7 +57,8 @@ enum {
     ASKED = 1 << 27,
     SPOILED = 1 << 28,
     READS_OFF = 1 << 29,
-    TURNS = 1 << 30 /* the window counts for such launches */
+    TURNS = 1 << 30,      /* the window counts for such launches */
+#define SERVED (1u << 31) /* the host works with kernels while they run, in memory that a replay rewinds */
 };
 #define WRITES (1u << 31) /* no enumerator, which are int: the kernel was seen to write host memory */
 
@@ -70,13 +71,20 @@ bool kp_flags_spoiled(void)
     return causes & SPOILED;
 }
 
+static bool served; /* KP_MET_SERVED */
+
 bool kp_flags_met(enum kp_met what)
 {
     static const unsigned of[] = {[KP_MET_SHARED] = SHARED,
                                   [KP_MET_MANAGED] = MANAGED,
                                   [KP_MET_VIRTUAL] = VIRTUAL,
                                   [KP_MET_HEAP_BLOCKS] = BLOCKS};
-    return causes & of[what];
+    return what == KP_MET_SERVED ? served : causes & of[what];
+}
+
+void kp_flags_served(void)
+{
+    served = true;
 }
 
 bool kp_hostmem_shared(void)
@@ -304,6 +312,39 @@ static void test_shares(void **state)
     pinned = false;
 }
 
+/* A kernel that works with the host in memory that a replay rewinds keeps all others from replays. */
+static void test_served(void **state)
+{
+    static const struct {
+        unsigned of, once;
+        bool served;
+    } rows[] = {
+        {HOST | REWOUND, KP_ONCE_POSTS, true},
+        {HOST | REWOUND, KP_WAITS_FOR_OTHERS, true},
+        {MANAGED, KP_ONCE_POSTS, true},
+        {HOST, KP_ONCE_POSTS, false},
+        {HOST | REWOUND, 0, false},
+        {MANAGED, 0, false},
+    };
+    (void)state;
+    pinned = true;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_question q = judged(rows[i].of);
+        t.function.once = rows[i].once;
+        served = false;
+        kp_admit_judge(&q);
+        assert_int_equal(served, rows[i].served);
+    }
+    pinned = false;
+    served = true;
+    struct kp_question q = judged(0);
+    kp_admit_judge(&q);
+    check(0, "served", q.fit.obstacle,
+          "the host works with kernels while they run, in memory that a replay would rewind, not replayed");
+    assert_true(q.fit.once);
+    served = false;
+}
+
 static void test_alone(void **state)
 {
     static const struct {
@@ -430,8 +471,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_obstacles),  cmocka_unit_test(test_attributes), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_alone),      cmocka_unit_test(test_misfits),    cmocka_unit_test(test_other_kind),
-        cmocka_unit_test(test_hindrances),
+        cmocka_unit_test(test_served),     cmocka_unit_test(test_alone),      cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_other_kind), cmocka_unit_test(test_hindrances),
     };
     return cmocka_run_group_tests_name("preload/admit", tests, NULL, NULL);
 }
