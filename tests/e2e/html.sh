@@ -228,7 +228,7 @@ DISPLAY=:9 PATH=$tmp/bin:$PATH "$kprof" report --open "$folder/demo.kprof" || fa
 cmp -s "$(cat "$tmp/opened")" "$folder/demo.html" || fail "--open shows another file"
 rm -f "$folder/opened.html"
 # Without --html the file is among temporary ones. It stays for a day; nothing else is removed, nor what a link leads to.
-mkdir -p "$tmp/shown/kprof-report-ABCDEF" "$tmp/shown/kprof-report-fresh1" "$tmp/shown/kprof-report-others" "$tmp/shown/kept"
+mkdir -p -m 700 "$tmp/shown/kprof-report-ABCDEF" "$tmp/shown/kprof-report-fresh1" "$tmp/shown/kprof-report-others" "$tmp/shown/kept"
 touch -d '2 days ago' "$tmp/shown/kprof-report-ABCDEF/report.html" "$tmp/shown/kprof-report-others/notes" "$tmp/shown/kept/report.html"
 touch "$tmp/shown/kprof-report-fresh1/report.html"
 ln -s kept "$tmp/shown/kprof-report-linked"
