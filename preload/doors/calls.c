@@ -452,6 +452,7 @@ static const struct rule {
     bool unseen;                    /* what it begins, or lets go of, may go on beside a counted launch */
     void (*inside)(uint64_t first); /* with the first argument */
     enum kp_stale stale;
+    bool of_host;            /* its arguments tell whether it makes memory of the host, or managed memory */
     void (*succeeded)(void); /* the consequences for all that follows */
 } rules[] = {
     [KP_CLASS_GATE] = {.instead = NULL},
@@ -468,8 +469,8 @@ static const struct rule {
     [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
     [KP_CLASS_SHARE] = {.unseen = true, .succeeded = kp_window_shared_memory},
     [KP_CLASS_MANAGED] = {.unseen = true, .succeeded = kp_window_managed_memory},
-    [KP_CLASS_VIRTUAL] = {.instead = enter_virtual},
-    [KP_CLASS_POOL] = {.instead = enter_pool},
+    [KP_CLASS_VIRTUAL] = {.instead = enter_virtual, .of_host = true},
+    [KP_CLASS_POOL] = {.instead = enter_pool, .of_host = true},
     [KP_CLASS_MAP] = {.instead = enter_allocate},
     [KP_CLASS_ACCESS] = {.instead = enter_allocate},
     [KP_CLASS_RELEASE] = {.instead = enter_release},
@@ -605,8 +606,8 @@ static unsigned stack_words(const struct slot *s, const uint64_t *args)
 static bool is_plain(const struct slot *s)
 {
     const struct rule *r = &rules[s->class];
-    return !s->load && !r->before && !r->ends && !r->alone && !r->inside && !r->stale && !r->succeeded &&
-           s->class != KP_CLASS_VIRTUAL && s->class != KP_CLASS_CAPTURE_END && !atomic_load(&s->owns);
+    return !s->load && !r->before && !r->ends && !r->alone && !r->inside && !r->stale && !r->succeeded && !r->of_host &&
+           s->class != KP_CLASS_CAPTURE_END && !atomic_load(&s->owns);
 }
 
 /* Enters for a call that nothing has to be done for: the usual case, which takes no lock. NOTHING: it is another one.
