@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
+#include "preload/program/hostmem.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/window/close.h"
@@ -356,10 +357,22 @@ static CUresult issue_nodes(struct passage *p)
 struct choice {
     const char *whole; /* why as one workload (static text), or NULL */
     bool nodes;        /* its nodes are issued instead */
-    bool passes;       /* it is let through: a kernel of it may wait for the host */
 };
 
-static const char waits_within[] = "graph with a kernel that may wait for the host, not replayed";
+/* Returns why the graph is let through, or NULL. A node that waits for the host would hold up the program, which is to
+ * launch more before it acts; and the driver refuses a node that launches graphs where it is not part of one. */
+static const char *lets_through(const struct passage *p)
+{
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL);
+    for (size_t i = 0; i < p->of->n; i++) {
+        const struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
+        if (f && shares && f->once & KP_WAITS_FOR_OTHERS)
+            return "graph with a kernel that may wait for the host, not replayed";
+        if (f && p->setup->one_pass && f->once & KP_ONCE_LAUNCHES)
+            return "graph with a kernel that gives the device work of its own, not counted";
+    }
+    return NULL;
+}
 
 /* Judges the kernels of the graph for repetitions. */
 static struct choice judge(struct passage *p)
@@ -377,8 +390,6 @@ static struct choice judge(struct passage *p)
         p->touches |= q.fit.host;
         c.nodes |= q.fit.once || loud;
         c.whole = why ? why : loud ? NULL : q.fit.alone;
-        if (q.fit.host && f->once & KP_WAITS_FOR_OTHERS)
-            c = (struct choice){.whole = waits_within, .passes = true};
     }
     return c;
 }
@@ -479,9 +490,10 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     p->stream = kp_launch_stream(l);
     const struct kp_question q = {.context = c, .setup = setup};
     bool counters = kp_admit_counters(&q);
+    const char *through = lets_through(p);
+    if (through)
+        return let_through(p, l, through, skipped);
     struct choice how = setup->one_pass && counters ? (struct choice){.nodes = true} : judge(p);
-    if (how.passes)
-        return let_through(p, l, how.whole, skipped);
     if (how.whole)
         return run_whole(p, l, how.whole, skipped);
     if (!kp_graph_runs_by_node(setup->driver, p->of->content))

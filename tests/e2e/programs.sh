@@ -8,6 +8,7 @@ elsewhere() { # NAME
     case $1 in
     p_mpi | p_ranks) echo mpi.sh ;;
     p_stack) echo stack.sh ;; # prints addresses
+    p_deep) echo deep.sh ;;   # takes the library that it opens
     p_asan | p_tsan) # two sanitisers do not go into one process
         [ -z "${KP_TEST_PRELOAD_FIRST:-}" ] || echo sanitised.sh
         ;;
