@@ -17,7 +17,8 @@ struct fake_image_pass {
     uint64_t data_chain; /* hash over the memory that their arguments led to, before each ran */
 };
 
-__extension__ typedef unsigned __int128 fake_passes;
+/* In memory of any alignment. */
+__extension__ typedef unsigned __int128 fake_passes __attribute__((aligned(1)));
 
 struct fake_image_range {
     char name[64];           /* the range: "0", "1" … in auto range mode, else as pushed */
