@@ -82,6 +82,7 @@ static struct {
     char *why_not;
     struct kp_codes *codes;
     struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; read by any thread */
+    bool keeps_code;                    /* results need the code of kernels, and not only what it tells of them */
 } loaded;
 
 /* Limit for images of modules: a fully used large library takes some hundred megabytes. */
@@ -153,7 +154,7 @@ bool kp_context_rotations_rest(void)
 /* Whether CUPTI can leave a context and be used in it again: it counts, and does nothing besides. */
 static bool may_leave(const struct kp_context *c)
 {
-    bool loses_code = c->rotation && atomic_load(&loaded.kernels); /* that of modules loaded meanwhile */
+    bool loses_code = c->rotation && loaded.keeps_code; /* that of modules loaded meanwhile */
     return !c->dead && !c->extras && !loses_code;
 }
 
@@ -402,6 +403,7 @@ static void keep_images(const struct kp_context_setup *setup, size_t most)
     if (!loaded.cupti || kp_images_keep(loaded.cupti, most, note_image))
         return;
     kp_exit_first();
+    loaded.keeps_code = most;
     loaded.kernels = kp_kernels_new(kp_images_at);
 }
 

@@ -1431,7 +1431,7 @@ static CUresult real_create(uint64_t handle, uint64_t size, const CUmemAllocatio
 /* Virtual memory is told apart by the third argument. */
 static void create_on(CUmemLocationType where, CUresult result)
 {
-    CUmemAllocationProp what = {.location = {.type = where}};
+    CUmemAllocationProp what = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {.type = where}};
     memset(&callee, 0, sizeof(callee));
     callee.result = result;
     CUresult (*create)(uint64_t, uint64_t, const CUmemAllocationProp *) =
