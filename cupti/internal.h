@@ -23,6 +23,7 @@ struct kp_cupti {
 #include "cupti/cupti_api.def"
 #undef KP_CUPTI
     const struct kp_dl *dl;
+    void *library; /* handle of libcupti */
     char version[16];
     char *path, *folder;   /* folder: "" if unknown */
     bool (*goes_on)(void); /* of a copy: asked by calls of host.h that take long; NULL = they go on */

@@ -213,6 +213,7 @@ static void describe(struct kp_cupti *c, void *library)
 {
     char where[PATH_MAX] = "";
     void *anchor = c->dl->sym(library, "cuptiGetVersion");
+    c->library = library;
     if (anchor)
         c->dl->directory_of(anchor, where, sizeof(where));
     c->folder = strdup(where);
@@ -320,6 +321,11 @@ const char *kp_cupti_version(const struct kp_cupti *c)
 const char *kp_cupti_path(const struct kp_cupti *c)
 {
     return c->path;
+}
+
+void *kp_cupti_find(const struct kp_cupti *c, const char *function)
+{
+    return c->dl->sym(c->library, function);
 }
 
 bool kp_cupti_owns(const struct kp_cupti *c, const void *function)

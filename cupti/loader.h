@@ -46,6 +46,8 @@ void kp_cupti_free(struct kp_cupti *c);
 /* Return "13.0" from the API version, or ""; and the file that was opened. Valid as long as `c`. */
 const char *kp_cupti_version(const struct kp_cupti *c);
 const char *kp_cupti_path(const struct kp_cupti *c);
+/* Returns a function of the library that was opened, or NULL. */
+void *kp_cupti_find(const struct kp_cupti *c, const char *function);
 /* Returns true if `function` lies in the library that was opened. */
 bool kp_cupti_owns(const struct kp_cupti *c, const void *function);
 

@@ -254,6 +254,8 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
             graph->obstacle = "graph whose instantiation was not seen, not replayed";
             graph->waits = true; /* assumed, for want of knowledge */
         }
+        if (graph->by_device)
+            return "graph that the device can launch, not counted";
         what->graph = graph;
         what->obstacle = graph->obstacle;
     }
@@ -378,7 +380,7 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
 {
     struct kp_graph graph;
     struct apart a = {.graph = l};
-    if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.outside)
+    if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.outside || graph.by_device)
         return false;
     a.content = kp_graph_hold(l->graph);
     if (!a.content && graph.whole)

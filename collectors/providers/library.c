@@ -61,6 +61,11 @@ void kp_library_was_left(void)
     kp_activity_detached();
 }
 
+void *kp_library_find(const struct kp_cupti *c, const char *function)
+{
+    return kp_cupti_find(c, function);
+}
+
 bool kp_library_owns(const struct kp_cupti *c, const void *function)
 {
     return kp_cupti_owns(c, function);

@@ -55,6 +55,8 @@ bool kp_library_leave(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice 
 int kp_library_come_back(const struct kp_cupti *c, CUcontext ctx);
 /* Notes that somebody else has ended the library: kp_library_come_back comes before it is used again. */
 void kp_library_was_left(void);
+/* Returns a function of the library by its name, or NULL. */
+void *kp_library_find(const struct kp_cupti *c, const char *function);
 /* Returns true if `function` lies in the library. */
 bool kp_library_owns(const struct kp_cupti *c, const void *function);
 

@@ -8,6 +8,7 @@
 #include "base/work.h"
 #include "preload/os/elf.h"
 #include "preload/process.h"
+#include "preload/program/context.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -117,9 +118,11 @@ void *kp_cupti_wrap(const char *symbol, void *real)
 {
     if (strncmp(symbol, "cupti", 5))
         return NULL;
+    void *instead = kp_context_instead(symbol, real);
+    real = instead ? instead : real;
     int door = 0;
     while (door < DOORS && strcmp(doors[door].symbol, symbol))
         door++;
     int at = door < DOORS ? place_of(behind_pointer[door], real) : COPIES;
-    return at < COPIES ? doors[door].functions[at] : NULL;
+    return at < COPIES ? doors[door].functions[at] : instead;
 }

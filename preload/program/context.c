@@ -209,6 +209,13 @@ void kp_context_foreign_activity(void)
     stop_timeline();
 }
 
+void *kp_context_instead(const char *function, const void *of)
+{
+    const struct kp_cupti *c = loaded.cupti;
+    bool attached = c && (loaded.started || atomic_load(&loaded.kernels));
+    return attached && !kp_library_owns(c, of) ? kp_library_find(c, function) : NULL;
+}
+
 bool kp_context_is_beside(const void *function)
 {
     const struct kp_cupti *c = loaded.cupti;

@@ -216,6 +216,10 @@ bool kp_context_is_planning(void);
 /* Notes that the program itself uses CUPTI's activity API, whose buffers it must keep. Any thread. */
 void kp_context_foreign_activity(void);
 
+/* Returns kprof's copy of a function of CUPTI that the program has found in another copy, `of`; NULL: the program may
+ * use its own. The driver takes one copy a process, the first that is attached, and cuptiFinalize does not change that
+ * (seen with CUPTI 13.0 and 12.8, driver 580). Any thread. */
+void *kp_context_instead(const char *function, const void *of);
 /* Returns true if `function` is of another copy of CUPTI than the one that kprof uses. Any thread. */
 bool kp_context_is_beside(const void *function);
 /* Ends what CUPTI does for kprof, so that the program can use it by `function`: counters, the timeline for good, and

@@ -269,10 +269,12 @@ static const char *blame(const struct kp_graph *facts)
 /* Studies a graph. False: where memory of its allocation nodes lies is not known, so that no pointer of it can be
  * judged.
  */
-static bool study_all(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, struct kp_graph *out)
+static bool study_all(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
+                      struct kp_graph *out)
 {
     bool noted = kp_graph_memory_note(d, exec, graph);
     study(d, graph, out);
+    out->by_device = flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     if (!noted) {
         out->obstacle = unread;
         out->whole = "graph whose nodes could not be read";
@@ -314,7 +316,7 @@ unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph grap
     e->exec = exec;
     e->flags = flags;
     kp_guard++;
-    bool known = study_all(d, exec, graph, &e->graph);
+    bool known = study_all(d, exec, graph, flags, &e->graph);
     struct kp_graph_nodes *nodes = known && by_node ? read_nodes(d, graph, flags, &e->graph) : NULL;
     kp_guard--;
     unsigned once = e->graph.once;
@@ -340,7 +342,8 @@ unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph gr
     struct kp_graph facts = {.obstacle = NULL};
     unsigned long long flags = flags_of(exec);
     kp_guard++;
-    struct kp_graph_nodes *nodes = study_all(d, exec, graph, &facts) ? read_nodes(d, graph, flags, &facts) : NULL;
+    struct kp_graph_nodes *nodes =
+        study_all(d, exec, graph, flags, &facts) ? read_nodes(d, graph, flags, &facts) : NULL;
     kp_guard--;
     if (nodes) /* the program names nodes by the handles of the first graph */
         kp_graph_nodes_unname(nodes);

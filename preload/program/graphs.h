@@ -21,6 +21,7 @@ struct kp_graph {
     const char *whole; /* why its nodes cannot be issued one by one; NULL when they may, or that was not asked for */
     bool outside;      /* a kernel of it waits for other processes or devices, by its name */
     bool waits;        /* for something outside: its launch must not wait for its end */
+    bool by_device; /* the device can launch it, too: the driver refuses it, and its kernels alone, beside counters */
 };
 
 /* Finds a graph. False for one whose instantiation was not seen. */

@@ -51,6 +51,15 @@ expect "counted: graphs" "$(graphs)" 0
 KPROF_SECTION=LaunchStats by_node "no counters"
 expect "no counters: graphs" "$(graphs)" 7
 
+# A graph that the device can launch, too, runs as the program makes it.
+for set in basic quick; do
+    KPROF_SET=$set both "by the device, $set" "$p" device
+    expect "by the device, $set: graphs" "$(graphs)" 7
+    expect "by the device, $set: profiled" "$(account profiled)" 3
+    expect "by the device, $set: skipped" "$(account skipped)" 7
+    grep -q 'graph that the device can launch, not counted: 7' "$tmp/report" || { fail "by the device, $set: no reason"; show; }
+done
+
 # Filters look at kernels.
 KPROF_LAUNCH_SKIP=2 KPROF_LAUNCH_COUNT=3 both "three of them" "$p"
 expect "three of them: profiled" "$(account profiled)" 3

@@ -143,7 +143,8 @@ int main(int argc, char **argv)
     copied = device_ints(&linked, zeros, N);
     cleared = device_ints(&linked, zeros, N);
     clear.dst = cleared;
-    if (argc > 1 && strcmp(argv[1], "registered")) {
+    const int by_device = argc > 1 && !strcmp(argv[1], "device"); /* it can launch the graph, too */
+    if (argc > 1 && !by_device && strcmp(argv[1], "registered")) {
         by_the_host(6, argv[1], argc > 2);
         close_session(&linked, &s);
         return program_wrong;
@@ -159,9 +160,9 @@ int main(int argc, char **argv)
     add_increment(child, 2, &second);
     MUST(cuGraphAddChildGraphNode(&family, graph, &set, 1, child));
     MUST(cuGraphAddEventRecordNode(&record, graph, &family, 1, event));
-    MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    MUST(cuGraphInstantiateWithFlags(&exec, graph, by_device ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0));
 
-    if (argc > 1) {
+    if (argc > 1 && !by_device) {
         beside_registered(exec);
         close_session(&linked, &s);
         return program_wrong;

@@ -2,7 +2,8 @@
  * Leaving the driver alone, as a program beside CUPTI 13.0 alone has seen it: cuptiFinalize, called where a call of the
  * driver returns, forgets what was registered. Behind it the profiler says that it is not initialised, until something
  * else is asked. FAKE_SUBSCRIBED=1: the program has a subscriber of its own, and there can be one. A second one is
- * refused, and so is one while a context counts, or while another copy of this library is attached to the driver.
+ * refused, and so is one while a context counts. The first copy of this library that is attached to the driver stays
+ * that, after cuptiFinalize, too: others are refused (seen with 12.8 next to 13.0).
  */
 
 static struct {
@@ -97,6 +98,5 @@ CUptiResult cuptiFinalize(void)
     compute_crc = NULL;
     initialised = false;
     is_out = true;
-    atomic_store(fake_driver()->tool, NULL);
     return CUPTI_SUCCESS;
 }
