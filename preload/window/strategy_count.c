@@ -2,7 +2,6 @@
  * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
  */
 #include "base/lock.h"
-#include "collectors/code/cubin.h"
 #include "collectors/facts/settle.h"
 #include "preload/gate/gate.h"
 #include "preload/program/rotation.h"
@@ -79,16 +78,6 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
     return kp_issue_launch(w, i, kp_collector_count_hooks(w->context->collector));
 }
 
-/* Whether a launch of the window may wait for the host, as its code or its arguments tell. */
-static bool may_wait(const struct kp_window *w)
-{
-    size_t k = 0;
-    while (k < w->n && !w->items[k].reaches_host &&
-           !(w->items[k].function && w->items[k].function->once & KP_WAITS_FOR_OTHERS))
-        k++;
-    return k < w->n;
-}
-
 /* Waits for the launches. Those that passed beside the window may wait for what the program does later: who closes it
  * has asked, but where the program or the context ends. A kernel that may wait for the host has ended before, but need
  * not again. */
@@ -99,8 +88,8 @@ static CUresult wait_for_end(const struct kp_window *w)
         return CUDA_ERROR_NOT_READY;
     if (w->chooses)
         return kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS);
-    return may_wait(w) ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
-                       : kp_settle(d, CU_STREAM_LEGACY);
+    return kp_stuck_may_wait(w) ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
+                                : kp_settle(d, CU_STREAM_LEGACY);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)

@@ -219,7 +219,7 @@ static void close_unending(struct kp_window *w, struct kp_window_outcome *out)
 /* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for exactly that. */
 void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
-    long end_ms = kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
+    long end_ms = kp_flags_hurried() ? KP_EXIT_MS : kp_stuck_may_wait(w) ? KP_LONGER_MS : KP_END_MS;
     if (kp_flags_spoiled() || w->unending) {
         (w->unending ? close_unending : close_spoiled)(w, out);
         return;

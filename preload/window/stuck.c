@@ -1,5 +1,6 @@
 #include "preload/window/stuck.h"
 
+#include "collectors/code/cubin.h"
 #include "preload/window/waits.h"
 
 const char kp_waits_for_host[] = "waits for the host, not replayed";
@@ -39,6 +40,15 @@ void kp_stuck_note_unended(struct kp_window *w)
             i->function->waits = waits_for_more;
     }
     w->context->stalled = true;
+}
+
+bool kp_stuck_may_wait(const struct kp_window *w)
+{
+    size_t k = 0;
+    while (k < w->n && !w->items[k].reaches_host &&
+           !(w->items[k].function && w->items[k].function->once & KP_WAITS_FOR_OTHERS))
+        k++;
+    return k < w->n;
 }
 
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)

@@ -19,6 +19,10 @@ void kp_stuck_note(struct kp_window *w, size_t at);
 /* Notes, for a window that did not end, the first unfinished launch of each stream. */
 void kp_stuck_note_unended(struct kp_window *w);
 
+/* Returns true if a launch of the window may wait for the host or for a later launch, as its code or its arguments
+ * tell: the window's end is waited for with a short limit. */
+bool kp_stuck_may_wait(const struct kp_window *w);
+
 /* Waits for all work of the current context, for at most 5 s: what kp_stuck_watch waits for is then the launch alone.
  * Returns false if it has not ended. */
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);

@@ -13,7 +13,7 @@
 enum {
     KP_ALONE_MS = 200,     /* for a launch that may wait for the host, before the program goes on */
     KP_PAGING_MS = 1000,   /* likewise, if it may only have to wait for managed memory to move */
-    KP_LONGER_MS = 2000,   /* likewise, for a graph or range, which is many launches */
+    KP_LONGER_MS = 2000,   /* likewise, for a graph, a range or a window, which is many launches */
     KP_BEFORE_MS = 5000,   /* for the work before a launch */
     KP_END_MS = 30000,     /* for the end of a window's launches, where the program itself would not wait */
     KP_EXIT_MS = 2000,     /* likewise, as the program ends */

@@ -15,7 +15,8 @@ into_nothing() { # WHAT COMMAND...
     shift
     mkfifo "$tmp/pipe"
     (exec 3<"$tmp/pipe") &
-    { wait $! && timeout "$limit" "$@" 2>&1; } >"$tmp/pipe" </dev/null
+    # In a shell of its own, as some shells say into the pipe by which signal a command has ended, and end themselves.
+    { wait $! && (timeout "$limit" "$@" 2>&1); } >"$tmp/pipe" </dev/null
     rm "$tmp/pipe"
     left "$what"
 }
