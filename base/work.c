@@ -268,9 +268,23 @@ static void finish_paused(void)
     }
 }
 
+static atomic_bool left_driver;
+
+void kp_work_left_driver(void)
+{
+    atomic_store(&left_driver, true);
+}
+
+bool kp_work_driver_is_left(void)
+{
+    return atomic_load(&left_driver);
+}
+
 static void at_thread_end(void *unused)
 {
     (void)unused;
+    if (kp_in_driver || (paused && paused->call))
+        kp_work_left_driver();
     kp_guard = kp_in_driver = 0; /* if the thread was cancelled in the driver */
     thread_ends = true;
     if (paused && !depth) {

@@ -69,6 +69,11 @@ bool kp_work_is_cut(void);
 /* Returns how long such work still waits, ms: at most half a second, else `ms`. */
 long kp_work_patience(long ms);
 
+/* Notes that a thread has ended within a call of the driver, which may hold locks for good; and returns true if one
+ * has. Nothing calls the driver then as the process ends. Any thread. */
+void kp_work_left_driver(void);
+bool kp_work_driver_is_left(void);
+
 /* Drops the thread's paused work in a forked child. */
 void kp_work_forked(void);
 

@@ -171,7 +171,8 @@ static void end_at_exit(void *unused)
     kp_thread_park(exiter_ends);
     atomic_store(&process->ending, true); /* set before the gate, for launches that wait there to see it */
     kp_passing_outdate();
-    leave_contexts(NULL, 0, the_end, KP_GATE_MS, KP_GATE_MS);
+    if (!kp_work_driver_is_left())
+        leave_contexts(NULL, 0, the_end, KP_GATE_MS, KP_GATE_MS);
     kp_process_finish(); /* while other threads still have the driver and the program's globals */
 }
 
@@ -276,7 +277,7 @@ static void finish(void)
     /* Gives a replay of another thread time to end, but writes the report in any case. */
     bool alone = kp_gate_enter_exclusive(patience, patience);
     /* A handler may have interrupted a driver call of this very thread; the driver would deadlock. */
-    bool may_call = alone && !kp_guard && !kp_in_driver && !atomic_load(&process->ending);
+    bool may_call = alone && !kp_guard && !kp_in_driver && !kp_work_driver_is_left() && !atomic_load(&process->ending);
     kp_guard++;
     if (may_call) {
         kp_window_hurry();

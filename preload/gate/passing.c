@@ -43,8 +43,10 @@ static void give_table(void *arg)
 {
     struct kp_passing *t = arg;
     kp_passing_own = NULL;
-    if (atomic_load(&t->calls))
+    if (atomic_load(&t->calls)) {
+        kp_work_left_driver();
         kp_passing_leave(t);
+    }
     kp_work_begin();
     kp_lock_take(lock, KP_FOREVER);
     used[t - tables] = false; /* the next thread may go on with what it knows */

@@ -212,6 +212,37 @@ static void left_work_is_finished_at_the_end_of_its_thread(void **state)
     assert_true(seen.abandoned);
 }
 
+static void leave_driver(void *unused)
+{
+    (void)unused;
+    pthread_exit(NULL);
+}
+
+static void call_driver(void *unused)
+{
+    (void)unused;
+    kp_work_call(leave_driver, NULL);
+}
+
+static void *run_driver(void *unused)
+{
+    kp_work_run(call_driver, unused, 0);
+    return NULL;
+}
+
+/* A thread that ends within a call of the driver may keep the driver's locks. */
+static void a_driver_that_is_left_is_known(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    if (!SWITCHES)
+        skip();
+    assert_false(kp_work_driver_is_left()); /* a thread that ended at a safe point has not */
+    assert_int_equal(pthread_create(&thread, NULL, run_driver, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(kp_work_driver_is_left());
+}
+
 static void fork_and_wait(void)
 {
     int status;
@@ -331,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup(left_work_is_finished_by_the_next, set_up),
         cmocka_unit_test_setup(a_handler_may_come_into_kprof, set_up),
         cmocka_unit_test_setup(left_work_is_finished_at_the_end_of_its_thread, set_up),
+        cmocka_unit_test_setup(a_driver_that_is_left_is_known, set_up),
         cmocka_unit_test_setup(a_child_drops_paused_work, set_up),
         cmocka_unit_test_setup(the_programs_call_is_made_outside, set_up),
         cmocka_unit_test_setup(waits_are_safe_points, set_up),
