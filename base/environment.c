@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 
-/* Whole names: a prefix would keep what others put behind it, such as tokens. What is added here can be read by all who
- * are given a session, or a file made of it. */
+/* Whole names, because a prefix would also keep tokens that others name with it. Everybody who gets a session, or a
+ * file made of it, can read the values. */
 static const char *const kept[] = {
     /* CUDA: the driver and the runtime */
     "CUDA_VISIBLE_DEVICES",

@@ -36,7 +36,7 @@ static bool ends_soon(CUcontext ctx)
 
 /* Closes the window and leaves CUPTI. Within a driver call of this thread, as in a callback, the window is given up: it
  * cannot be replayed before that call has ended. */
-static void leave_cupti(const char *name, const void *real)
+static void leave_cupti(const char *name)
 {
     int before;
     kp_debug(KP_DEBUG_PLAN, "%s: gives way, guard %d, in a driver call %d", name, kp_guard, kp_in_driver);
@@ -50,7 +50,7 @@ static void leave_cupti(const char *name, const void *real)
         bool may = kp_process_active() && !atomic_load(&process->ending) && kp_window_may_close();
         if (may) {
             kp_window_close(name);
-            kp_context_give_way(&process->driver, real, ends_soon);
+            kp_context_give_way(&process->driver, ends_soon);
         }
         kp_guard--;
         kp_gate_leave_exclusive();
@@ -82,7 +82,7 @@ static void tell_back(void)
         kp_log_progress("The program no longer uses CUPTI itself: launches are profiled again");
 }
 
-bool kp_process_gives_way(enum kp_other_effect effect, const char *name, const void *real, const uint64_t *args)
+bool kp_process_gives_way(enum kp_other_effect effect, const char *name, const uint64_t *args)
 {
     if (!kp_other_begins(effect, args))
         return false;
@@ -90,7 +90,7 @@ bool kp_process_gives_way(enum kp_other_effect effect, const char *name, const v
     atomic_store(&taken_by, name);
     kp_other_enter(); /* before the gate is left: no window opens from here on */
     if (kp_process_active() && (!held || effect == KP_OTHER_FINALIZES))
-        leave_cupti(name, real);
+        leave_cupti(name);
     if (effect == KP_OTHER_BUFFERS || effect == KP_OTHER_RECORDS || effect == KP_OTHER_RECORDS_OF)
         kp_context_foreign_activity();
     return true;

@@ -47,10 +47,10 @@ void kp_process_namespace(void);
 /* Says once, at the end, if CUDA was used by calls that cannot come to a door. */
 void kp_process_tell_past(void);
 
-/* Gives way before the program calls a function of CUPTI, found at `real`, if that begins something: closes the window,
+/* Gives way before the program calls a function of CUPTI, if that begins something: closes the window,
  * and ends what kprof has CUPTI do. Returns true if so; no window opens before kp_process_gave_way, which follows each
  * call and notes what the program has CUPTI do now. `name` is static text. */
-bool kp_process_gives_way(enum kp_other_effect effect, const char *name, const void *real, const uint64_t *args);
+bool kp_process_gives_way(enum kp_other_effect effect, const char *name, const uint64_t *args);
 void kp_process_gave_way(enum kp_other_effect effect, const void *real, const uint64_t *args, bool begins,
                          bool succeeded);
 /* Says once why launches are not profiled while the program uses CUPTI. */

@@ -213,13 +213,13 @@ static enum entered enter_allocate(const struct slot *s, void *real, const uint6
     return kp_window_watches() && kp_process_allocates(gift_of(s->class), args) ? ALLOCATING : NOTHING;
 }
 
-/* Whether memory is of a kind that is not rewound: any but that of devices alone. */
+/* Returns true if memory is of a kind that is not rewound: any kind but that of devices alone. */
 static bool is_of_host(CUmemAllocationType type, const CUmemLocation *where)
 {
     return type != CU_MEM_ALLOCATION_TYPE_PINNED || where->type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-/* Whether the call makes or finds such memory: cuMemCreate, or a pool by its properties or its place. */
+/* Returns true if the call makes or finds such memory: cuMemCreate, or a pool by its properties or its place. */
 static bool asks_for_host(const struct slot *s, const uint64_t *args)
 {
     const void *of = (const void *)(uintptr_t)args[s->class == KP_CLASS_VIRTUAL ? 2 : 1];
@@ -602,7 +602,7 @@ static unsigned stack_words(const struct slot *s, const uint64_t *args)
     return words == most ? most : words_that_are(args + FIRST, most);
 }
 
-/* Whether calls of this kind change nothing that is noted, where no window is open. */
+/* Returns true if calls of this kind change nothing that kprof notes while no window is open. */
 static bool is_plain(const struct slot *s)
 {
     const struct rule *r = &rules[s->class];

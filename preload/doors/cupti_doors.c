@@ -44,7 +44,7 @@ static void after(void *arg)
 static void before(void *arg)
 {
     struct call *c = arg;
-    c->begins = kp_process_gives_way(c->effect, c->name, c->real, c->args);
+    c->begins = kp_process_gives_way(c->effect, c->name, c->args);
     if (kp_work_abandoned()) /* the call will not be made */
         after(c);
 }

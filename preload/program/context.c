@@ -45,9 +45,6 @@
 static const char foreign_buffers[] = "the timeline ends where another user of CUPTI in this process, such as a "
                                       "framework's own profiler, takes the activity records";
 
-static const char gave_way[] = "the program has used another copy of CUPTI: samples of warps and counts by instruction "
-                               "cannot be collected in a context after that";
-
 static const char beside_timeline[] =
     "samples of warps, counts by instruction and samples over time are not collected of "
     "launches that take turns, as a timeline is recorded";
@@ -82,7 +79,7 @@ static struct {
     char *why_not;
     struct kp_codes *codes;
     struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; read by any thread */
-    bool keeps_code;                    /* results need the code of kernels, and not only what it tells of them */
+    bool keeps_code;                    /* results need the code of kernels itself */
 } loaded;
 
 /* Limit for images of modules: a fully used large library takes some hundred megabytes. */
@@ -236,9 +233,9 @@ static bool leave_in_context(const struct kp_driver *d)
     return left;
 }
 
-void kp_context_give_way(const struct kp_driver *d, const void *function, bool (*rests)(CUcontext ctx))
+void kp_context_give_way(const struct kp_driver *d, bool (*rests)(CUcontext ctx))
 {
-    bool beside = kp_context_is_beside(function), may = true;
+    bool may = !kp_other_has_state();
     if (kp_timeline_is_on()) {
         kp_timeline_flush(true);
         kp_timeline_pause(0); /* the kinds of records that it switched on */
@@ -250,17 +247,13 @@ void kp_context_give_way(const struct kp_driver *d, const void *function, bool (
     kp_worker_drain(KP_FOREVER);
     for (const struct kp_context *c = contexts; c; c = c->next)
         may &= may_leave(c);
-    bool rested = rest_all(d, rests), leaves = rested && (beside || (may && !kp_other_has_state()));
-    bool left = leaves && leave_in_context(d);
-    kp_debug(KP_DEBUG_PLAN, "CUPTI is given way, another copy %d: counters rest %d, it may be ended %d, is ended %d",
-             beside, rested, leaves, left);
+    bool rested = rest_all(d, rests);
+    bool left = rested && may && leave_in_context(d);
+    kp_debug(KP_DEBUG_PLAN, "CUPTI is given way: counters rest %d, it may be ended %d, is ended %d", rested, may, left);
     if (!left)
         return;
     is_out = true;
     atomic_store(&leaves_at, 0);
-    for (struct kp_context *c = contexts; c; c = c->next)
-        if (!may_leave(c))
-            without_counters(c, kp_strdup(gave_way));
 }
 
 void kp_context_finalized(void)

@@ -222,10 +222,10 @@ void kp_context_foreign_activity(void);
 void *kp_context_instead(const char *function, const void *of);
 /* Returns true if `function` is of another copy of CUPTI than the one that kprof uses. Any thread. */
 bool kp_context_is_beside(const void *function);
-/* Ends what CUPTI does for kprof, so that the program can use it by `function`: counters, the timeline for good, and
- * all of kprof's copy if that is needed, and would not end what the program has in it. Contexts that `rests` refuses
+/* Ends what CUPTI does for kprof, so that the program can use it: counters, the timeline for good, and all of CUPTI
+ * unless that would end what the program has in it, or lose what a context collects. Contexts that `rests` refuses
  * stay as they are. The caller is alone inside the gate, and under the guard; no window is open. */
-void kp_context_give_way(const struct kp_driver *d, const void *function, bool (*rests)(CUcontext ctx));
+void kp_context_give_way(const struct kp_driver *d, bool (*rests)(CUcontext ctx));
 /* Notes that the program has ended kprof's copy of CUPTI. Any thread. */
 void kp_context_finalized(void);
 

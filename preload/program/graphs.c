@@ -47,7 +47,7 @@ static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct 
         study_copy(d, &copy, out);
 }
 
-/* Whether an argument of so many byte is, or contains, an address of host memory that the device can reach. */
+/* Returns true if an argument of `size` bytes is or contains an address of host memory that the device can reach. */
 static bool points_to_host(const char *argument, size_t size)
 {
     for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
@@ -61,7 +61,7 @@ static bool points_to_host(const char *argument, size_t size)
     return false;
 }
 
-/* Whether one of the arguments does, or may do so as the driver fails to tell its size. */
+/* Returns true if one of the arguments does, or may do so because the driver does not give its size. */
 static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *params)
 {
     size_t offset, size;

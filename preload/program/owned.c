@@ -340,7 +340,7 @@ static const char *hindrance(void)
 /* What the driver says of memory that is to be listed. An error alone is no answer. */
 enum said { THERE, ELSEWHERE, UNSAID };
 
-/* Whether a question was answered by "there is nothing". */
+/* Returns true if the answer to a question is "there is nothing". */
 static bool is_nothing(CUresult rc)
 {
     return rc == CUDA_ERROR_INVALID_VALUE || rc == CUDA_ERROR_NOT_FOUND;

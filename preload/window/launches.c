@@ -153,7 +153,7 @@ static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, st
     return rc;
 }
 
-/* Whether the launch may wait for the host, so that the window's launches would lose their counters with it. */
+/* Returns true if the launch may wait for the host, so that the window's launches would lose their counters with it. */
 static bool may_hold(const struct kp_question *q)
 {
     return q->function && q->function->once & KP_WAITS_FOR_OTHERS && !q->fit.ends && !q->fit.waits;

@@ -360,16 +360,14 @@ struct choice {
 };
 
 /* Returns why the graph is let through, or NULL. A node that waits for the host would hold up the program, which is to
- * launch more before it acts; and the driver refuses a node that launches graphs where it is not part of one. */
+ * launch more before it acts. */
 static const char *lets_through(const struct passage *p)
 {
     bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL);
-    for (size_t i = 0; i < p->of->n; i++) {
+    for (size_t i = 0; shares && i < p->of->n; i++) {
         const struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
-        if (f && shares && f->once & KP_WAITS_FOR_OTHERS)
+        if (f && f->once & KP_WAITS_FOR_OTHERS)
             return "graph with a kernel that may wait for the host, not replayed";
-        if (f && p->setup->one_pass && f->once & KP_ONCE_LAUNCHES)
-            return "graph with a kernel that gives the device work of its own, not counted";
     }
     return NULL;
 }
