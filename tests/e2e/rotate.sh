@@ -403,7 +403,10 @@ expect "one launch: of one" "$(grep -c '^    Rotation: 1 launch of' "$tmp/report
 both "shapes" "$programs/p_shapes" 400
 expect "shapes: launches of the driver" "$(launches "$tmp/kprof.log")" "$(launches "$tmp/plain.log")"
 expect "shapes: seen" "$(account seen)" 5200
-[ "$(grep -c 'CC 9.0$' "$tmp/report")" -lt 250 ] || fail "shapes: each of them has an entry"
+# That is told after 160 shapes, when half of them ended 1024 launches ago. A window that is open by then goes on to its end,
+# 192 launches; where a busy machine has one end early, that is a later one.
+entries=$(grep -c 'CC 9.0$' "$tmp/report")
+[ "$entries" -lt 360 ] || fail "shapes: $entries of 401 have an entry"
 grep -q 'of a kernel whose shapes change before all groups are counted: [1-9]' <<END || fail "shapes: no reason"
 $(tr -s ' \n' ' ' <"$tmp/report")
 END
