@@ -784,6 +784,15 @@ static const char *take_counters(const struct kp_driver *d, struct kp_context *f
     return !may ? "its work has not ended" : from->taken.enabled ? "counting could not be ended there" : NULL;
 }
 
+struct kp_context *kp_context_beside(const struct kp_context *c, const struct kp_context *before)
+{
+    kp_context_settle_ends();
+    struct kp_context *other = before ? before->next : contexts;
+    while (other && (other == c || other->dead || other->device_ordinal != c->device_ordinal))
+        other = other->next;
+    return other;
+}
+
 void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(struct kp_context *other))
 {
     kp_context_settle_ends();

@@ -104,6 +104,7 @@ struct kp_window {
     pthread_t per_thread;     /* thread whose default stream launches used */
     bool hands_off;           /* the driver must not be called */
     bool unending;            /* its last launch waits for the host */
+    bool left;                /* what closes it is made in another context of the device */
     bool hangs;               /* its launches did not end in time: no wait for the driver is allowed */
     bool unsettled;           /* an operation was issued that may still run */
     bool has_stream, several; /* operations used one stream; used several */

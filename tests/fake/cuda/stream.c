@@ -28,6 +28,17 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
     return CUDA_SUCCESS;
 }
 
+CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
+{
+    ENTER(NEED_INIT);
+    CUresult rc = cuCtxPushCurrent_v2((CUcontext)green);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = cuStreamCreateWithPriority(out, flags, priority);
+    cuCtxPopCurrent_v2(NULL);
+    return rc;
+}
+
 CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 {
     return cuStreamCreateWithPriority(out, flags, 0);
@@ -783,6 +794,18 @@ static void api_wait_for_kernels(CUcontext ctx)
         rest();
 }
 
+static int api_green_settled(CUcontext handle)
+{
+    const struct context *ctx = (const struct context *)handle;
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    if (!ctx->green)
+        return 0;
+    while (is_device_busy(ctx->device))
+        rest();
+    return 1;
+}
+
 static int api_context_busy(CUcontext ctx)
 {
     int held __attribute__((cleanup(unlock), unused)) = lock();
@@ -845,6 +868,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         set_device_hook,
         api_wait_for_kernels,
         api_context_busy,
+        api_green_settled,
     };
 
     return &api;
