@@ -368,9 +368,9 @@ quick() {
     expect "quick: passes" "$(passes)" 3
     expect "quick: saves" "$(calls cuptiCheckpointSave)" 0
     expect "quick: profiled" "$(account profiled)" 600
-    for what in dtoh dtoh-async alloc alloc-async free module stream event capture host-function; do
+    for what in dtoh dtoh-async alloc alloc-async free module stream event capture host-function batch; do
         both "quick, $what" "$p" closed-by $what
-        case $what in capture | host-function) windows=2 ;; *) windows=1 ;; esac
+        case $what in capture | host-function | batch) windows=2 ;; *) windows=1 ;; esac
         expect "quick, $what: passes" "$(passes)" $windows
         expect "quick, $what: saves" "$(calls cuptiCheckpointSave)" 0
         expect "quick, $what: profiled" "$(account profiled)" 6

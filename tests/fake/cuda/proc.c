@@ -157,6 +157,7 @@ static const struct proc procs[] = {
     TWO(cuMemsetD8, 3020, 7000, cuMemsetD8_v2, _ptds),
     TWO(cuMemsetD32, 3020, 7000, cuMemsetD32_v2, _ptds),
     TWO(cuMemcpyAsync, 4000, 7000, cuMemcpyAsync, _ptsz),
+    TWO(cuMemcpyBatchAsync, 13000, 13000, cuMemcpyBatchAsync_v2, _ptsz),
     TWO(cuMemcpyHtoDAsync, 3020, 7000, cuMemcpyHtoDAsync_v2, _ptsz),
     TWO(cuMemcpyDtoHAsync, 3020, 7000, cuMemcpyDtoHAsync_v2, _ptsz),
     TWO(cuMemcpyDtoDAsync, 3020, 7000, cuMemcpyDtoDAsync_v2, _ptsz),

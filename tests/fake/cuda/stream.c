@@ -388,6 +388,36 @@ static CUresult cuMemcpyDtoDAsync_v2_in(CUdeviceptr dst, CUdeviceptr src, size_t
 FLAVOURS(cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream), dst, src, bytes,
          stream)
 
+/* Copies within the device run as kernels of the driver, as counters see them on an H200; single ones do not. */
+static CUresult cuMemcpyBatchAsync_v2_in(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+                                         size_t n, CUstream stream, bool per_thread, const char *caller)
+{
+    CUresult rc = CUDA_SUCCESS;
+
+    for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++) {
+        const void *src = (const void *)srcs[i];
+        void *dst = (void *)dsts[i];
+
+        if (is_on_device(src) && is_on_device(dst))
+            show_driver_kernel("copy_of_a_batch");
+        rc = copy_async(dst, src, sizes[i], stream, per_thread, caller);
+    }
+    return rc;
+}
+
+#define BATCH(name, per_thread)                                                                                        \
+    CUresult name(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t n, CUmemcpyAttributes *how,              \
+                  size_t *first, size_t n_attributes, CUstream stream)                                                 \
+    {                                                                                                                  \
+        ENTER(NEED_CONTEXT);                                                                                           \
+        if (!n_attributes || !how || !first)                                                                           \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        return cuMemcpyBatchAsync_v2_in(dsts, srcs, sizes, n, stream, per_thread, __func__);                           \
+    }
+#undef cuMemcpyBatchAsync
+BATCH(cuMemcpyBatchAsync_v2, false)
+BATCH(cuMemcpyBatchAsync_v2_ptsz, true)
+
 static CUresult cuMemcpyAsync_in(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread,
                                  const char *caller)
 {
