@@ -265,19 +265,12 @@ static void write_missing(struct kp_writer *w, const struct kp_lines *lines)
 
 static void write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines)
 {
-    static void (*const drawings[])(struct kp_out * o, const struct kp_lines *l) = {
-        [KP_BODY_GRID] = kp_grid_draw,
-        [KP_BODY_ROOFLINE] = kp_roofline_draw,
-        [KP_BODY_CURVE] = kp_curve_draw,
-        [KP_BODY_CHART] = kp_chart_draw,
-    };
-    bool drawn = body < sizeof drawings / sizeof *drawings && drawings[body];
-    if (drawn && body != KP_BODY_GRID && kp_out_width(&w->out) < KP_LINE_WIDTH)
-        drawn = false; /* a canvas of fixed width has no room */
     if (body == KP_BODY_BARS || body == KP_BODY_BARS_AS)
         kp_bars_draw(&w->out, lines, body == KP_BODY_BARS);
-    else if (drawn)
-        drawings[body](&w->out, lines);
+    else if (body == KP_BODY_GRID)
+        kp_grid_draw(&w->out, lines);
+    else if (body == KP_BODY_ROOFLINE)
+        kp_roofline_print(&w->out, lines);
     else
         kp_table_print(&w->out, lines);
 }
