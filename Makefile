@@ -98,7 +98,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: check-functions compile packings all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
+.PHONY: check-functions compile all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -185,13 +185,6 @@ $(OUT)/kprof: $(KPROF_MAIN) $(KPROF_LIBS) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_MAIN) -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group $(KPROF_LDFLAGS)
-
-# --- the one-pass lists of sets: a table, made with the metric tables of CUPTI ---
-PACKINGS_QUESTIONS ?= 100000
-PACKINGS_CUPTI ?= $(or $(KP_REAL_CUPTI),/usr/local/cuda/lib64)
-packings: $(KPROF_LIBS) $(OBJ)/sources
-	$(Q)$(PLAIN_COMPILE) -o $(OUT)/packings tools/packings.c tools/packings_search.c -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group -ldl
-	$(Q)$(OUT)/packings $(PACKINGS_CUPTI) $(PACKINGS_QUESTIONS) $(PACKINGS_CHIPS) > $(OUT)/packings.def && mv $(OUT)/packings.def collectors/plan/packings.def
 
 # --- man pages and completions: templates, filled with what the command says of itself ---
 # Their date, and that of a package and of what is in it.
