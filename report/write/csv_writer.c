@@ -132,7 +132,7 @@ static void begin(struct kp_writer *w, const struct kp_layout *layout)
     c->n = layout->n;
     c->said = calloc(c->n + 1, sizeof *c->said);
     c->row = calloc(c->n + 1, sizeof *c->row);
-    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row))
+    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row) && !c->goes_on)
         write_headings(c);
 }
 
