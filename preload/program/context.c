@@ -34,7 +34,6 @@
 #include "preload/program/loaded_modules.h"
 #include "preload/program/other_cupti.h"
 #include "preload/program/owned.h"
-#include "preload/program/ptx.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
 #include "preload/program/variables.h"
@@ -1301,7 +1300,6 @@ void kp_context_unloaded(const void *handle)
     gone.list[n % MOST_GONE] = handle;
     atomic_store(&gone.n, n + 1);
     kp_lock_give(gone_lock);
-    kp_ptx_unloaded(handle);
     kp_rotation_forget();
     kp_lock_take(libraries_lock, KP_FOREVER);
     kp_seen_drop(&libraries, handle);

@@ -307,7 +307,7 @@ void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key)
     if (!key || !i->result)
         return;
     if (w->rotates)
-        i->number = kp_rotation_take(key, w->group);
+        kp_rotation_take(key, w->group);
     else if (w->obstacle && kp_rotation_is_first(key))
         kp_rotation_take_first(key, w->obstacle);
     else

@@ -67,7 +67,6 @@ struct kp_item {
     bool as_graph;                      /* its next execution is that of a graph, for the probe */
     struct kp_result *result;           /* NULL: not wanted */
     struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */
-    size_t number;                      /* of those that count for the key */
 };
 
 /* A program's event, and its replacement when records and waits are issued again. */

@@ -151,7 +151,8 @@ static void count(struct kp_rotation_key *k, const struct kp_plan *p, size_t gro
     assert_int_equal(kp_result_set_count(&r, "launch__grid_size", "", 5), 0);
     for (size_t i = 0; !why && i < p->groups[group].n_names; i++)
         assert_int_equal(kp_result_set_real(&r, p->groups[group].names[i], "", value), 0);
-    kp_rotation_collect(k, group, kp_rotation_take(k, group), &r, why);
+    kp_rotation_take(k, group);
+    kp_rotation_collect(k, group, false, &r, why);
     kp_result_free(&r);
 }
 
@@ -347,7 +348,8 @@ static const struct kp_launch_info *counted_in(struct kp_rotation *r, const stru
         struct kp_result one = {.launch = {.groups = 0}};
         one.launch.nvtx = l->nvtx;
         l->nvtx = (struct kp_nvtx){.ranges = NULL};
-        kp_rotation_collect(k, g, kp_rotation_take(k, g), &one, NULL);
+        kp_rotation_take(k, g);
+        kp_rotation_collect(k, g, false, &one, NULL);
         kp_result_free(&one);
     }
     (void)p;
@@ -557,7 +559,8 @@ static void count_durations(const double *durations, size_t each)
                 double value = strcmp(name, duration) == 0 ? durations[e] : strstr(name, "hit") ? 50 : 100;
                 assert_int_equal(kp_result_set_real(&counted, name, "", value), 0);
             }
-            kp_rotation_collect(k, g, kp_rotation_take(k, g), &counted, NULL);
+            kp_rotation_take(k, g);
+            kp_rotation_collect(k, g, false, &counted, NULL);
             kp_result_free(&counted);
         }
     kp_rotation_end(r);
@@ -725,7 +728,8 @@ static void collect_extra(struct kp_rotation_key *k, size_t group, uint64_t valu
         if (group == SAMPLES)
             assert_int_equal(kp_result_set_count(&r, samples, "", value), 0);
     }
-    kp_rotation_collect(k, group, kp_rotation_take(k, group), &r, why);
+    kp_rotation_take(k, group);
+    kp_rotation_collect(k, group, false, &r, why);
     kp_result_free(&r);
 }
 
@@ -1216,212 +1220,6 @@ static void test_a_first_launch_without_counters(void **state)
 
 /* ---- kinds of launches ---- */
 
-/* A kernel (int *data, int size, long step): the address and the step change, and the size makes the work. */
-static struct kp_param parameters[] = {{0, 8}, {8, 4}, {16, 8}};
-static const struct kp_function sized = {
-    .mangled = "kernel", .params_known = true, .params = parameters, .n_params = 3};
-
-struct arguments {
-    uint64_t data;
-    uint32_t size, unused;
-    uint64_t step;
-};
-
-/* A launch with a size, and with another step each time. */
-static struct kp_launch launch_with(struct arguments *a, void *params[3], uint32_t size)
-{
-    static uint64_t step;
-    struct kp_launch l = launch_of(1, 1);
-    step++;
-    *a = (struct arguments){.data = 0x7000000000, .size = size, .step = step << 32 | step};
-    params[0] = &a->data;
-    params[1] = &a->size;
-    params[2] = &a->step;
-    l.params = params;
-    return l;
-}
-
-/* Makes a launch of that size; it counts the group, and takes as long as the size says. Returns its key. */
-static struct kp_rotation_key *count_sized(struct kp_rotation *r, const struct kp_plan *p, size_t group, uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    struct kp_rotation_key *k = kp_rotation_find(r, &l, &sized);
-    count(k, p, group, size, NULL);
-    return k;
-}
-
-static struct kp_rotation_key *find_sized(struct kp_rotation *r, uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    return kp_rotation_find(r, &l, &sized);
-}
-
-static const char *passes_sized(uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    return kp_rotation_passes(&l);
-}
-
-/* The same with the arguments in one buffer. */
-static const char *passes_packed(uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    size_t bytes = sizeof(a);
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &a, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-    l.params = NULL;
-    l.extra = extra;
-    return kp_rotation_passes(&l);
-}
-
-static void check_entry(size_t at, const char *note, double ns, uint64_t counted)
-{
-    const struct kp_result *of = &t.results[at];
-    double v = NAN;
-    assert_true(at < t.n);
-    kp_metric_number(kp_result_find(of, duration), &v);
-    assert_true(fabs(v - ns) < 1e-9 * ns);
-    assert_int_equal(of->launch.counted, counted);
-    assert_true(!note == !of->launch.note);
-    if (note)
-        assert_string_equal(of->launch.note, note);
-}
-
-static const char of_100[] = "the launches whose argument 2 is 100; others of this kernel and shape differ from them",
-                  of_200[] = "the launches whose argument 2 is 200; others of this kernel and shape differ from them",
-                  of_300[] = "the launches whose argument 2 is 300; others of this kernel and shape differ from them";
-
-/* Launches that differ are counted by what tells them apart before they run; what they have counted is kept. */
-static void test_kinds_by_argument(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    struct kp_rotation_key *k = count_sized(r, p, 0, 100), *small, *large;
-    kp_rotation_take(k, 0); /* the driver refuses it */
-    kp_rotation_untake(k, 0);
-    for (size_t g = 0; g < 2; g++)
-        for (uint32_t size = g ? 100 : 200; size <= 200; size += 100)
-            k = count_sized(r, p, g, size);
-    assert_false(kp_rotation_lacks_any(k) || t.n);
-    assert_true(!passes_sized(100) && !passes_sized(200)); /* each kind lacks a launch of each group */
-    for (size_t g = 0; g < 2; g++) {
-        small = count_sized(r, p, g, 100);
-        assert_false(small == k || kp_rotation_lacks(small, g));
-    }
-    assert_int_equal(t.n, 1);
-    check_entry(0, of_100, 100, 4);
-    assert_int_equal(kp_result_find(&t.results[0], hits)->counted, EACH);
-    assert_int_equal(kp_result_find(&t.results[0], "launch__grid_size")->count, 5);
-    assert_true(t.results[0].launch.groups_counted == 2 && t.results[0].launch.profiler_ns == 40);
-    assert_true(passes_sized(100) && passes_packed(100) && !passes_sized(200) && !passes_packed(200));
-    for (size_t g = 0; g < 2; g++)
-        large = count_sized(r, p, g, 200);
-    assert_true(large != k && large != small);
-    assert_int_equal(t.n, 2);
-    check_entry(1, of_200, 200, 4);
-    assert_true(passes_sized(100) && passes_sized(200));
-    /* A kind that comes later is counted, too; one that stays incomplete says so. */
-    assert_false(passes_sized(300));
-    count_sized(r, p, 0, 300);
-    assert_true(passes_sized(100) && passes_packed(200) && !passes_sized(300));
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 3);
-    check_entry(2, of_300, 300, 1);
-    assert_true(t.results[2].launch.groups == 2 && t.results[2].launch.groups_counted == 1);
-    /* of 100: 2 before the split, 2 that counted, and 4 that passed */
-    assert_true(t.alike[0] == 8 && t.alike[1] == 6 && t.results[2].launch.alike == 1);
-    kp_plan_free(p);
-}
-
-/* Where a program ends before any kind has what all launches have, these stay one entry. */
-static void test_kinds_that_end_early(void **state)
-{
-    struct kp_plan *p = mixing_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    assert_int_equal(p->n_groups, 3);
-    for (size_t g = 0; g < 3; g++)
-        for (int i = 0; i < EACH; i++)
-            count_sized(r, p, g, g ? 200 : 100);
-    assert_int_equal(t.n, 0);
-    struct kp_rotation_key *small = count_sized(r, p, 0, 100); /* of the kind that is to go on */
-    assert_true(kp_rotation_lacks(small, 1));
-    kp_rotation_pass_on(r);
-    assert_int_equal(t.n, 1);
-    check_entry(0, NULL, (3 * 100 + 4 * 200) / 7., 7);
-    const struct kp_metric *m = kp_result_find(&t.results[0], rate);
-    assert_int_equal(m->kind, KP_VALUE_NA);
-    assert_non_null(strstr(m->text, "; too few came to count each kind for itself"));
-    assert_int_equal(kp_result_find(&t.results[0], duration)->counted, 7);
-    kp_rotation_end(r);
-    assert_true(t.n == 1 && t.alike[0] == 7);
-    kp_plan_free(p);
-}
-
-/* A program that ends before all groups are counted has the kinds apart where one of them lacks nothing of that. */
-static void test_kinds_at_the_end(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 4, 0);
-    (void)state;
-    for (int i = 0; i < 2; i++)
-        for (uint32_t size = 100; size <= 200; size += 100)
-            count_sized(r, p, 0, size);
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 2);
-    check_entry(0, of_100, 100, 2);
-    check_entry(1, of_200, 200, 2);
-    assert_true(t.results[0].launch.alike == 2 && t.results[1].launch.groups_counted == 1);
-    kp_plan_free(p);
-}
-
-/* What has other values in each launch tells nothing apart. Nor does anything where a function of that name takes other
- * arguments, or where launches are alike. */
-static void test_no_kinds(void **state)
-{
-    static struct kp_param others[] = {{0, 8}, {8, 8}, {16, 8}};
-    static const struct kp_function other = {
-        .mangled = "kernel", .params_known = true, .params = others, .n_params = 3};
-    static const struct {
-        const struct kp_function *last;
-        uint32_t sizes[2];
-        const char *why;
-    } cases[] = {
-        {&other, {100, 200}, "; nothing known before they run tells them apart"},
-        {&sized, {100, 200}, "; nothing known before they run tells them apart"},
-        {&sized, {100, 101}, NULL},
-    };
-    (void)state;
-    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
-        struct kp_plan *p = mixing_plan();
-        struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-        for (size_t i = 0; i < 6; i++) {
-            struct arguments a;
-            void *params[3];
-            struct kp_launch l = launch_with(&a, params, c == 1 ? 100 : cases[c].sizes[i % 2]);
-            struct kp_rotation_key *k = kp_rotation_find(r, &l, i < 5 ? &sized : cases[c].last);
-            count(k, p, i / 2, cases[c].sizes[i % 2], NULL);
-        }
-        assert_true(t.n == 1 && t.results[0].launch.counted == 6 && !t.results[0].launch.note);
-        assert_true(passes_sized(100));
-        const struct kp_metric *m = kp_result_find(&t.results[0], rate);
-        assert_int_equal(m->kind == KP_VALUE_NA, cases[c].why != NULL);
-        if (cases[c].why)
-            assert_non_null(strstr(m->text, cases[c].why));
-        kp_rotation_end(r);
-        kp_plan_free(p);
-        reset(NULL);
-    }
-}
-
 /* A refusal names the paths where launches have several. */
 static void test_a_refusal_names_paths(void **state)
 {
@@ -1444,106 +1242,6 @@ static void test_a_refusal_names_paths(void **state)
         kp_plan_free(p);
         reset(NULL);
     }
-}
-
-/* Launches of a path may be of several kinds, too. */
-static void test_kinds_in_a_path(void **state)
-{
-    struct kp_plan *p = new_plan();
-    kp_rotation_by_path(true);
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    for (int i = 0; i < 8; i++)
-        count_sized(r, p, (size_t)i / 2 % 2, i % 2 ? 200 : 100);
-    assert_int_equal(t.n, 2);
-    check_entry(
-        0, "the launches in no NVTX range whose argument 2 is 100; others of this kernel and shape differ from them",
-        100, 4);
-    kp_rotation_end(r);
-    kp_rotation_by_path(false);
-    kp_plan_free(p);
-}
-
-/* Launches may differ by what came before them. */
-static void test_kinds_by_the_launch_before(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    struct kp_launch l = launch_of(1, 1), others[] = {launch_of(2, 1), launch_of(3, 1)};
-    const char *const names[] = {"_Z4warmv", "_Z4coldv"};
-    (void)state;
-    for (size_t i = 0; i < 8; i++) {
-        kp_rotation_find(r, &others[i % 2], named(names[i % 2]));
-        struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
-        count(k, p, i / 2 % 2, i % 2 ? 200 : 100, NULL);
-    }
-    assert_int_equal(t.n, 2);
-    check_entry(0, "the launches that come after warm; others of this kernel and shape differ from them", 100, 4);
-    check_entry(1, "the launches that come after cold; others of this kernel and shape differ from them", 200, 4);
-    kp_rotation_find(r, &others[0], named(names[0]));
-    assert_true(kp_rotation_passes(&l));
-    assert_false(kp_rotation_passes(&l)); /* behind itself it is of another kind */
-    kp_rotation_end(r);
-    assert_true(t.alike[0] == 5 && t.alike[1] == 4);
-    kp_plan_free(p);
-}
-
-/* What is collected besides the counters before the kinds are known is of all; each kind has its own. */
-static void test_kinds_have_samples_of_their_own(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
-    struct kp_rotation_key *k[2];
-    (void)state;
-    for (size_t i = 0; i < EACH; i++)
-        collect_extra(find_sized(r, 100), SAMPLES, 1000, NULL);
-    collect_extra(find_sized(r, 200), COUNTS, 1000, NULL);
-    for (size_t g = 0; g < LISTS; g++)
-        for (uint32_t size = 100; size <= 200; size += 100)
-            count_sized(r, p, g, size);
-    assert_int_equal(t.n, 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        k[i] = find_sized(r, 100 * (i + 1));
-        assert_true(kp_rotation_lacks(k[i], SAMPLES) && kp_rotation_lacks(k[i], COUNTS));
-        for (size_t g = 0; g < LISTS; g++)
-            count_sized(r, p, g, 100 * (i + 1));
-        for (size_t e = 0; e < EACH; e++)
-            collect_extra(k[i], SAMPLES, 10 * (i + 1), NULL);
-        assert_int_equal(kp_rotation_longest(r, COUNTS), 200);
-        collect_extra(k[i], COUNTS, i + 1, NULL);
-        assert_int_equal(t.n, i + 1);
-        assert_true(number(samples) == 10 * EACH * (i + 1) && number(executed) == i + 1);
-        assert_true(counted_at(&t.results[i], stalls) == 10 * EACH * (i + 1));
-        assert_int_equal(t.results[i].launch.groups_counted, 4);
-    }
-    check_entry(0, of_100, 100, EACH + 2 + 2 + EACH + 1); /* with those before the split, whose samples are lost */
-    check_entry(1, of_200, 200, 1 + 2 + 2 + EACH + 1);
-    kp_rotation_end(r);
-    kp_plan_free(p);
-}
-
-/* A group that is given up is lacking of no kind. */
-static void test_kinds_and_a_group_that_fails(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    for (size_t g = 0; g < 2; g++)
-        for (uint32_t size = 100; size <= 200; size += 100)
-            count_sized(r, p, g, size);
-    count_sized(r, p, 0, 100);
-    assert_false(passes_sized(100));
-    for (int i = 0; i < 3; i++)
-        kp_rotation_failed(r, 1, NULL);
-    assert_true(passes_sized(100));
-    assert_false(passes_sized(200));
-    count_sized(r, p, 0, 200);
-    assert_true(passes_sized(200));
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 2);
-    check_entry(0, of_100, 100, 3);
-    check_entry(1, of_200, 200, 3);
-    kp_plan_free(p);
 }
 
 int main(void)
@@ -1576,15 +1274,7 @@ int main(void)
         cmocka_unit_test_teardown(test_groups_take_turns_beside_a_replay, reset),
         cmocka_unit_test_teardown(test_an_entry_that_stays_incomplete, reset),
         cmocka_unit_test_teardown(test_a_first_launch_without_counters, reset),
-        cmocka_unit_test_teardown(test_kinds_by_argument, reset),
-        cmocka_unit_test_teardown(test_kinds_that_end_early, reset),
-        cmocka_unit_test_teardown(test_kinds_at_the_end, reset),
-        cmocka_unit_test_teardown(test_kinds_by_the_launch_before, reset),
         cmocka_unit_test_teardown(test_a_refusal_names_paths, reset),
-        cmocka_unit_test_teardown(test_kinds_in_a_path, reset),
-        cmocka_unit_test_teardown(test_kinds_and_a_group_that_fails, reset),
-        cmocka_unit_test_teardown(test_kinds_have_samples_of_their_own, reset),
-        cmocka_unit_test_teardown(test_no_kinds, reset),
     };
     return cmocka_run_group_tests_name("rotation", tests, NULL, NULL);
 }
