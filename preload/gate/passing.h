@@ -148,7 +148,6 @@ enum kp_pass_why {
     KP_PASS_ID,
     KP_PASS_COUNT,
     KP_PASS_ROTATED,
-    KP_PASS_TIME,
     KP_PASS_WHYS
 };
 

@@ -954,7 +954,7 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
         return c->rotation;
     struct kp_rotation_extras extras = extras_of(c);
     c->rotation = setup->falls_back ? kp_rotation_new_beside(o->rotate_launches)
-                                    : kp_rotation_new(c->plan, &extras, o->rotate_launches, o->rotate_time);
+                                    : kp_rotation_new(c->plan, &extras, o->rotate_launches);
     return c->rotation;
 }
 

@@ -240,25 +240,8 @@ void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, siz
              done, atomic_load(&r->n_keys));
 }
 
-bool kp_rotation_is_over(struct kp_rotation *r)
-{
-    size_t done = 0;
-    if (r->is_over || !r->until || kp_clock_ns() < r->until)
-        return r->is_over;
-    r->is_over = true;
-    atomic_fetch_add(&kp_rotation_over, 1);
-    kp_rotation_each_key(r, add_complete, &done);
-    kp_log_progress(
-        "The time for the rotation is over (rotate-time, %.3g s): %zu of %zu kernels and shapes are complete; no "
-        "more launches are counted",
-        (double)r->time / 1e9, done, r->n_keys);
-    return true;
-}
-
 void kp_rotation_take(struct kp_rotation_key *k, size_t group)
 {
-    if (!k->of->until && k->of->time)
-        k->of->until = kp_clock_ns() + k->of->time;
     kp_rotation_note_taken(k, group);
     if (!k->lacking && k->of->n_given_up) /* no launch will be the last to be collected */
         kp_rotation_close(k);
@@ -371,14 +354,12 @@ static void free_rotation(struct kp_rotation *r)
     free(r);
 }
 
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each,
-                                    uint64_t time)
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each)
 {
     struct kp_rotation *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
     r->each = each;
-    r->time = time;
     if (set_lists(r, plan, extras)) {
         free_rotation(r);
         return NULL;
@@ -479,7 +460,5 @@ void kp_rotation_end(struct kp_rotation *r)
         }
     atomic_fetch_sub(&kp_rotation_contexts, 1);
     kp_passing_outdate();
-    if (r->is_over)
-        atomic_fetch_sub(&kp_rotation_over, 1);
     free_rotation(r);
 }

@@ -45,11 +45,8 @@ struct kp_rotation_extras {
 };
 
 /* Begins the rotation through the lists of `plan`, which must outlive it, and `extras` (copied; NULL = none); `each`:
- * launches of a key that count a list; `time`: how long launches are counted, from the first one on, ns; 0 = until all
- * keys are complete. NULL without memory.
- */
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each,
-                                    uint64_t time);
+ * launches of a key that count a list. NULL without memory. */
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each);
 /* Begins one for launches that must not be replayed: without lists, and without a bound in time. NULL without memory.
  */
 struct kp_rotation *kp_rotation_new_beside(uint64_t each);
@@ -59,8 +56,6 @@ bool kp_rotation_has_plan(const struct kp_rotation *r);
 /* Has launches told apart by their NVTX paths, too, or not: the push-pop ranges of their threads, in whose names
  * numbers do not count. Beside a replay they never are. Call it before the first launch. */
 void kp_rotation_by_path(bool on);
-/* Whether that time is over; says so once. */
-bool kp_rotation_is_over(struct kp_rotation *r);
 /* Passes on what keys have counted that are incomplete. Nothing may be collected any more. */
 void kp_rotation_pass_on(struct kp_rotation *r);
 /* Does the same, and frees the rotation. */

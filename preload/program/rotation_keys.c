@@ -20,7 +20,7 @@ static struct kp_rotation_place *_Atomic places[PLACE_BUCKETS];
 static atomic_size_t n_places;
 static atomic_uint_fast64_t generation;
 atomic_uint_fast64_t kp_rotation_clock;
-atomic_int kp_rotation_contexts, kp_rotation_over;
+atomic_int kp_rotation_contexts;
 static atomic_bool by_path;
 
 void kp_rotation_by_path(bool on)
@@ -205,13 +205,11 @@ const char *kp_rotation_passes(const struct kp_launch *l)
     bool tells = atomic_load_explicit(&by_path, memory_order_relaxed);
     const struct kp_rotation_shape s = shape_of(l, tells ? kp_rotation_path(&l->nvtx) : 0);
     struct kp_rotation_place *p = find_place(l->f, &s);
-    bool complete = p && atomic_load_explicit(&p->complete, memory_order_relaxed);
-    if (!complete && !atomic_load_explicit(&kp_rotation_over, memory_order_relaxed))
+    if (!p || !atomic_load_explicit(&p->complete, memory_order_relaxed))
         return NULL;
-    if (p)
-        atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&kp_rotation_clock, 1, memory_order_relaxed);
-    return complete ? KP_SKIP_ROTATED : KP_SKIP_ROTATE_TIME;
+    return KP_SKIP_ROTATED;
 }
 
 void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known)
@@ -220,11 +218,10 @@ void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known)
         return;
     const struct kp_rotation_shape s = shape_of(l, 0);
     struct kp_rotation_place *p = find_place(l->f, &s);
-    bool complete = p && atomic_load(&p->complete);
-    if (!p || !(complete || atomic_load(&kp_rotation_over)))
+    if (!p || !atomic_load(&p->complete))
         return;
     known->of_key = true;
-    known->why = complete ? KP_PASS_ROTATED : KP_PASS_TIME;
+    known->why = KP_PASS_ROTATED;
     known->also = &p->launches;
 }
 

@@ -111,9 +111,9 @@ static void say_missing(const struct kp_rotation_key *k, const struct kp_launch_
         snprintf(why, size, "%s", k->apart);
         return;
     }
-    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launch%s%s%s%s",
+    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launch%s%s%s",
              l->groups_counted, l->groups, (unsigned long long)l->counted, l->counted == 1 ? "" : "es",
-             k->of->is_over ? ", in the time given" : "", k->lost ? "; " : "", k->lost ? k->lost : "");
+             k->lost ? "; " : "", k->lost ? k->lost : "");
 }
 
 /* Says of extra groups that were not counted what is missing, and why. */

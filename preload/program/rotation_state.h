@@ -76,7 +76,6 @@ struct kp_rotation {
     const struct kp_plan *plan;
     bool beside; /* the replay of others */
     uint64_t each;
-    uint64_t time, until; /* ns; until: the clock's time at its end, 0 = no launch has been counted */
     struct kp_rotation_extras extras;
     size_t groups, lists; /* all, and those of the plan, which come first */
     size_t first;         /* list that the walk begins at */
@@ -89,7 +88,6 @@ struct kp_rotation {
     char *_Atomic *why_given_up; /* NULL = it is not, or the reason is not known */
     size_t n_given_up;
     atomic_size_t n_keys;
-    atomic_bool is_over; /* the time */
     struct kp_rotation_key *keys[KP_ROTATION_BUCKETS];
 };
 
@@ -119,7 +117,6 @@ extern atomic_uint_fast64_t kp_rotation_clock; /* launches of all keys, but for 
 /* Returns how many launches of keys there were so far. */
 uint64_t kp_rotation_now(void);
 extern atomic_int kp_rotation_contexts; /* of several, a function handle does not tell which */
-extern atomic_int kp_rotation_over;     /* those of them whose time is over */
 
 /* Calls `fn` for each key. */
 void kp_rotation_each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg);

@@ -396,6 +396,5 @@ static const struct kp_writer_kind kind = {
 
 void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)
 {
-    *c = (struct kp_csv_writer){.base = {.kind = &kind, .out = {.display = d}},
-                                .csv = {.to = to, .defuse = d->csv_defuse}};
+    *c = (struct kp_csv_writer){.base = {.kind = &kind, .out = {.display = d}}, .csv = {.to = to}};
 }

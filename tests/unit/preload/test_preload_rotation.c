@@ -169,7 +169,7 @@ static double number(const char *metric)
 static void test_latecomers_wait(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_rotation_key *k[9];
     const uint64_t hour = 3600000000000;
     (void)state;
@@ -206,7 +206,7 @@ static void test_latecomers_wait(void **state)
 static void test_a_key_walks_through_all_groups(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -245,7 +245,7 @@ static void test_a_key_walks_through_all_groups(void **state)
 static void test_keys_differ(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(1, 3), other_grid = launch_of(1, 4), other_handle = launch_of(2, 3), shared = l;
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -267,7 +267,7 @@ static void test_keys_differ(void **state)
     assert_ptr_equal(kp_rotation_find(r, &l, named("kernel")), k);
     assert_true(kp_rotation_passes(&l));
     /* With a second context, a handle does not tell the key. */
-    struct kp_rotation *second = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *second = kp_rotation_new(p, NULL, 1);
     assert_false(kp_rotation_passes(&l));
     kp_rotation_end(second);
     kp_rotation_end(r);
@@ -310,14 +310,14 @@ static void test_keys_by_path(void **state)
         {"step 3", "forward1", false},
     };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch first, l, nowhere = launch_of(1, 3);
     (void)state;
     assert_ptr_equal(find_in(r, &first, "step 3", "forward"), kp_rotation_find(r, &nowhere, named("kernel")));
     kp_launch_free(&first);
     kp_rotation_end(r);
     kp_rotation_by_path(true);
-    r = kp_rotation_new(p, NULL, 1, 0);
+    r = kp_rotation_new(p, NULL, 1);
     struct kp_rotation_key *k = find_in(r, &first, "step 0", "forward");
     assert_ptr_not_equal(kp_rotation_find(r, &nowhere, named("kernel")), k);
     count(k, p, 0, 1, NULL);
@@ -361,7 +361,7 @@ static void test_an_entry_of_a_path(void **state)
 {
     struct kp_plan *p = new_plan();
     kp_rotation_by_path(true);
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(1, 3), nowhere = launch_of(1, 3), one = launch_of(1, 3);
     (void)state;
     enter(&l, 5, KP_NVTX_PUSH_POP, "", "step 12");
@@ -394,7 +394,7 @@ static void test_ranks_begin_apart(void **state)
         char text[16];
         snprintf(text, sizeof(text), "%d", rank);
         setenv("RANK", text, 1);
-        struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+        struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
         unsetenv("RANK");
         struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
         size_t first = (size_t)rank % 2;
@@ -410,7 +410,7 @@ static void test_ranks_begin_apart(void **state)
 static void test_the_next_group(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l[3] = {launch_of(1, 1), launch_of(1, 2), launch_of(1, 3)};
     struct kp_rotation_key *k[3];
     (void)state;
@@ -444,7 +444,7 @@ static void test_groups_in_turn(void **state)
     (void)state;
     for (size_t i = 0; i < LISTS; i++)
         lists[i] = (struct kp_config){.image = image, .size = 3, .passes = 1, .turn = i, .turns = LISTS};
-    struct kp_rotation *r = kp_rotation_new(&p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(&p, NULL, 1);
     struct kp_rotation_key *k[2] = {kp_rotation_find(r, &l[0], named("kernel")),
                                     kp_rotation_find(r, &l[1], named("kernel"))};
     assert_int_equal(kp_rotation_choose(r, k[0], 100), 0);
@@ -471,7 +471,7 @@ static void test_fleeting_shapes(void **state)
     struct kp_launch often = launch_of(1, 1);
     (void)state;
     for (int enough = 0; enough < 2; enough++) {
-        struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+        struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
         struct kp_rotation_key *k = NULL;
         for (unsigned i = 0; i < SHAPES - 1u + enough; i++) {
             struct kp_launch l = launch_of(2, 10 + i);
@@ -499,7 +499,7 @@ static void test_keys_that_come_soon(void **state)
 {
     enum { OFTEN = 200, STEP = OFTEN + 2 };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch often = launch_of(1, 1), early = launch_of(1, 2), late = launch_of(1, 3), once = launch_of(1, 4);
     struct kp_rotation_key *k[3] = {kp_rotation_find(r, &often, named("kernel")), NULL, NULL};
     (void)state;
@@ -548,7 +548,7 @@ static void count_durations(const double *durations, size_t each)
                                   "lts__t_sector_hit_rate.pct,lts__t_sectors_lookup_miss.sum", KP_PLAN_ROTATE, &p,
                                   &err),
                      0);
-    struct kp_rotation *r = kp_rotation_new(p, NULL, each, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, each);
     struct kp_launch l = launch_of(1, 1);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     for (size_t g = 0; g < p->n_groups; g++)
@@ -588,38 +588,11 @@ static void test_launches_that_differ(void **state)
     assert_non_null(strstr(m->text, "spreads by 2"));
 }
 
-static void test_the_time_is_over(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 1), *endless = NULL;
-    struct kp_launch l = launch_of(1, 1), other = launch_of(1, 2), unseen = launch_of(1, 3);
-    struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
-    (void)state;
-    kp_rotation_find(r, &other, named("kernel"));
-    assert_false(kp_rotation_is_over(r)); /* it begins with the first launch that counts */
-    count(k, p, 0, 5, NULL);
-    assert_true(kp_rotation_is_over(r) && kp_rotation_is_over(r));
-    assert_string_equal(kp_rotation_passes(&l), KP_SKIP_ROTATE_TIME);
-    assert_string_equal(kp_rotation_passes(&other), KP_SKIP_ROTATE_TIME);
-    assert_string_equal(kp_rotation_passes(&unseen), KP_SKIP_ROTATE_TIME);
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 1);
-    assert_int_equal(t.results[0].launch.alike, 2);
-    const struct kp_metric *lacking = kp_result_find(&t.results[0], isfinite(number(hits)) ? misses : hits);
-    assert_non_null(strstr(lacking->text, "1 of 2 groups, in 1 launch, in the time given"));
-    endless = kp_rotation_new(p, NULL, 1, 0);
-    k = kp_rotation_find(endless, &l, named("kernel"));
-    kp_rotation_take(k, 0);
-    assert_false(kp_rotation_is_over(endless) || kp_rotation_passes(&l));
-    kp_rotation_end(endless);
-    kp_plan_free(p);
-}
-
 /* At the end, what is incomplete is reported with what there is, and with the reason for the rest. */
 static void test_an_incomplete_key(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH);
     struct kp_launch l = launch_of(1, 1), never = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -640,7 +613,7 @@ static void test_an_incomplete_key(void **state)
 static void test_a_group_that_fails(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(1, 1), later = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -743,7 +716,7 @@ static uint64_t counted_at(const struct kp_result *r, const char *metric)
 static void test_extras_are_groups(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -778,7 +751,7 @@ static void test_extras_are_groups(void **state)
 static void test_extras_that_fail(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH);
     struct kp_launch l = launch_of(1, 1), other = launch_of(2, 1), third = launch_of(3, 1);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -787,7 +760,7 @@ static void test_extras_that_fail(void **state)
     kp_rotation_end(r);
     assert_true(t.n == 1 && number(samples) == 7 && t.results[0].launch.groups_counted == 1);
     assert_non_null(strstr(kp_result_find(&t.results[0], executed)->text, "1 of 4 groups, in 2 launches; a buffer"));
-    r = kp_rotation_new(p, &extras, 1, 0);
+    r = kp_rotation_new(p, &extras, 1);
     k = kp_rotation_find(r, &other, named("kernel"));
     for (int i = 0; i < 3; i++)
         kp_rotation_failed(r, COUNTS, "not on this chip");
@@ -808,7 +781,7 @@ static void test_launches_that_are_timed(void **state)
 {
     static const char apart[] = "it waits for others";
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     const size_t timed = kp_rotation_timed(r);
@@ -870,7 +843,7 @@ static struct kp_rotation *rotation_of_one(struct kp_plan *p, struct kp_config *
     static uint8_t image[] = {1};
     *list = (struct kp_config){.image = image, .size = sizeof(image), .passes = 1};
     *p = (struct kp_plan){.groups = list, .n_groups = 1};
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(77, 1);
     kp_rotation_take(kp_rotation_find(r, &l, named("another")), 0);
     return r;
@@ -966,7 +939,7 @@ static void test_fleeting_shapes_do_not_go_on(void **state)
 {
     enum { SHAPES = 4, LONG = 1025 };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch often = launch_of(77, 1), next = launch_of(2, 99);
     (void)state;
     for (unsigned i = 0; i < SHAPES; i++) {
@@ -1001,7 +974,7 @@ static void test_groups_where_launches_are_chosen(void **state)
     for (size_t i = 0; i < N; i++)
         lists[i] = (struct kp_config){
             .image = images[i], .size = 1, .passes = 1, .names = i == PATCHED ? patches : hardware, .n_names = 1};
-    struct kp_rotation *r = kp_rotation_new(&p, &one, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(&p, &one, 1);
     for (unsigned i = 0; i < KEYS; i++) {
         struct kp_launch l = launch_of(1 + i, 1);
         char name[16];
@@ -1227,7 +1200,7 @@ static void test_a_refusal_names_paths(void **state)
     (void)state;
     for (int several = 0; several < 2; several++) {
         struct kp_plan *p = mixing_plan();
-        struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+        struct kp_rotation *r = kp_rotation_new(p, NULL, EACH);
         for (size_t i = 0; i < 6; i++) {
             struct kp_launch l = launch_of(1, 1);
             enter(&l, 5, KP_NVTX_PUSH_POP, "", several && i % 2 ? "backward" : "forward");
@@ -1263,7 +1236,6 @@ int main(void)
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_latecomers_wait, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
-        cmocka_unit_test_teardown(test_the_time_is_over, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
         cmocka_unit_test_teardown(test_extras_are_groups, reset),
