@@ -263,6 +263,26 @@ static void write_missing(struct kp_writer *w, const struct kp_lines *lines)
     kp_table_print_missing(&w->out, lines);
 }
 
+/* Prints the memory chart's rows, without those of links that nothing passed. */
+static void write_chart(struct kp_writer *w, const struct kp_lines *lines)
+{
+    struct kp_lines some = {0};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < lines->n; i++) {
+        struct kp_line line = lines->at[i];
+        double value;
+        line.made_label = NULL;
+        if (!kp_metric_number(line.metric, &value) || value != 0)
+            rc = kp_lines_add(&some, &line);
+    }
+    keep(w, rc);
+    if (some.n)
+        kp_table_print(&w->out, &some);
+    if (some.n < lines->n)
+        kp_out_print(&w->out, "    No traffic: %zu other rows\n", lines->n - some.n);
+    kp_lines_free(&some);
+}
+
 static void write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines)
 {
     if (body == KP_BODY_BARS || body == KP_BODY_BARS_AS)
@@ -271,6 +291,8 @@ static void write_drawing(struct kp_writer *w, enum kp_body body, const struct k
         kp_grid_draw(&w->out, lines);
     else if (body == KP_BODY_ROOFLINE)
         kp_roofline_print(&w->out, lines);
+    else if (body == KP_BODY_CHART)
+        write_chart(w, lines);
     else
         kp_table_print(&w->out, lines);
 }
