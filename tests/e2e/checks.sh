@@ -15,9 +15,73 @@ if command -v pmccabe >/dev/null; then
     in_check "$tmp/long.c" && fail "check-functions lets a long function through"
     in_check "$tmp/good.c" "$tmp/unread.c" && fail "check-functions lets a file through that pmccabe cannot follow"
     grep -q 'unread.c.*expected closing' "$tmp/said" || fail "check-functions does not name the file: $(cat "$tmp/said")"
+    echo '/* none */' >"$tmp/none.c"
+    in_check "$tmp/none.c" && fail "check-functions is content with files without a function"
+    (
+        PATH=$tmp/empty
+        in_check "$tmp/good.c"
+    ) && fail "check-functions is content without pmccabe"
+    grep -q 'pmccabe is missing' "$tmp/said" || fail "check-functions does not say what is missing: $(cat "$tmp/said")"
 else
     echo "check-functions: skipped, pmccabe is missing"
 fi
+
+# --- the runner of tests, and the cases of its scripts ---
+script() { # NAME <LINES
+    { echo '#!/bin/sh' && echo ". $source/tests/e2e/e2e.inc" && cat; } >"$tmp/$1.sh"
+    chmod +x "$tmp/$1.sh"
+}
+in_runner() { # CASES NAME...
+    cases=$1
+    shift
+    KP_TEST_CASES=$cases "$source/tools/run_tests.sh" 60 "$tmp/logs" "$@" >"$tmp/said" 2>&1
+}
+script good <<'END'
+expect "one: what" 1 1
+expect "one: else" 1 1
+part() {
+    expect "one" 1 1
+    expect "two" 1 1
+}
+beside part
+finish
+END
+script bad <<'END'
+expect "one: what" 1 1
+expect "one: else" 1 2
+expect "two" 1 1
+finish
+END
+script early <<'END'
+expect "one" 1 1
+END
+script dies <<'END'
+part() {
+    expect "one" 1 1
+    exit 3
+}
+beside part
+finish
+END
+in_runner "" "$tmp/good.sh" || fail "the runner: good cases: $(cat "$tmp/said")"
+expect "the runner: cases are counted" "$(tail -n 1 "$tmp/said")" "3 passed, 0 failed"
+in_runner "" "$tmp/bad.sh" && fail "the runner: is content with a case that fails"
+expect "the runner: a case that fails" "$(tail -n 1 "$tmp/said")" "1 passed, 1 failed"
+expect "the runner: the name of a case that fails" "$(grep -c '^  not ok 1 - one$' "$tmp/said")" 1
+in_runner "" "$tmp/early.sh" && fail "the runner: is content with a script that does not come to its end"
+in_runner "" "$tmp/dies.sh" && fail "the runner: is content with a part that ends the script"
+expect "the runner: a part that ends" "$(tail -n 1 "$tmp/said")" "1 passed, 1 failed"
+for cases in two 't*|none'; do
+    in_runner "$cases" "$tmp/bad.sh" || fail "the runner: the cases $cases of bad ones: $(cat "$tmp/said")"
+done
+in_runner one "$tmp/bad.sh" && fail "the runner: is content with a chosen case that fails"
+in_runner none "$tmp/good.sh" && fail "the runner: is content with no case"
+for cases in part 'part/*' 'o*|part/two'; do
+    in_runner "$cases" "$tmp/good.sh" || fail "the runner: the cases $cases: $(cat "$tmp/said")"
+    grep '^ok' "$tmp/logs/good.sh.log" | sed 's/.* - //' >"$tmp/ran"
+    case $cases in o*) wanted='one part/one part/two' ;; *) wanted='part/one part/two' ;; esac
+    expect "the runner: the cases $cases" "$(xargs <"$tmp/ran")" "$wanted"
+done
 
 # --- check-layers: includes that go in a circle ---
 mkdir -p "$tmp/tree/cmd"

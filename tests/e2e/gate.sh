@@ -41,3 +41,5 @@ done
 export KPROF_SET=basic
 gate "a thread of the host answers" proxied 18
 expect "requests" "$(grep -c ' name=proxy_client$' "$tmp/kprof.log")" 6
+
+finish
