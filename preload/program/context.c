@@ -603,8 +603,6 @@ static bool is_beside_timeline(size_t extras)
     return true;
 }
 
-/* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
- * happens only when the profiler refuses. */
 /* Returns the name from memory of ours: CUPTI may be out when it is read. */
 static const char *keep_chip(const char *name)
 {
@@ -618,6 +616,8 @@ static const char *keep_chip(const char *name)
     return name && !strcmp(kept[i], name) ? kept[i] : name;
 }
 
+/* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
+ * happens only when the profiler refuses. */
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     const char *chip = NULL;
