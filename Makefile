@@ -452,6 +452,7 @@ setup-fuzz:
 # --- checks ---
 check-layers: all
 	@tools/check_layers.py $(OBJ)
+	@tools/check_names.py tools/names.allow
 
 check-abi: all
 	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof $(OUT)/libkprof-symbols.so

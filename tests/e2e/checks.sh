@@ -109,4 +109,43 @@ made
 "$source/tools/check_layers.py" objects >"$tmp/said" && fail "check-layers lets a circle of calls through"
 grep -qx 'a circle of files: cmd/a.c cmd/b.c' "$tmp/said" || fail "check-layers does not name the files: $(cat "$tmp/said")"
 
+# --- check-layers: names that say two things ---
+rm -r cmd objects
+mkdir -p cmd base report/model
+in_names() { "$source/tools/check_names.py" "$@" >"$tmp/said" 2>&1; }
+echo 'static int one(int x)
+{
+    return x;
+}
+
+int kp_a_one(void)
+{
+    return one(1);
+}' >cmd/a.c
+: >allow
+in_names allow || fail "check-names: $(cat "$tmp/said")"
+sed 's/kp_a_one/kp_a_two/' cmd/a.c >cmd/b.c
+in_names allow && fail "check-names lets a static name through that a room has twice"
+grep -qx 'static cmd one 2: new' "$tmp/said" || fail "check-names does not name it: $(cat "$tmp/said")"
+in_names --write allow
+in_names allow || fail "check-names does not allow what it has written: $(cat "$tmp/said")"
+sed 's/kp_a_one/kp_a_three/' cmd/a.c >cmd/c.c
+in_names allow && fail "check-names lets a third static function through"
+rm cmd/b.c cmd/c.c
+in_names allow && fail "check-names lets a line stay that is not needed"
+grep -qx 'static cmd one 2: not needed any more; take it out' "$tmp/said" || fail "check-names does not name the line: $(cat "$tmp/said")"
+: >allow
+sed 's/kp_a_one/kp_a_two/' cmd/a.c >report/model/b.c
+in_names allow && fail "check-names lets a prefix of two rooms through"
+grep -qx 'prefix a cmd report/model: new' "$tmp/said" || fail "check-names does not name the prefix: $(cat "$tmp/said")"
+sed 's/kp_a_one/kp_b_one/' cmd/a.c >report/model/b.c
+in_names allow || fail "check-names, two rooms: $(cat "$tmp/said")"
+sed 's/kp_a_one/kp_c_one/' cmd/a.c >base/b.c
+in_names allow && fail "check-names lets two units of one name through"
+grep -qx 'unit b base report/model: new' "$tmp/said" || fail "check-names does not name the unit: $(cat "$tmp/said")"
+echo 'plain b base report/model' >allow
+in_names allow || fail "check-names does not allow what the folder tells: $(cat "$tmp/said")"
+in_names --write allow
+expect "check-names keeps what the folder tells" "$(cat allow)" "plain b base report/model"
+
 finish
