@@ -115,7 +115,6 @@ asks() {
         both "memory of a pool, save $save" "$p" asks-pool
         expect "memory of a pool, save $save: passes" "$(passes)" $((3 * PASSES))
         both "what a pool reserves, save $save" "$p" asks-pool-reserve
-        both "what a pool leaves free, save $save" "$p" asks-pool-free
         # What the profiler takes is free for the program: its allocations get it, also with a window open.
         both "all that is free, save $save" "$p" asks-between
         KPROF_REPLAY_MODE=rotate both "all that is free, rotation, save $save" "$p" asks-between

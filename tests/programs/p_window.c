@@ -841,25 +841,6 @@ static void asks_pool(void)
     append(2);
 }
 
-/* Asks how much memory is free once the program has waited for a pool that has none in use. */
-static void asks_pool_free(void)
-{
-    size_t first, left, all;
-    CUdeviceptr p;
-
-    MUST(cuMemGetInfo(&first, &all));
-    increment(values, session.stream);
-    MUST(cuMemAllocAsync(&p, 4096, session.stream));
-    MUST(cuMemFreeAsync(p, session.stream));
-    MUST(cuCtxSynchronize());
-    for (int i = 0; i < 2; i++) {
-        MUST(cuMemGetInfo(&left, &all));
-        report_number(i ? "less is free later, byte" : "less is free, byte", (int)(first - left), 0);
-        increment(values, session.stream);
-    }
-    show("at the end");
-}
-
 /* Asks the pool once the program has waited; and from then on how much it had at most. */
 static void asks_pool_reserve(void)
 {
@@ -1911,7 +1892,6 @@ static const struct {
     {"asks-free-elsewhere", asks_free_elsewhere},
     {"asks-freed", asks_freed},
     {"asks-pool", asks_pool},
-    {"asks-pool-free", asks_pool_free},
     {"asks-pool-reserve", asks_pool_reserve},
     {"fault", fault},
     {"old", old},

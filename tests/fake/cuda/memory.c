@@ -404,13 +404,11 @@ CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *wanted, voi
     return result;
 }
 
-static size_t pool_idles(int device);
-
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
     ENTER(NEED_CONTEXT);
     *total = device_memory();
-    *free_bytes = *total - used_bytes[current()->device] - pool_idles(current()->device);
+    *free_bytes = *total - used_bytes[current()->device];
     return CUDA_SUCCESS;
 }
 
@@ -435,14 +433,6 @@ static size_t pool_uses(int device)
         if (a->of_pool && !a->unsaved && (!a->head.dead || a->used_for_good) && a->head.ctx->device == device)
             used += a->info.size;
     return used;
-}
-
-/* Returns what the pool reserves beside what is used, byte: the program has no use of it elsewhere. */
-static size_t pool_idles(int device)
-{
-    size_t used = pool_uses(device);
-
-    return pool_reserves[device] > used ? pool_reserves[device] - used : 0;
 }
 
 static void pool_takes(int device)
