@@ -110,6 +110,7 @@ static struct started {
     void *(*fn)(void *arg);
     void *arg;
     pthread_t thread;
+    pthread_t handle; /* what kp_thread_join takes */
     atomic_int state;
     struct started *next;
 } * started;
@@ -149,6 +150,14 @@ static void note_started(struct started *s)
     started = s;
 }
 
+/* Returns a value that no thread had before, of threads that are joined as the process ends, too: the C library gives a
+ * pthread_t to another thread once its own is joined. */
+static pthread_t new_handle(void)
+{
+    static atomic_ulong last;
+    return (pthread_t)(atomic_fetch_add(&last, 1) + 1);
+}
+
 /* Starts it and notes that, before anybody can look for it: it may have itself joined at once, and `s` freed. */
 static bool start_and_note(struct started *s, pthread_t *thread)
 {
@@ -156,7 +165,7 @@ static bool start_and_note(struct started *s, pthread_t *thread)
     kp_lock_take(started_lock, KP_FOREVER);
     bool starts = start(s);
     if (starts) {
-        *thread = s->thread;
+        *thread = s->handle = new_handle();
         note_started(s);
     }
     kp_lock_give(started_lock);
@@ -178,11 +187,11 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return starts;
 }
 
-static struct started *take_started(pthread_t thread)
+static struct started *take_started(pthread_t handle)
 {
     kp_lock_take(started_lock, KP_FOREVER);
     struct started **link = &started, *s;
-    while (*link && (*link)->thread != thread)
+    while (*link && (*link)->handle != handle)
         link = &(*link)->next;
     if ((s = *link))
         *link = s->next;
@@ -191,16 +200,16 @@ static struct started *take_started(pthread_t thread)
 }
 
 /* Joins a thread, unless it is parked: a parked thread stays there, with its entry. */
-void kp_thread_join(pthread_t thread)
+void kp_thread_join(pthread_t handle)
 {
-    struct started *s = take_started(thread);
+    struct started *s = take_started(handle);
     int state;
     if (!s)
         return;
     while ((state = atomic_load(&s->state)) == RUNS)
         kp_wait_while(&s->state, RUNS, KP_FOREVER);
     if (state != PARKED) {
-        t.join(thread, NULL);
+        t.join(s->thread, NULL);
         free(s);
         return;
     }
