@@ -115,6 +115,7 @@ static struct started {
     struct started *next;
 } * started;
 static struct kp_lock *const started_lock = &kp_locks[KP_LOCK_THREADS];
+static __thread pthread_t own_handle __attribute__((tls_model("initial-exec")));
 static atomic_int parking; /* whether; waits happen in the kernel */
 
 /* Parks only where the joiner is told so: it waits for the very end of a thread that returns. */
@@ -122,6 +123,7 @@ static void *run(void *arg)
 {
     struct started *s = arg;
     struct kp_traps traps;
+    own_handle = s->handle;
     kp_traps_hold(&traps); /* a new thread has those of the program's */
     s->fn(s->arg);
     bool parks = atomic_load(&parking);
@@ -165,7 +167,7 @@ static bool start_and_note(struct started *s, pthread_t *thread)
     kp_lock_take(started_lock, KP_FOREVER);
     bool starts = start(s);
     if (starts) {
-        *thread = s->handle = new_handle();
+        *thread = s->handle;
         note_started(s);
     }
     kp_lock_give(started_lock);
@@ -180,11 +182,16 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     struct started *s = t.create && t.join ? malloc(sizeof(*s)) : NULL;
     if (!s)
         return false;
-    *s = (struct started){.fn = fn, .arg = arg};
+    *s = (struct started){.fn = fn, .arg = arg, .handle = new_handle()};
     bool starts = start_and_note(s, thread);
     if (!starts)
         free(s);
     return starts;
+}
+
+pthread_t kp_thread_own(void)
+{
+    return own_handle;
 }
 
 static struct started *take_started(pthread_t handle)

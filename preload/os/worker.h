@@ -11,6 +11,8 @@
 /* Starts a thread with all signals blocked. *thread receives a handle for kp_thread_join, which the caller owes. It is
  * none for functions of the C library. False when the process has no threads, or cannot start one. */
 bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread);
+/* Returns the handle of the calling thread, which kp_thread_start has started. */
+pthread_t kp_thread_own(void);
 /* Waits for the very end of a thread whose function has returned, or is about to. Libraries tear down their data of
  * the thread after that, which must not overlap with their own exit handlers. Returns at once for a thread that was
  * joined before, as all are when the thread of kp_thread_park has ended. */

@@ -278,9 +278,10 @@ static void *return_at_once(void *unused)
 
 static atomic_int may_return;
 
-static void *wait_to_return(void *unused)
+/* `own`: receives what the thread takes for its handle. */
+static void *wait_to_return(void *own)
 {
-    (void)unused;
+    *(pthread_t *)own = kp_thread_own();
     while (!atomic_load(&may_return))
         kp_wait_while(&may_return, 0, KP_FOREVER);
     return NULL;
@@ -290,17 +291,18 @@ static void *wait_to_return(void *unused)
 static void a_thread_that_was_joined_is_not_taken_for_a_later_one(void **state)
 {
     (void)state;
-    pthread_t first, second;
+    pthread_t first, second, own;
     assert_true(kp_thread_start(return_at_once, NULL, &first));
     kp_thread_join(first);
     atomic_store(&may_return, 0);
-    assert_true(kp_thread_start(wait_to_return, NULL, &second));
+    assert_true(kp_thread_start(wait_to_return, &own, &second));
     alarm(60);
     kp_thread_join(first);
     alarm(0);
     atomic_store(&may_return, 1);
     kp_wake_all(&may_return);
     kp_thread_join(second);
+    assert_true(own == second);
 }
 
 static void a_nap_grows_with_what_was_waited(void **state)
