@@ -31,16 +31,16 @@ def threads():
 
 
 def show_process():
-    p = value("kp_process_now", "preload/phase.c")
+    p = value("kp_process_now", "preload/process/phase.c")
     print(f"phase: {str(p['phase']).replace('KP_PHASE_', '')}, of process {p['pid']}")
 
 
 def show_gate():
     gate = {n: number(value(n, "preload/gate/gate.c")) for n in ("armed", "waiting")}
-    state = value("kp_gate_state", "preload/gate/passing.c")
+    state = value("kp_gate_state", "preload/gate/fast_path.c")
     gate.update({n: number(state[n]) for n in ("exclusive", "captures")})
     calls = 0
-    for name, of in (("in_flight", "preload/gate/gate.c"), ("tables", "preload/gate/passing.c")):
+    for name, of in (("in_flight", "preload/gate/gate.c"), ("tables", "preload/gate/fast_path.c")):
         places = value(name, of)
         first, last = places.type.range()
         calls += sum(number(places[i]["calls"]) for i in range(first, last + 1))
@@ -52,7 +52,7 @@ def show_gate():
 
 
 def show_window():
-    w = value("kp_window_now", "preload/window/record.c")
+    w = value("kp_window_now", "preload/journal/record.c")
     if not w["open"]:
         print("window: none is open")
         return

@@ -15,13 +15,13 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
-#include "preload/phase.h"
-#include "preload/process.h"
-#include "preload/program/owned.h"
+#include "preload/process/phase.h"
+#include "preload/process/process.h"
+#include "preload/program/device_memory.h"
 #include "preload/program/variables.h"
-#include "preload/window/defer.h"
-#include "preload/window/flags.h"
-#include "preload/window/join.h"
+#include "preload/journal/defer.h"
+#include "preload/gate/window_facts.h"
+#include "preload/journal/op_encode.h"
 
 enum {
 #define KP_API(symbol, base, class) ROW_##symbol,

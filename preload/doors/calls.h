@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "preload/doors/api.h"
-#include "preload/program/owned.h"
+#include "preload/program/device_memory.h"
 
 /* The target of a trampoline, the state entered, and how many words of 8 bytes the target takes on the stack. Returned
  * in two registers. */

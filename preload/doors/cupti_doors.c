@@ -7,8 +7,8 @@
 
 #include "base/work.h"
 #include "preload/os/elf.h"
-#include "preload/process.h"
-#include "preload/program/context.h"
+#include "preload/process/process.h"
+#include "preload/contexts/context.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -7,9 +7,9 @@
 #include "preload/doors/way_in.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
-#include "preload/process.h"
-#include "preload/program/graphs.h"
-#include "preload/window/flags.h"
+#include "preload/process/process.h"
+#include "preload/graphs/graphs.h"
+#include "preload/gate/window_facts.h"
 
 static bool watching(void)
 {

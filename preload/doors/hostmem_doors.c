@@ -5,9 +5,9 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/os/mappings.h"
-#include "preload/process.h"
+#include "preload/process/process.h"
 #include "preload/program/hostmem.h"
-#include "preload/window/defer.h"
+#include "preload/journal/defer.h"
 
 /* Enters the gate; `symbol` is the driver's function, which may close a window. */
 static bool enter(const char *symbol)

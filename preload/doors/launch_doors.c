@@ -5,11 +5,11 @@
 #include "base/lock.h"
 #include "base/work.h"
 #include "preload/gate/gate.h"
-#include "preload/gate/passing.h"
+#include "preload/gate/fast_path.h"
 #include "preload/os/guard.h"
-#include "preload/phase.h"
-#include "preload/process.h"
-#include "preload/window/flags.h"
+#include "preload/process/phase.h"
+#include "preload/process/process.h"
+#include "preload/gate/window_facts.h"
 
 __thread const void *kp_runtime_host_function __attribute__((tls_model("initial-exec")));
 

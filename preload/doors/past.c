@@ -6,7 +6,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/rebind.h"
 #include "preload/os/symbols.h"
-#include "preload/process.h"
+#include "preload/process/process.h"
 
 atomic_int kp_past_waits;
 

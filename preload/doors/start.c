@@ -6,7 +6,7 @@
 #include "base/work.h"
 #include "preload/os/log.h"
 #include "preload/os/symbols.h"
-#include "preload/process.h"
+#include "preload/process/process.h"
 #include "preload/who/nvtx.h"
 
 #define EXPORT __attribute__((visibility("default")))

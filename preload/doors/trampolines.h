@@ -3,7 +3,7 @@
 #define KP_PRELOAD_DOORS_TRAMPOLINES_H
 
 #include "preload/doors/api.h"
-#include "preload/program/owned.h"
+#include "preload/program/device_memory.h"
 
 /* Returns a trampoline for the driver's function `real`, or `real` itself where the class needs none or none is
  * left. The program asked for it by exported symbol, or by the base name of cuGetProcAddress. `owns` is its

@@ -6,7 +6,7 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/stripe.h"
-#include "preload/gate/passing.h"
+#include "preload/gate/fast_path.h"
 
 static atomic_bool armed;
 static atomic_int waiting; /* threads that wait for `exclusive` to be 0 */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/gate/passing.h"
+#include "preload/gate/fast_path.h"
 #include "preload/program/launch.h"
 #include "preload/session/session.h"
 #include "report/options/options.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "preload/os/guard.h"
-#include "preload/program/context.h"
+#include "preload/contexts/context.h"
 #include "preload/program/filter.h"
 
 char *kp_kernel_mangled(const struct kp_driver *d, CUfunction f)

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "collectors/providers/library.h"
-#include "preload/gate/passing.h"
+#include "preload/gate/fast_path.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/os/progress.h"

@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 
-#include "preload/window/issue.h"
-#include "preload/window/strategy.h"
+#include "preload/journal/issue.h"
+#include "preload/mode/strategy.h"
 
 enum { TOY_LAUNCHES = 4 };
 

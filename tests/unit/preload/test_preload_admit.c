@@ -13,12 +13,12 @@
 #include "collectors/replay/rewound.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
-#include "preload/window/admit.h"
-#include "preload/window/closers.h"
-#include "preload/window/flags.h"
-#include "preload/window/reach.h"
-#include "preload/window/strategy.h"
-#include "preload/window/stuck.h"
+#include "preload/mode/admit.h"
+#include "preload/mode/closers.h"
+#include "preload/gate/window_facts.h"
+#include "preload/graphs/host_pointers.h"
+#include "preload/mode/strategy.h"
+#include "preload/contexts/unending.h"
 
 /* ---- what is known of the process, in the place of the real ones ---- */
 

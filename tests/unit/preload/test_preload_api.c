@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/window/join.h"
+#include "preload/journal/op_encode.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/report_support.h"
 
@@ -87,7 +87,7 @@ static const struct join {
     unsigned to, from, host, any, bytes, result, copy2d, event, flags, stream, function;
 } joins[] = {
 #define KP_JOIN(function, ...) {.base = #function, __VA_ARGS__},
-#include "preload/window/join.def"
+#include "preload/journal/op_encode.def"
 #undef KP_JOIN
 };
 

@@ -14,7 +14,7 @@
 #include "collectors/plan/plan_internal.h"
 #include "preload/os/worker.h"
 #include "preload/session/session.h"
-#include "preload/window/batch.h"
+#include "preload/results/batch.h"
 #include "tests/support/report_support.h"
 #include "tests/support/source_support.h"
 

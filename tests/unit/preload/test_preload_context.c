@@ -17,7 +17,7 @@
 #include "preload/os/exit_first.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
-#include "preload/program/context.h"
+#include "preload/contexts/context.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/session/session.h"
 #include "tests/support/collect_support.h"

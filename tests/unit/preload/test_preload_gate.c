@@ -22,11 +22,11 @@
 #include "preload/doors/trampolines.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
-#include "preload/phase.h"
-#include "preload/process.h"
-#include "preload/program/owned.h"
+#include "preload/process/phase.h"
+#include "preload/process/process.h"
+#include "preload/program/device_memory.h"
 #include "preload/program/variables.h"
-#include "preload/window/flags.h"
+#include "preload/gate/window_facts.h"
 
 /* ---- the process, and its window ---- */
 

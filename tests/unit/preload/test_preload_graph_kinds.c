@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "preload/program/graph_kinds.h"
+#include "preload/graphs/graph_kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/program/graph_memory.h"
-#include "preload/program/graph_pairs.h"
+#include "preload/graphs/graph_memory.h"
+#include "preload/graphs/graph_pairs.h"
 
 enum { MOST = 8, PRIORITY = 3 };
 

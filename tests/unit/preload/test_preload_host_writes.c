@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "preload/session/session.h"
-#include "preload/window/host_writes.h"
+#include "preload/program/host_writes.h"
 
 static size_t n_told, n_told_of_others;
 

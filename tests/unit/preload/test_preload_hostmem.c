@@ -22,7 +22,7 @@
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/os/mappings.h"
-#include "preload/process.h"
+#include "preload/process/process.h"
 #include "preload/program/hostmem.h"
 #include "tests/fake/fake_hooks.h"
 #include "tests/support/report_support.h"

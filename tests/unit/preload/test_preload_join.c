@@ -14,8 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "preload/window/join.h"
-#include "preload/window/value.h"
+#include "preload/journal/op_encode.h"
+#include "preload/journal/read_value.h"
 
 enum { MOST = 1 << 20 };
 

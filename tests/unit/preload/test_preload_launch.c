@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "preload/doors/launch_doors.h"
-#include "preload/gate/passing.h"
+#include "preload/gate/fast_path.h"
 #include "preload/os/guard.h"
-#include "preload/phase.h"
-#include "preload/process.h"
+#include "preload/process/phase.h"
+#include "preload/process/process.h"
 
 /* ---- the process: keeps the launch that a door hands it ---- */
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "preload/program/other_cupti.h"
+#include "preload/contexts/other_cupti.h"
 
 enum { DRIVER_API = 1, RUNTIME_API = 2, RESOURCE = 3, SYNCHRONIZE = 4 };
 

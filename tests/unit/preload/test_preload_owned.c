@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/program/fresh.h"
-#include "preload/program/owned.h"
+#include "preload/program/unmapped_ranges.h"
+#include "preload/program/device_memory.h"
 
 /* ---- the driver ---- */
 
@@ -216,7 +216,7 @@ static const char *const exported[] = {
 
 static const char *const owned[] = {
 #define KP_OWNS(symbol, does, bytes) #symbol,
-#include "preload/program/owned.def"
+#include "preload/program/device_memory.def"
 #undef KP_OWNS
 };
 

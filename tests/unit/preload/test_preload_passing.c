@@ -12,7 +12,7 @@
 
 #include "base/lock.h"
 #include "preload/gate/gate.h"
-#include "preload/gate/passing.h"
+#include "preload/gate/fast_path.h"
 #include "preload/os/guard.h"
 
 static const struct kp_pass_shape plain = {{4, 1, 1}, {128, 1, 1}, 0, {0, 0, 0}};

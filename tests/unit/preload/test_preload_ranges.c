@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "preload/program/ranges.h"
+#include "preload/contexts/ranges.h"
 
 static void begin(uint64_t id, const char *why)
 {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/program/graph_memory.h"
-#include "preload/window/reach.h"
+#include "preload/graphs/graph_memory.h"
+#include "preload/graphs/host_pointers.h"
 #include "tests/support/fake_support.h"
 
 enum { MOST = 4 };

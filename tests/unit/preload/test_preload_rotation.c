@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "preload/os/outcome.h"
-#include "preload/program/rotation.h"
+#include "preload/rotation/rotation.h"
 #include "preload/session/session.h"
 #include "tests/support/collect_support.h"
 #include "tests/support/report_support.h"

@@ -19,7 +19,7 @@
 
 #include "preload/os/log.h"
 #include "base/lock.h"
-#include "preload/gate/passing.h"
+#include "preload/gate/fast_path.h"
 #include "preload/session/session.h"
 #include "report/store/store.h"
 #include "tests/support/report_support.h"

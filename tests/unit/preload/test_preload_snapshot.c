@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "preload/window/snapshot.h"
+#include "preload/program/host_snapshot.h"
 
 enum { PAGE = 4096, PAGES = 5, TAIL = 100, BYTES = PAGES * PAGE + TAIL };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/window/variant.h"
+#include "preload/mode/variant.h"
 
 static const struct kp_device device = {.shared_per_block = 48 << 10, .shared_per_block_optin = 227 << 10};
 static struct kp_function function;

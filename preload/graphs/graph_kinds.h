@@ -1,0 +1,33 @@
+/*
+ * The kinds of nodes that a graph may have: what a report calls them, and whether they may run again.
+ * Threads: any.
+ */
+#ifndef KP_PRELOAD_GRAPHS_GRAPH_KINDS_H
+#define KP_PRELOAD_GRAPHS_GRAPH_KINDS_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+struct kp_graph_kind {
+    CUgraphNodeType type;
+    const char *one, *many; /* NULL: it is not counted, its parts are */
+    bool always;            /* told also where there are none */
+    const char *obstacle;   /* why a graph with it must not be replayed; NULL when it may */
+    bool waits;             /* for something outside of the graph */
+};
+
+enum { KP_GRAPH_KINDS = 15 };
+
+/* The last row stands for types without a row: they come from a later driver. */
+extern const struct kp_graph_kind kp_graph_kinds[KP_GRAPH_KINDS];
+
+/* Returns the row of a type. */
+unsigned kp_graph_kind_of(CUgraphNodeType type);
+
+/* Describes a graph by how many nodes it has of each kind. malloc'ed; NULL = no memory. */
+char *kp_graph_describe(const unsigned counts[KP_GRAPH_KINDS]);
+
+/* Says that these kinds keep a graph from being issued node by node. malloc'ed; NULL = no memory. */
+char *kp_graph_blame(const bool kinds[KP_GRAPH_KINDS]);
+
+#endif

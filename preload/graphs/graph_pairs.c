@@ -1,0 +1,81 @@
+#include "preload/graphs/graph_pairs.h"
+
+#include <stdlib.h>
+
+/* The allocations on the way through a graph. */
+struct walk {
+    CUdeviceptr *held; /* those that no free has met so far */
+    size_t n, cap;
+    bool any;
+    int device;
+    const char *why;
+};
+
+static bool hold(struct walk *w, CUdeviceptr memory)
+{
+    enum { FIRST = 16 };
+    if (w->n == w->cap) {
+        size_t cap = w->cap ? 2 * w->cap : FIRST;
+        CUdeviceptr *grown = realloc(w->held, cap * sizeof(*grown));
+        if (!grown)
+            return false;
+        w->held = grown;
+        w->cap = cap;
+    }
+    w->held[w->n++] = memory;
+    return true;
+}
+
+static size_t place_of(const struct walk *w, CUdeviceptr memory)
+{
+    size_t i = 0;
+    while (i < w->n && w->held[i] != memory)
+        i++;
+    return i;
+}
+
+static const char *allocate(struct walk *w, const struct kp_graph_node *node)
+{
+    if (w->any && node->memory.device != w->device)
+        return "graph that allocates memory on several devices";
+    w->any = true;
+    w->device = node->memory.device;
+    /* The driver gives an address twice only where a free lies in between. */
+    bool taken = place_of(w, node->memory.at) < w->n || !hold(w, node->memory.at);
+    return taken ? "graph that allocates memory in an order that is not known" : NULL;
+}
+
+static const char *release(struct walk *w, const struct kp_graph_node *node)
+{
+    size_t at = place_of(w, node->memory.at);
+    if (at == w->n)
+        return "graph that frees memory of another one";
+    w->held[at] = w->held[--w->n];
+    return NULL;
+}
+
+static int visit(void *arg, const struct kp_graph_node *node)
+{
+    struct walk *w = arg;
+    if (node->kind == KP_NODE_ALLOC)
+        w->why = allocate(w, node);
+    else if (node->kind == KP_NODE_FREE)
+        w->why = release(w, node);
+    return w->why != NULL;
+}
+
+const char *kp_graph_pairs_judge(struct kp_graph_nodes *g, unsigned long long flags)
+{
+    struct walk w = {.held = NULL};
+    kp_graph_nodes_each(g, visit, &w);
+    free(w.held);
+    g->allocates = w.any;
+    g->device = w.device;
+    if (w.why)
+        return w.why;
+    if (w.n)
+        return "graph that leaves memory allocated";
+    return w.any && flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+               ? "graph that allocates memory, which its next launch may free"
+               : NULL;
+}

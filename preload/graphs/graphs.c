@@ -1,0 +1,486 @@
+#include "preload/graphs/graphs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "collectors/code/cubin.h"
+#include "preload/os/guard.h"
+#include "preload/graphs/graph_memory.h"
+#include "preload/graphs/graph_pairs.h"
+#include "preload/program/hostmem.h"
+#include "preload/program/kernel.h"
+
+struct entry {
+    CUgraphExec exec;
+    unsigned long long flags; /* of its instantiation */
+    struct kp_graph graph;
+    struct kp_graph_content *content; /* NULL: its nodes cannot be issued one by one */
+    struct entry *next;
+};
+
+static struct entry *entries;
+static uint32_t instantiated;
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
+
+static const char copies_to_host[] = "graph that copies to host memory, not replayed";
+static const char unread[] = "graph whose nodes could not be read, not replayed";
+
+static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
+
+/* Notes a copy into host memory: a checkpoint does not save host memory, so a second run would read results of the
+ * first. */
+static void study_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *copy, struct kp_graph *out)
+{
+    if (kp_graph_is_host(d, copy->dstMemoryType, copy->dstDevice))
+        out->obstacle = copies_to_host;
+    else
+        out->reads_host |= kp_graph_is_host(d, copy->srcMemoryType, copy->srcDevice);
+}
+
+static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+{
+    CUDA_MEMCPY3D copy;
+    if (!d->cuGraphMemcpyNodeGetParams || d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
+        out->obstacle = copies_to_host;
+    else
+        study_copy(d, &copy, out);
+}
+
+/* Returns true if an argument of `size` bytes is or contains an address of host memory that the device can reach. */
+static bool points_to_host(const char *argument, size_t size)
+{
+    for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
+        uint64_t word;
+        void *base;
+        size_t bytes;
+        memcpy(&word, argument + at, sizeof(word));
+        if (kp_hostmem_find(word, &base, &bytes))
+            return true;
+    }
+    return false;
+}
+
+/* Returns true if one of the arguments does, or may do so because the driver does not give its size. */
+static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *params)
+{
+    size_t offset, size;
+    bool reaches = false;
+    CUresult rc = CUDA_SUCCESS;
+    for (size_t i = 0; params && d->cuFuncGetParamInfo && rc == CUDA_SUCCESS && !reaches; i++) {
+        rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
+        /* A node may have a kernel in the place of its function. */
+        if (rc == CUDA_ERROR_INVALID_HANDLE && !i && d->cuKernelGetFunction &&
+            d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS)
+            rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
+        reaches = rc == CUDA_SUCCESS && points_to_host(params[i], size);
+    }
+    return reaches || (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE); /* which tells that there are no more */
+}
+
+static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, struct kp_graph *out)
+{
+    CUfunction f = p->func ? p->func : (CUfunction)p->kern;
+    if (!p->func && p->kern && d->cuKernelGetFunction)
+        d->cuKernelGetFunction(&f, p->kern);
+    out->outside |= kp_kernel_waits_outside(d, f);
+    if (out->outside)
+        out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
+    else if (reaches_host(d, f, p->kernelParams))
+        out->obstacle = "graph with a kernel that can reach host memory, not replayed";
+    else {
+        unsigned once = kp_kernel_once(d, f);
+        if (once & KP_ONCE_ALONE)
+            out->obstacle = "graph with a kernel that uses the device's heap or gives the device work, not replayed";
+        out->once |= once;
+        return;
+    }
+    out->waits = true;
+}
+
+static void study_kernel_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+{
+    CUDA_KERNEL_NODE_PARAMS params;
+    memset(&params, 0, sizeof(params));
+    if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
+        out->obstacle = unread;
+    else
+        study_kernel(d, &params, out);
+}
+
+static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
+{
+    CUgraphNodeType type;
+    CUgraph child;
+    unsigned row = KP_GRAPH_KINDS - 1;
+    if (d->cuGraphNodeGetType(node, &type) == CUDA_SUCCESS)
+        row = kp_graph_kind_of(type);
+    const struct kp_graph_kind *kind = &kp_graph_kinds[row];
+    out->nodes[row]++;
+    if (kind->obstacle)
+        out->obstacle = kind->obstacle;
+    out->waits |= kind->waits;
+    if (kind->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        study_copy_node(d, node, out);
+    if (kind->type == CU_GRAPH_NODE_TYPE_KERNEL)
+        study_kernel_node(d, node, out);
+    if (kind->type != CU_GRAPH_NODE_TYPE_GRAPH)
+        return;
+    if (d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
+        study(d, child, out);
+    else
+        out->obstacle = unread;
+}
+
+static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out)
+{
+    size_t n = 0;
+    CUresult rc = d->cuGraphGetNodes(graph, NULL, &n);
+    CUgraphNode *nodes = rc == CUDA_SUCCESS && n ? calloc(n, sizeof(*nodes)) : NULL;
+    if (rc != CUDA_SUCCESS || (n && (!nodes || d->cuGraphGetNodes(graph, nodes, &n) != CUDA_SUCCESS))) {
+        out->obstacle = unread;
+        n = 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        study_node(d, nodes[i], out);
+    free(nodes);
+}
+
+/* ---- what is held ---- */
+
+static struct entry *find(CUgraphExec exec)
+{
+    struct entry *e = entries;
+    while (e && e->exec != exec)
+        e = e->next;
+    return e;
+}
+
+/* Call it under the lock. */
+static void let(struct kp_graph_content *c)
+{
+    if (c && !--c->users) {
+        kp_graph_nodes_free(c->nodes);
+        free(c);
+    }
+}
+
+static struct kp_graph_content *content_of(struct kp_graph_nodes *nodes, uint32_t number)
+{
+    struct kp_graph_content *c = nodes ? calloc(1, sizeof(*c)) : NULL;
+    if (c)
+        *c = (struct kp_graph_content){.nodes = nodes, .number = number, .users = 1};
+    else
+        kp_graph_nodes_free(nodes);
+    return c;
+}
+
+const struct kp_graph_content *kp_graph_hold(CUgraphExec exec)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    struct entry *e = find(exec);
+    struct kp_graph_content *c = e ? e->content : NULL;
+    if (c)
+        c->users++;
+    kp_lock_give(lock);
+    return c;
+}
+
+void kp_graph_let(const struct kp_graph_content *content)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    let((struct kp_graph_content *)content);
+    kp_lock_give(lock);
+}
+
+bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_content *content)
+{
+    struct kp_graph_content *c = (struct kp_graph_content *)content;
+    if (!atomic_load(&c->runs))
+        atomic_store(&c->runs, kp_graph_nodes_try(d, c->nodes) ? 1 : -1);
+    return atomic_load(&c->runs) > 0;
+}
+
+void kp_graph_forget(CUgraphExec exec)
+{
+    kp_graph_memory_forget(exec);
+    kp_lock_take(lock, KP_FOREVER);
+    for (struct entry **e = &entries; *e; e = &(*e)->next)
+        if ((*e)->exec == exec) {
+            struct entry *gone = *e;
+            *e = gone->next;
+            let(gone->content);
+            free(gone);
+            break;
+        }
+    kp_lock_give(lock);
+}
+
+bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    const struct entry *e = find(exec);
+    if (e)
+        *out = e->graph;
+    kp_lock_give(lock);
+    return e;
+}
+
+/* ---- noting ---- */
+
+/* Texts that graphs refer to for as long as the process runs: few, as they tell kinds of nodes. */
+struct blame {
+    char *text;
+    struct blame *next;
+};
+
+static struct blame *blames;
+
+/* Returns the kept twin of a text, which it takes over; NULL without memory. */
+static const char *keep(char *text)
+{
+    struct blame *fresh = text ? calloc(1, sizeof(*fresh)) : NULL;
+    kp_lock_take(lock, KP_FOREVER);
+    struct blame *b = fresh ? blames : NULL;
+    while (b && strcmp(b->text, text))
+        b = b->next;
+    if (fresh && !b) {
+        *fresh = (struct blame){text, blames};
+        b = blames = fresh;
+        fresh = NULL;
+        text = NULL;
+    }
+    kp_lock_give(lock);
+    free(fresh);
+    free(text);
+    return b ? b->text : NULL;
+}
+
+/* Names the kinds of nodes that keep a graph in one piece. */
+static const char *blame(const struct kp_graph *facts)
+{
+    bool kinds[KP_GRAPH_KINDS] = {false};
+    for (unsigned i = 0; i < KP_GRAPH_KINDS; i++)
+        kinds[i] = facts->nodes[i] && !kp_graph_goes_by_node(kp_graph_kinds[i].type);
+    const char *text = keep(kp_graph_blame(kinds));
+    return text ? text : kp_graph_not_by_node;
+}
+
+/* Studies a graph. False: where memory of its allocation nodes lies is not known, so that no pointer of it can be
+ * judged.
+ */
+static bool study_all(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
+                      struct kp_graph *out)
+{
+    bool noted = kp_graph_memory_note(d, exec, graph);
+    study(d, graph, out);
+    out->by_device = flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+    if (!noted) {
+        out->obstacle = unread;
+        out->whole = "graph whose nodes could not be read";
+    }
+    return noted;
+}
+
+/* Reads the nodes of a graph whose facts have been studied. */
+static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph graph, unsigned long long flags,
+                                         struct kp_graph *facts)
+{
+    uint32_t next = 0;
+    struct kp_graph_nodes *nodes = kp_graph_nodes_read(d, graph, &next, &facts->whole);
+    if (facts->whole == kp_graph_not_by_node)
+        facts->whole = blame(facts);
+    if (nodes)
+        facts->whole = kp_graph_pairs_judge(nodes, flags);
+    if (!facts->whole)
+        return nodes;
+    kp_graph_nodes_free(nodes);
+    return NULL;
+}
+
+static atomic_bool any;
+
+bool kp_graph_any(void)
+{
+    return atomic_load(&any);
+}
+
+unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
+                       bool by_node)
+{
+    struct entry *e = calloc(1, sizeof(*e));
+    atomic_store(&any, true);
+    if (!e)
+        return 0;
+    kp_graph_forget(exec);
+    e->exec = exec;
+    e->flags = flags;
+    kp_guard++;
+    bool known = study_all(d, exec, graph, flags, &e->graph);
+    struct kp_graph_nodes *nodes = known && by_node ? read_nodes(d, graph, flags, &e->graph) : NULL;
+    kp_guard--;
+    unsigned once = e->graph.once;
+    kp_lock_take(lock, KP_FOREVER);
+    e->content = content_of(nodes, ++instantiated);
+    e->next = entries;
+    entries = e;
+    kp_lock_give(lock);
+    return once;
+}
+
+static unsigned long long flags_of(CUgraphExec exec)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    const struct entry *e = find(exec);
+    unsigned long long flags = e ? e->flags : 0;
+    kp_lock_give(lock);
+    return flags;
+}
+
+unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
+{
+    struct kp_graph facts = {.obstacle = NULL};
+    unsigned long long flags = flags_of(exec);
+    kp_guard++;
+    struct kp_graph_nodes *nodes =
+        study_all(d, exec, graph, flags, &facts) ? read_nodes(d, graph, flags, &facts) : NULL;
+    kp_guard--;
+    if (nodes) /* the program names nodes by the handles of the first graph */
+        kp_graph_nodes_unname(nodes);
+    kp_lock_take(lock, KP_FOREVER);
+    struct entry *e = find(exec);
+    if (e && e->content) {
+        struct kp_graph_content *old = e->content;
+        e->content = content_of(nodes, old->number);
+        nodes = NULL;
+        let(old);
+    }
+    if (e)
+        e->graph = facts;
+    kp_lock_give(lock);
+    kp_graph_nodes_free(nodes);
+    return facts.once;
+}
+
+/* ---- changes of a node ---- */
+
+/* Returns the node for a change, of contents that nobody else holds; NULL = there is none. Call it under the lock. */
+static struct kp_graph_node *node_of(struct entry *e, CUgraphNode handle)
+{
+    struct kp_graph_content *c = e ? e->content : NULL;
+    if (c && c->users > 1) {
+        struct kp_graph_nodes *copy = kp_graph_nodes_copy(c->nodes);
+        e->content = content_of(copy, c->number);
+        let(c);
+        c = e->content;
+    }
+    return c ? kp_graph_nodes_find(c->nodes, handle) : NULL;
+}
+
+/* Gives up the contents of a graph that changed otherwise than is followed. Call it under the lock. */
+static void blur(struct entry *e, const char *why)
+{
+    if (!e)
+        return;
+    let(e->content);
+    e->content = NULL;
+    e->graph.whole = why;
+}
+
+static const char not_followed[] = "graph that changed in a way that kprof does not follow";
+
+void kp_graph_blur(CUgraphExec exec)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    blur(find(exec), not_followed);
+    kp_lock_give(lock);
+}
+
+/* What the new parameters of a node add to the facts of its graph. */
+static void add_facts(struct kp_graph *to, const struct kp_graph *from)
+{
+    if (from->obstacle)
+        to->obstacle = from->obstacle;
+    to->once |= from->once;
+    to->outside |= from->outside;
+    to->waits |= from->waits;
+    to->reads_host |= from->reads_host;
+}
+
+/* Puts `fresh`, which it takes over, in place of a node of the same kind; `why`: there is none. */
+static void replace(CUgraphExec exec, CUgraphNode handle, struct kp_graph_node *fresh, const char *why,
+                    const struct kp_graph *facts)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    struct entry *e = find(exec);
+    struct kp_graph_node *node = why ? NULL : node_of(e, handle);
+    if (e && facts)
+        add_facts(&e->graph, facts);
+    if (node && node->kind == fresh->kind) {
+        fresh->handle = node->handle;
+        fresh->number = node->number;
+        fresh->disabled = node->disabled;
+        kp_graph_node_free(node);
+        *node = *fresh;
+        atomic_store(&e->content->runs, 0);
+        kp_lock_give(lock);
+        return;
+    }
+    blur(e, why ? why : not_followed);
+    kp_lock_give(lock);
+    if (!why)
+        kp_graph_node_free(fresh);
+}
+
+unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node,
+                             const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    struct kp_graph facts = {.obstacle = NULL};
+    struct kp_graph_node fresh;
+    const struct kp_graph_content *held = kp_graph_hold(exec);
+    const struct kp_graph_node *old = held ? kp_graph_nodes_find(held->nodes, node) : NULL;
+    kp_guard++;
+    study_kernel(d, p, &facts);
+    const char *why = old ? kp_graph_node_kernel(d, p, NULL, old, &fresh) : not_followed;
+    kp_guard--;
+    if (held)
+        kp_graph_let(held);
+    replace(exec, node, &fresh, why, &facts);
+    return facts.once;
+}
+
+void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p)
+{
+    struct kp_graph facts = {.obstacle = NULL};
+    struct kp_graph_node fresh;
+    kp_guard++;
+    study_copy(d, p, &facts);
+    const char *why = kp_graph_node_copy(d, p, &fresh);
+    kp_guard--;
+    replace(exec, node, &fresh, why, &facts);
+}
+
+void kp_graph_set_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+    struct kp_graph_node fresh;
+    const char *why = kp_graph_node_set(p, &fresh);
+    replace(exec, node, &fresh, why, NULL);
+}
+
+void kp_graph_set_host(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)
+{
+    struct kp_graph_node fresh = {.kind = KP_NODE_HOST, .host = *p};
+    replace(exec, node, &fresh, NULL, NULL);
+}
+
+void kp_graph_set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    struct entry *e = find(exec);
+    struct kp_graph_node *found = node_of(e, node);
+    if (found)
+        found->disabled = !enabled;
+    else
+        blur(e, not_followed);
+    kp_lock_give(lock);
+}

@@ -1,0 +1,236 @@
+#include "preload/journal/defer.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/lock.h"
+#include "base/work.h"
+#include "preload/gate/gate.h"
+#include "preload/program/device_memory.h"
+#include "preload/program/waits.h"
+
+/* The wait for the work that may still use the memory, ms. */
+enum { WORK_MS = 1000 };
+
+/* One of both: memory, or a stream. */
+struct ended {
+    CUcontext ctx;
+    CUdeviceptr memory;
+    CUstream stream;
+    size_t bytes; /* of memory; 0: not known */
+    bool pooled;  /* it may be of a pool */
+    bool later;   /* the program has freed it in the order of a stream */
+};
+
+/* Written in the gate's exclusive section, under the lock. Others read under the lock. */
+static struct kp_lock *const lock = &kp_locks[KP_LOCK_ENDED];
+static struct ended *ended;
+static size_t n_ended, cap_ended;
+
+/* The program asks how much pools have, also at most: memory that is kept would show there. */
+static atomic_bool asked;
+
+/* Without the lock: in most programs, at most times, there is none. */
+static atomic_size_t n_memory;
+
+static bool is_kept(const struct ended *e)
+{
+    size_t i = 0;
+    while (i < n_ended && (ended[i].ctx != e->ctx || ended[i].memory != e->memory || ended[i].stream != e->stream))
+        i++;
+    return i < n_ended;
+}
+
+/* Whether the driver would take the memory back. What else has an address it refuses to free, and must be asked. */
+static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory, size_t *bytes)
+{
+    CUdeviceptr base = 0;
+    return memory && kp_owned_is_allocated(memory) && d->cuMemGetAddressRange &&
+           d->cuMemGetAddressRange(&base, bytes, memory) == CUDA_SUCCESS && base == memory;
+}
+
+/* Whether the memory is of no pool: a pool keeps what is given back to it, for how long is its own affair. */
+static bool is_of_no_pool(const struct kp_driver *d, CUdeviceptr memory)
+{
+    CUmemoryPool pool = NULL;
+    return d->cuPointerGetAttribute &&
+           d->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory) == CUDA_SUCCESS && !pool;
+}
+
+/* Whether the memory is of another device than the current one, whose free memory it would be. */
+static bool is_elsewhere(const struct kp_driver *d, CUdeviceptr memory)
+{
+    CUdevice device;
+    int of = -1;
+    return d->cuPointerGetAttribute && d->cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+           d->cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory) == CUDA_SUCCESS && of != device;
+}
+
+/* Under the lock. */
+static bool has_room(void)
+{
+    enum { FIRST = 64 };
+    size_t cap = cap_ended ? 2 * cap_ended : FIRST;
+    if (n_ended < cap_ended)
+        return true;
+    struct ended *grown = realloc(ended, cap * sizeof(*grown));
+    if (!grown)
+        return false;
+    ended = grown;
+    cap_ended = cap;
+    return true;
+}
+
+static bool keep(const struct ended *e)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    bool kept = has_room();
+    if (kept)
+        ended[n_ended++] = *e;
+    kp_lock_give(lock);
+    if (kept && e->memory)
+        atomic_fetch_add(&n_memory, 1);
+    return kept;
+}
+
+/* Makes the first `kept` the only ones. Under the lock, except in a forked child. */
+static void shrink(size_t kept)
+{
+    size_t memory = 0;
+    for (size_t i = 0; i < kept; i++)
+        memory += ended[i].memory != 0;
+    n_ended = kept;
+    atomic_store(&n_memory, memory);
+}
+
+bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer)
+{
+    struct ended e = {.ctx = ctx, .memory = memory, .later = later};
+    *answer = is_kept(&e) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (*answer != CUDA_SUCCESS)
+        return true;
+    bool ends = later || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    if (!ends || !is_allocation(d, memory, &e.bytes) || is_elsewhere(d, memory))
+        return false;
+    e.pooled = later || !is_of_no_pool(d, memory);
+    return !(e.pooled && atomic_load(&asked)) && keep(&e);
+}
+
+bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer)
+{
+    const struct ended e = {.ctx = ctx, .stream = stream};
+    CUcontext of = NULL;
+    *answer = is_kept(&e) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    if (*answer != CUDA_SUCCESS)
+        return true;
+    bool made = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && d->cuStreamDestroy;
+    return made && d->cuStreamGetCtx(stream, &of) == CUDA_SUCCESS && of == ctx && keep(&e);
+}
+
+void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
+{
+    const struct ended e = {.ctx = ctx, .memory = memory};
+    keep(&e); /* else it is lost */
+}
+
+/* Frees memory in the order of the legacy default stream. Returns false where that is not possible: the driver refuses
+ * it for memory of no pool, and a stream being captured would lose its capture.
+ */
+static bool free_later(const struct kp_driver *d, CUdeviceptr memory)
+{
+    return d->cuMemFreeAsync && kp_gate_captures() <= 0 && d->cuMemFreeAsync(memory, CU_STREAM_LEGACY) == CUDA_SUCCESS;
+}
+
+/* Ends what was kept, by the function that the program has called. KP_VENDOR: memory of a pool that cuMemFree frees
+ * stays in CU_MEMPOOL_ATTR_USED_MEM_CURRENT, whatever is waited for (driver 580, H100). Returns whether there is
+ * something to wait for. */
+static bool end_one(const struct kp_driver *d, const struct ended *e)
+{
+    if (e->stream) {
+        d->cuStreamDestroy(e->stream);
+        return false;
+    }
+    if (e->later && free_later(d, e->memory))
+        return true;
+    d->cuMemFree(e->memory);
+    return false;
+}
+
+void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
+{
+    size_t kept = 0;
+    bool waits = false;
+    for (size_t i = 0; i < n_ended; i++) /* not under the lock, as the driver may wait */
+        if (ended[i].ctx == ctx)
+            waits |= end_one(d, &ended[i]);
+    /* What a pool uses is told when the free has come to its turn. KP_VENDOR: what it reserves is given back when the
+     * program next waits for a stream, not when that is seen to be idle (driver 580, H200); without us it has waited.
+     */
+    if (waits && kp_wait_copy(d, WORK_MS) == CUDA_SUCCESS && d->cuStreamSynchronize)
+        d->cuStreamSynchronize(CU_STREAM_LEGACY);
+    kp_lock_take(lock, KP_FOREVER);
+    for (size_t i = 0; i < n_ended; i++)
+        if (ended[i].ctx != ctx)
+            ended[kept++] = ended[i];
+    shrink(kept);
+    kp_lock_give(lock);
+}
+
+void kp_defer_forget(bool (*of)(CUcontext ctx))
+{
+    size_t kept = 0;
+    if (!of) {
+        shrink(0);
+        return;
+    }
+    kp_lock_take(lock, KP_FOREVER);
+    for (size_t i = 0; i < n_ended; i++)
+        if (!of(ended[i].ctx))
+            ended[kept++] = ended[i];
+    shrink(kept);
+    kp_lock_give(lock);
+}
+
+bool kp_defer_whole(CUdeviceptr memory, size_t bytes)
+{
+    static const size_t block = 2 << 20;
+    return bytes && memory % block == 0 && bytes % block == 0;
+}
+
+bool kp_defer_gives(uint64_t *bytes)
+{
+    bool whole = true;
+    for (size_t i = 0; i < n_ended && whole; i++) {
+        whole = !ended[i].pooled && kp_defer_whole(ended[i].memory, ended[i].bytes);
+        *bytes += ended[i].bytes;
+    }
+    return whole;
+}
+
+void kp_defer_pools_asked(void)
+{
+    atomic_store_explicit(&asked, true, memory_order_relaxed);
+}
+
+bool kp_defer_none_of_pools(void)
+{
+    size_t i = 0;
+    while (i < n_ended && !ended[i].pooled)
+        i++;
+    return i == n_ended;
+}
+
+bool kp_defer_has(CUdeviceptr address)
+{
+    if (!atomic_load(&n_memory))
+        return false;
+    kp_work_begin();
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = 0;
+    while (i < n_ended && (!ended[i].memory || address - ended[i].memory >= ended[i].bytes))
+        i++;
+    bool has = i < n_ended;
+    kp_lock_give(lock);
+    kp_work_end();
+    return has;
+}

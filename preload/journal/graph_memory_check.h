@@ -1,0 +1,16 @@
+/*
+ * Memory that a graph of the window allocates: the launch of the graph has mapped it, and repetitions need it. The
+ * calls that give it up close the window before; the driver might do so by itself where memory is short.
+ */
+#ifndef KP_PRELOAD_JOURNAL_GRAPH_MEMORY_CHECK_H
+#define KP_PRELOAD_JOURNAL_GRAPH_MEMORY_CHECK_H
+
+#include "preload/journal/state.h"
+
+/* Notes that `exec`, which allocates memory, has been launched in the window. */
+void kp_mapped_note(struct kp_window *w, CUgraphExec exec);
+
+/* Whether the memory is still there, as far as the driver tells. */
+bool kp_mapped_still(const struct kp_window *w);
+
+#endif

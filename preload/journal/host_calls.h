@@ -1,0 +1,37 @@
+/*
+ * Host functions that the program puts into its streams while a window is open: cuLaunchHostFunc, cuStreamAddCallback.
+ * The program's own execution calls them, and repetitions leave them out. A host function may write any memory of the
+ * host. Until it has ended, the window waits before it copies from there, or lets a kernel reach it.
+ *
+ * A host function may wait for what the program does next, maybe behind the gate. So all waits for it have a limit, and
+ * after one that did not end the window closes without repetitions. From then on the context's host functions close
+ * windows before they are called.
+ */
+#ifndef KP_PRELOAD_JOURNAL_HOST_CALLS_H
+#define KP_PRELOAD_JOURNAL_HOST_CALLS_H
+
+#include "preload/journal/state.h"
+
+/* Whether the open window goes on beside a host function. */
+bool kp_host_calls_admit(const struct kp_window *w);
+
+/* Note that the function of `i`, an operation just recorded, is about to be put into its stream, and that it has been.
+ */
+void kp_host_calls_begin(struct kp_window *w, struct kp_item *i);
+void kp_host_calls_end(const struct kp_window *w, struct kp_item *i);
+
+/* Notes that a host function will run which is no operation of the window's: that of a graph. */
+void kp_host_calls_note(struct kp_window *w);
+
+/* Whether so many operations are behind a host function that does not end that the window must close: the driver holds
+ * up who makes more, and that thread would keep the gate. */
+bool kp_host_calls_hinder(struct kp_window *w);
+
+/* Waits for the window's work, at most *ms, or less if a host function is what does not end. *called tells that one
+ * was; *ms receives the limit. */
+CUresult kp_host_calls_wait(struct kp_window *w, long *ms, bool *called);
+
+/* Destroys the events; call it in the window's context. */
+void kp_host_calls_drop(struct kp_window *w);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Issues a recorded launch through the driver: the program's own execution, or a further one.
+ */
+#ifndef KP_PRELOAD_JOURNAL_ISSUE_H
+#define KP_PRELOAD_JOURNAL_ISSUE_H
+
+#include "preload/journal/state.h"
+
+/* Waits for copies and memsets that may still run, and must not run beside the next kernel. */
+CUresult kp_issue_settle(struct kp_window *w);
+
+/* Issues the launch, between the hooks (may be NULL) if it has a result: as the program's own, or again. Returns the
+ * driver's code. */
+CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks);
+CUresult kp_issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks);
+
+#endif

@@ -1,0 +1,274 @@
+#include "preload/journal/reads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/debug.h"
+#include "base/lock.h"
+#include "base/text.h"
+#include "collectors/replay/footprint.h"
+#include "collectors/replay/replay.h"
+#include "preload/os/log.h"
+#include "preload/program/hostmem.h"
+#include "preload/who/timeline.h"
+#include "preload/journal/reread.h"
+#include "preload/gate/window_facts.h"
+#include "preload/journal/read_value.h"
+#include "preload/program/waits.h"
+
+enum {
+    ALWAYS_LOGGED = 64 << 20, /* byte of a window that are logged whatever memory there is */
+    SHARE = 8,                /* of the host's free memory that may be logged beyond that: one in so many */
+    MOST_CUTS = 3,            /* of a context, before its reads close windows as other calls do */
+    ROOM = 2 << 20,           /* device memory for values that come later, in multiples of so many byte */
+    ARRIVE_MS = 1000          /* the longest wait for them */
+};
+
+/* ---- sites ---- */
+
+/* A window reads so many times as often at a site as all windows before it, where each came out equal: a first
+ * difference then costs few launches, and a site that is always equal few windows. */
+enum { GROWTH = 8 };
+
+struct kp_read_site {
+    uint64_t last; /* hash of the last kernel's name; 0 for a graph */
+    const char *symbol;
+    size_t equal;    /* reads that came out equal */
+    bool never;      /* one did not */
+    uint64_t window; /* the last one that read here, and how often */
+    size_t here;
+};
+
+/* Finds the site, or makes it. NULL: there are too many. */
+static struct kp_read_site *site_of(const struct kp_window *w, const char *symbol)
+{
+    enum { MOST_SITES = 1024 };
+    static struct kp_read_site sites[MOST_SITES];
+    static size_t n;
+    size_t k = w->n;
+    while (k && !w->items[k - 1].is_launch)
+        k--;
+    const struct kp_known_function *f = k ? w->items[k - 1].function : NULL;
+    uint64_t last = f ? kp_hash(f->facts.mangled, strlen(f->facts.mangled), 0) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (sites[i].last == last && !strcmp(sites[i].symbol, symbol))
+            return &sites[i];
+    if (n == MOST_SITES)
+        return NULL;
+    sites[n] = (struct kp_read_site){.last = last, .symbol = symbol};
+    return &sites[n++];
+}
+
+bool kp_reads_trusted(const struct kp_item *i)
+{
+    const struct kp_read_site *s = i->read.site;
+    return s && !s->never && s->here < GROWTH * s->equal;
+}
+
+/* ---- whether a window takes a read ---- */
+
+/* A read being judged. */
+struct question {
+    struct kp_window *w;
+    const struct kp_op *op;
+    const char *symbol;
+};
+
+static bool is_off(const struct question *q)
+{
+    return !q->w->setup->options->window_reads;
+}
+
+/* Others may write the memory, or a repetition would not find it as it was. */
+static bool is_not_alone(const struct question *q)
+{
+    return kp_context_several(q->w->setup) || kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) ||
+           kp_flags_met(KP_MET_VIRTUAL) || kp_flags_met(KP_MET_HEAP_BLOCKS) ||
+           (kp_hostmem_rewound() && !q->w->keeps_host);
+}
+
+static bool is_old(const struct question *q)
+{
+    (void)q;
+    return kp_window_closes_at_sync();
+}
+
+/* Whether the log would grow beyond what memory there is for it. Each byte is read again in every repetition, so more
+ * than the option's would take longer than windows that are opened anew. */
+static bool is_much(const struct question *q)
+{
+    struct kp_window *w = q->w;
+    if (q->op->result_bytes + w->logged <= ALWAYS_LOGGED)
+        return false;
+    if (!w->most_logged) {
+        size_t most = w->setup->options->window_memory, left = kp_footprint_host("") / SHARE;
+        w->most_logged = left < most ? left : most;
+    }
+    return q->op->result_bytes + w->logged > w->most_logged;
+}
+
+static bool differed(const struct question *q)
+{
+    const struct kp_read_site *s = site_of(q->w, q->symbol);
+    return !s || s->never || q->w->context->cuts >= MOST_CUTS;
+}
+
+/* Asks once a window: the answer takes the driver some time. */
+static bool lacks_room(const struct question *q)
+{
+    static bool told;
+    struct kp_window *w = q->w;
+    if (!w->logged && !w->keeps_host && !kp_collector_has_room(w->context->collector, 0)) {
+        if (!told)
+            kp_log_progress("Copies to the host close windows: the device has no room for a second copy of its memory");
+        told = true;
+        return true;
+    }
+    return false;
+}
+
+/* Takes room for a value that comes later, in device memory. */
+static bool lacks_log(const struct question *q)
+{
+    struct kp_window *w = q->w;
+    size_t bytes = (q->op->result_bytes + 15) / 16 * 16;
+    if (!q->op->later || (w->n_logs && bytes <= w->logs[w->n_logs - 1].room))
+        return false;
+    if (bytes > ROOM && !kp_collector_has_room(w->context->collector, bytes))
+        return true;
+    size_t room = (bytes + ROOM - 1) / ROOM * ROOM;
+    struct kp_read_log *grown = realloc(w->logs, (w->n_logs + 1) * sizeof(*grown));
+    if (!grown)
+        return true;
+    w->logs = grown;
+    CUdeviceptr memory;
+    if (w->setup->driver->cuMemAlloc(&memory, room) != CUDA_SUCCESS)
+        return true;
+    grown[w->n_logs++] = (struct kp_read_log){memory, memory, room, room};
+    return false;
+}
+
+/* The first row that holds says why the window closes instead. */
+static const struct row {
+    bool (*holds)(const struct question *q);
+    const char *why;
+} hindrances[] = {
+    {is_off, "reads are to close windows"},        {is_not_alone, "others than this context may change what is read"},
+    {is_old, "the window has been open for long"}, {is_much, "too much is read"},
+    {differed, "such reads differed before"},      {lacks_room, "no room for a second copy of the memory"},
+    {lacks_log, "no memory for what is read"},
+};
+
+bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *symbol)
+{
+    const struct question q = {w, op, symbol};
+    const char *why = NULL;
+    for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances) && !why; i++)
+        why = hindrances[i].holds(&q) ? hindrances[i].why : NULL;
+    if (why)
+        kp_debug(KP_DEBUG_WINDOW, "takes no read: %s", why);
+    return !why;
+}
+
+/* ---- the log ---- */
+
+void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol)
+{
+    struct kp_read_site *s = i->read.site = site_of(w, symbol);
+    if (s && s->window != w->serial) {
+        s->window = w->serial;
+        s->here = 0;
+    }
+    if (s)
+        s->here++;
+    w->reads++;
+    w->logged += i->op.result_bytes;
+}
+
+/* Copies the value in its stream, as it is there when the program's own copy has been made. */
+static bool log_behind(struct kp_window *w, struct kp_item *i)
+{
+    struct kp_read_log *log = &w->logs[w->n_logs - 1];
+    size_t bytes = i->op.result_bytes, taken = (bytes + 15) / 16 * 16;
+    kp_timeline_ours_copy(w->context->id, bytes);
+    if (kp_value_aside(w->setup->driver, &i->op, log->next) != CUDA_SUCCESS)
+        return false;
+    i->read.behind = log->next;
+    log->next += taken;
+    log->room -= taken;
+    w->pending = true;
+    return true;
+}
+
+bool kp_reads_log(struct kp_window *w, struct kp_item *i)
+{
+    if (i->op.later)
+        return log_behind(w, i);
+    i->read.seen = kp_again_room(i->op.result_bytes);
+    if (!i->read.seen)
+        return false;
+    kp_value_take(&i->op, i->read.seen);
+    return true;
+}
+
+bool kp_reads_arrive(struct kp_window *w)
+{
+    if (w->pending && kp_wait_context(w->setup->driver, w->context->ctx, ARRIVE_MS, KP_SHORT_MS) == CUDA_SUCCESS)
+        w->pending = w->calls_host = false;
+    return !w->pending;
+}
+
+static void fetch(const struct kp_driver *d, struct kp_item *i)
+{
+    i->read.seen = kp_again_room(i->op.result_bytes);
+    if (i->read.seen && d->cuMemcpyDtoH(i->read.seen, i->read.behind, i->op.result_bytes) != CUDA_SUCCESS) {
+        free(i->read.seen);
+        i->read.seen = NULL;
+    }
+    i->read.behind = 0;
+}
+
+void kp_reads_collect(struct kp_window *w)
+{
+    const struct kp_driver *d = w->setup->driver;
+    for (size_t k = 0; k < w->end; k++) {
+        struct kp_item *i = &w->items[k];
+        if (i->read.behind)
+            fetch(d, i);
+        if (!i->is_launch && i->op.result && !i->read.seen)
+            w->end = k;
+    }
+    kp_reads_drop_log(w);
+}
+
+void kp_reads_drop_log(struct kp_window *w)
+{
+    for (size_t k = 0; k < w->n_logs; k++)
+        w->setup->driver->cuMemFree(w->logs[k].memory);
+    w->n_logs = 0;
+}
+
+/* ---- repetitions ---- */
+
+CUresult kp_reads_again(struct kp_window *w, struct kp_item *i)
+{
+    bool same;
+    CUresult rc = kp_again_read(w, i, &same);
+    if (rc != CUDA_SUCCESS || same)
+        return rc;
+    w->cut = (size_t)(i - w->items) + 1;
+    return (CUresult)KP_ISSUE_CUT;
+}
+
+void kp_reads_learn(struct kp_window *w, bool well)
+{
+    for (size_t k = 0; well && k < w->end; k++) {
+        struct kp_read_site *s = w->items[k].read.site;
+        if (s)
+            s->equal++;
+    }
+    struct kp_read_site *s = w->cut ? w->items[w->cut - 1].read.site : NULL;
+    if (s)
+        s->never = true;
+    w->context->cuts += w->cut != 0;
+}

@@ -1,0 +1,383 @@
+#include "preload/mode/admit.h"
+
+#include "base/lock.h"
+#include "collectors/code/cubin.h"
+#include "collectors/replay/rewound.h"
+#include "preload/program/attributes.h"
+#include "preload/program/hostmem.h"
+#include "preload/program/variables.h"
+#include "preload/mode/closers.h"
+#include "preload/gate/window_facts.h"
+#include "preload/graphs/host_pointers.h"
+#include "preload/mode/strategy.h"
+#include "preload/contexts/unending.h"
+#include "preload/program/waits.h"
+
+/* Unwanted launches in a row after which a window closes. It takes fewer along, as closing costs as much as a few
+ * dozen of them. */
+enum { MOST_UNWANTED = 16 };
+
+/* Launches of a window that is counted in one pass. Starting and stopping the counters once for so many adds a tenth to
+ * each; more only delays the evaluation. */
+enum { COUNTED_ROOM = 256 };
+
+/* Of enum kp_once: it works with the host, or another device, while it runs. */
+enum { SHARES = KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS };
+
+/* A predicate and its reason. */
+struct row {
+    bool (*holds)(const struct kp_question *q);
+    const char *why;
+    const char *(*says)(const struct kp_question *q); /* instead of both: the reason, or NULL */
+    bool once;                                        /* it must not run again, but does not wait for anything */
+};
+
+const char kp_reaches_host[] = "a kernel that can reach host memory";
+const char kp_memory_unsaved[] = "its memory could not be saved, not replayed";
+const char kp_host_rewound[] = "pinned memory that a replay would rewind";
+
+/* Returns the reason of the first row that holds, and that row; or NULL. */
+static const char *first_of(const struct row *r, const struct kp_question *q, const struct row **found)
+{
+    const char *why = NULL;
+    while (!why && (r->holds || r->says)) {
+        *found = r;
+        why = r->says ? r->says(q) : r->holds(q) ? r->why : NULL;
+        r++;
+    }
+    return why;
+}
+
+/* ---- why it must not be replayed ---- */
+
+/* Returns the obstacle that the process found. Without replays only waiting for other devices of this process is one.
+ */
+static const char *told_before(const struct kp_question *q)
+{
+    bool harmless = q->setup->one_pass && !kp_context_several(q->setup);
+    return harmless ? NULL : q->what->obstacle;
+}
+
+static bool reaches_heap(const struct kp_question *q)
+{
+    return q->fit.heap;
+}
+
+/* A replay would rewind memory that others write meanwhile: a partner's message, for which others wait. */
+static bool is_memory_shared(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_SHARED);
+}
+
+/* A replay would rewind what a thread of the program writes for such kernels, which may be at any time. */
+static bool is_memory_served(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_SERVED);
+}
+
+static bool is_registered_shared(const struct kp_question *q)
+{
+    (void)q;
+    return kp_hostmem_shared();
+}
+
+static bool takes_heap(const struct kp_question *q)
+{
+    return q->function && q->function->once & KP_ONCE_HEAP;
+}
+
+static bool launches_more(const struct kp_question *q)
+{
+    return q->function && q->function->once & KP_ONCE_LAUNCHES;
+}
+
+static bool writes_host(const struct kp_question *q)
+{
+    return q->function && q->function->writes_host;
+}
+
+static const char *has_attributes(const struct kp_question *q)
+{
+    return kp_attributes_obstacle(q->launch->config.attrs, q->launch->config.numAttrs);
+}
+
+/* What it has written, the host may have acted on by now: a second run would have it do so again. */
+static bool posts(const struct kp_question *q)
+{
+    const struct kp_context *c = q->context;
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || c->device.pageable_access;
+    return shares && q->function && q->function->once & KP_ONCE_POSTS;
+}
+
+/* Such memory is not as it was when the launch is repeated, and nobody knows where it is. */
+static bool waits_unseen(const struct kp_question *q)
+{
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED);
+    return shares && q->fit.code && q->function->once & KP_WAITS_FOR_OTHERS;
+}
+
+static const char *met_heap_blocks(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_HEAP_BLOCKS) ? kp_not_rewound(KP_MEMORY_HEAP_BLOCKS) : NULL;
+}
+
+static const char *met_virtual_memory(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_VIRTUAL) ? kp_not_rewound(KP_MEMORY_HOST_VIRTUAL) : NULL;
+}
+
+/* Where saving failed once. Asks again between windows: the program may have less memory by then. */
+static bool is_memory_unsaved(const struct kp_question *q)
+{
+    struct kp_context *c = q->context;
+    if (c->unsaved && !q->window->open && c->collector && kp_collector_can_save(c->collector))
+        c->unsaved = false;
+    return c->unsaved;
+}
+
+/* Only where launches are replayed. */
+static const struct row obstacles[] = {
+    {.holds = reaches_heap, .why = "can reach memory of the host that cannot be rewound, not replayed"},
+    {.holds = is_memory_shared, .why = "memory is shared with other processes or devices, not replayed"},
+    {.holds = is_registered_shared, .why = "host memory that other processes can map is registered, not replayed"},
+    {.holds = takes_heap,
+     .why = "takes or frees memory of the device's heap, which cannot be rewound, not replayed",
+     .once = true},
+    {.holds = launches_more,
+     .why = "gives the device work of its own (dynamic parallelism), not replayed",
+     .once = true},
+    {.holds = writes_host, .why = "writes host memory that no argument points into, not replayed", .once = true},
+    {.says = has_attributes, .once = true},
+    {.holds = posts, .why = "writes what the host may act on while it runs, not replayed", .once = true},
+    {.holds = waits_unseen, .why = "may wait for host memory that no argument points into, not replayed", .once = true},
+    {.holds = is_memory_served,
+     .why = "the host works with kernels while they run, in memory that a replay would rewind, not replayed",
+     .once = true},
+    {.says = met_heap_blocks, .once = true},
+    {.says = met_virtual_memory, .once = true},
+    {.holds = is_memory_unsaved, .why = kp_memory_unsaved, .once = true},
+    {.holds = NULL},
+};
+
+static void find_obstacle(struct kp_question *q)
+{
+    const struct row *row;
+    q->fit.obstacle = told_before(q);
+    if (q->fit.obstacle || q->setup->one_pass)
+        return;
+    q->fit.obstacle = first_of(obstacles, q, &row);
+    q->fit.once = q->fit.obstacle && row->once;
+}
+
+/* ---- why it gets a separate window ---- */
+
+static bool reaches_host(const struct kp_question *q)
+{
+    return q->fit.host && !q->fit.quiet;
+}
+
+/* Arguments of unknown size stay in the program's memory, valid only until the call returns. */
+static bool has_uncopied(const struct kp_question *q)
+{
+    const struct kp_launch *l = q->launch;
+    return q->function && ((l->params && !q->function->facts.params_known) || (l->extra && !l->extra_copied));
+}
+
+static bool is_reading_graph(const struct kp_question *q)
+{
+    return q->what->graph && q->what->graph->reads_host;
+}
+
+static bool met_managed_memory(const struct kp_question *q)
+{
+    (void)q;
+    return kp_flags_met(KP_MET_MANAGED);
+}
+
+/* A window that keeps the memory of the program's own execution keeps this memory, too; but a repetition lacks what the
+ * host wrote there meanwhile. */
+static bool is_host_rewound(const struct kp_question *q)
+{
+    return kp_hostmem_rewound() &&
+           (q->fit.host || q->what->graph || kp_context_several(q->setup) || !q->setup->options->window_reads);
+}
+
+static const struct row reasons_alone[] = {
+    {.holds = reaches_host, .why = kp_reaches_host},
+    {.holds = has_uncopied, .why = "arguments of unknown size"},
+    {.holds = is_reading_graph, .why = "a graph that reads host memory"},
+    {.holds = met_managed_memory, .why = "managed memory"},
+    {.holds = is_host_rewound, .why = kp_host_rewound},
+    {.holds = NULL},
+};
+
+/* ---- decisions ---- */
+
+bool kp_admit_counters(const struct kp_question *q)
+{
+    const struct kp_context *c = q->context;
+    return c->collector && !c->no_counters && (q->setup->one_pass || kp_plan_counts(c->plan) || c->extras);
+}
+
+/* Finds whether the launch can reach host memory, and how that is known. */
+static void find_reach(struct kp_question *q)
+{
+    const struct kp_known_function *f = q->function;
+    const struct kp_driver *d = q->setup->driver;
+    bool managed = kp_flags_met(KP_MET_MANAGED);
+    q->fit.heap = q->context->device.pageable_access && kp_reach_heap(d, q->launch);
+    q->fit.host = q->fit.heap || kp_reach_host(d, q->launch, NULL, 0, NULL);
+    if (!q->fit.host && f->once & SHARES)
+        q->fit.host = q->fit.code = true;
+    if (q->fit.host && f->once & SHARES && (kp_hostmem_rewound() || managed))
+        kp_flags_served();
+    q->fit.host |= kp_flags_met(KP_MET_VIRTUAL); /* no list has it */
+    if (!q->fit.host && managed) {
+        q->fit.host = true;
+        q->fit.patience_ms = KP_PAGING_MS;
+    }
+    q->fit.quiet = q->fit.host && !q->fit.heap && !managed && !f->loud;
+}
+
+void kp_admit_judge(struct kp_question *q)
+{
+    const struct kp_known_function *f = q->function;
+    const struct row *row;
+    q->fit = (struct kp_fit){.mode = q->launch->is_graph && !q->by_node ? KP_RANGE_USER : KP_RANGE_AUTO,
+                             .waits = kp_stuck_known(q->launch, f),
+                             .ends = f && f->ends >= (f->once & SHARES ? KP_ENDS_ENOUGH : 1),
+                             .patience_ms = KP_ALONE_MS};
+    if (f)
+        find_reach(q);
+    find_obstacle(q);
+    q->fit.alone = first_of(reasons_alone, q, &row);
+}
+
+/* ---- why the open window does not take it ---- */
+
+/* Returns the most launches that a window of this context may hold. */
+static size_t room_of(const struct kp_context_setup *setup, const struct kp_context *c)
+{
+    size_t room = c->collector ? kp_collector_room(c->collector) : 1;
+    return setup->one_pass && !setup->rotates && room > COUNTED_ROOM ? COUNTED_ROOM : room;
+}
+
+size_t kp_admit_room(const struct kp_window *w)
+{
+    return w->most ? w->most : room_of(w->setup, w->context);
+}
+
+/* A module that was loaded meanwhile. The saved memory lacks its variables, so a repetition would find them changed.
+ * Kernels of other modules reach them where the program has asked for their addresses. */
+static bool lacks_variables(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    return w->strategy->rewinds && kp_variables_pending(w->variables, w->serial) &&
+           (!q->function || w->questions != kp_variables_questions());
+}
+
+/* A window that is not to be replayed takes no more along. */
+static bool is_spoiled(const struct kp_question *q)
+{
+    return q->window->strategy->rewinds && kp_flags_spoiled();
+}
+
+static const char *waits_of(const struct kp_question *q)
+{
+    return q->fit.waits;
+}
+
+static bool is_elsewhere(const struct kp_question *q)
+{
+    return q->window->context != q->context;
+}
+
+static const char *obstacle_of(const struct kp_question *q)
+{
+    bool takes_turns = q->window->rotates && q->setup->falls_back;
+    return takes_turns ? NULL : q->fit.obstacle;
+}
+
+static bool is_other_kind(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    return !w->strategy->whole && q->fit.mode != w->mode &&
+           (q->what->wanted || q->fit.mode == KP_RANGE_USER || !w->strategy->rewinds);
+}
+
+/* A replay issues both into one stream, where they may wait for each other. */
+static bool is_other_thread(const struct kp_question *q)
+{
+    const struct kp_window *w = q->window;
+    return kp_launch_stream(q->launch) == CU_STREAM_PER_THREAD && w->has_per_thread &&
+           !pthread_equal(w->per_thread, pthread_self());
+}
+
+static bool is_full(const struct kp_question *q)
+{
+    size_t more = q->by_node ? q->by_node : 1;
+    return q->window->launches + more > kp_admit_room(q->window);
+}
+
+static bool are_many_unwanted(const struct kp_question *q)
+{
+    size_t patience = q->window->strategy->patience;
+    return !q->what->wanted && q->window->unwanted_in_a_row >= (patience ? patience : MOST_UNWANTED);
+}
+
+static const char *of_strategy(const struct kp_question *q)
+{
+    const struct kp_strategy *s = q->window->strategy;
+    return s->admit ? s->admit(q) : NULL;
+}
+
+static const struct row misfits[] = {
+    {.holds = is_spoiled, .why = "a call of another thread that did not end"},
+    {.holds = lacks_variables, .why = "a module with variables of its own"},
+    {.says = waits_of},
+    {.holds = is_elsewhere, .why = "a launch in another context"},
+    {.says = obstacle_of},
+    {.holds = is_other_kind, .why = "a launch of another kind"},
+    {.holds = is_other_thread, .why = "default streams of several threads"},
+    {.holds = is_full, .why = kp_closed_full},
+    {.holds = are_many_unwanted, .why = "many launches that were not asked for"},
+    {.says = of_strategy},
+    {.holds = NULL},
+};
+
+const char *kp_admit_misfit(const struct kp_question *q)
+{
+    const struct row *row;
+    return first_of(misfits, q, &row);
+}
+
+/* ---- why no window opens for it ---- */
+
+bool kp_admit_may_hang(const struct kp_question *q)
+{
+    return q->fit.host && (q->setup->one_pass || q->fit.obstacle) && !q->fit.ends;
+}
+
+/* Counting would wait for partners on devices that the program has yet to launch on. */
+static const char *partners_of(const struct kp_question *q)
+{
+    return !q->fit.once && kp_context_several(q->setup) ? q->fit.obstacle : NULL;
+}
+
+static const struct row hindrances[] = {
+    {.says = waits_of},
+    {.holds = kp_admit_may_hang,
+     .why = "the first of a kernel that can reach host memory, watched for waiting for it, not counted"},
+    {.says = partners_of},
+    {.holds = NULL},
+};
+
+const char *kp_admit_hindrance(const struct kp_question *q)
+{
+    const struct row *row;
+    return first_of(hindrances, q, &row);
+}

@@ -1,0 +1,64 @@
+/*
+ * Decides whether a launch is replayed, joins the open window, or gets a window at all. Each decision is a table of
+ * predicate and reason, and the first row that holds gives the reason.
+ */
+#ifndef KP_PRELOAD_MODE_ADMIT_H
+#define KP_PRELOAD_MODE_ADMIT_H
+
+#include "preload/journal/state.h"
+#include "preload/mode/window.h"
+
+/* The reason of a launch that can reach host memory. */
+extern const char kp_reaches_host[];
+/* The reason where a restore would rewind what the host writes meanwhile. */
+extern const char kp_host_rewound[];
+extern const char kp_memory_unsaved[];
+
+/* The decisions about a launch once its context and function are known. */
+struct kp_fit {
+    enum kp_range_mode mode;
+    const char *obstacle; /* why it must not be replayed, or NULL */
+    const char *alone;    /* why it gets a separate window, or NULL */
+    const char *waits;    /* why it must not be waited for, or NULL */
+    bool heap;            /* it can reach host memory unknown to CUDA */
+    bool host;            /* it can reach host memory, or waits for what others write */
+    bool code;            /* that is known by its code alone: no argument points there */
+    bool quiet;           /* and none of its function was seen to change it */
+    bool ends;            /* earlier launches of its function ended by themselves */
+    long patience_ms;     /* how long one that may wait for the host is waited for */
+    bool once;            /* it must not run again, but does not wait for anything */
+};
+
+/* A launch to be admitted. */
+struct kp_question {
+    const struct kp_window *window; /* the open window, or the one being opened for it */
+    const struct kp_context_setup *setup;
+    struct kp_context *context;
+    const struct kp_launch *launch;
+    const struct kp_candidate *what;
+    const struct kp_known_function *function; /* NULL for a graph */
+    struct kp_fit fit;
+    size_t by_node;              /* of a graph whose nodes are repeated one by one: its kernels; else 0 */
+    struct kp_rotation_key *key; /* what the launch counts for; NULL = for itself */
+};
+
+/* Sets `fit`. */
+void kp_admit_judge(struct kp_question *q);
+
+/* Whether its context can count, and there is something to count. Closing a window may change that. */
+bool kp_admit_counters(const struct kp_question *q);
+
+/* Returns the most launches that `w`, open or being opened, may hold. */
+size_t kp_admit_room(const struct kp_window *w);
+
+/* Returns why the open window does not take the launch (static text), or NULL. */
+const char *kp_admit_misfit(const struct kp_question *q);
+
+/* Returns why no window can be opened for it (static text), or NULL. */
+const char *kp_admit_hindrance(const struct kp_question *q);
+
+/* Whether counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host memory
+ * may wait for the host's next action. An earlier launch must have been seen to end. */
+bool kp_admit_may_hang(const struct kp_question *q);
+
+#endif

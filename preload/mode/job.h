@@ -1,0 +1,25 @@
+/*
+ * Describes a window that closes to the collector: for the strategies that count.
+ */
+#ifndef KP_PRELOAD_MODE_JOB_H
+#define KP_PRELOAD_MODE_JOB_H
+
+#include "preload/journal/state.h"
+
+struct kp_job {
+    struct kp_window_job job; /* but for the functions that issue it */
+    bool *wanted;             /* NULL: memory was short, no launch of the job has a result */
+};
+
+/* kp_job_free is owed in any case. */
+struct kp_job kp_job_make(struct kp_window *w);
+void kp_job_free(struct kp_job *j);
+
+/* Leaves the counters of a window on, as their end would wait for work that may not end: nothing more is counted in the
+ * context. `why` is copied. */
+void kp_job_unended(struct kp_window *w, const char *why);
+
+/* Ends a window of which a launch has faulted. The program's next call tells it of its fault. */
+void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out);
+
+#endif

@@ -1,0 +1,362 @@
+#include "preload/mode/launches.h"
+
+#include <stdlib.h>
+
+#include "base/lock.h"
+#include "collectors/code/cubin.h"
+#include "collectors/providers/library.h"
+#include "preload/program/ctx_wait.h"
+#include "preload/program/kernel.h"
+#include "preload/program/variables.h"
+#include "preload/session/session.h"
+#include "preload/who/timeline.h"
+#include "preload/results/batch.h"
+#include "preload/mode/close.h"
+#include "preload/mode/closers.h"
+#include "preload/gate/window_facts.h"
+#include "preload/results/harvest.h"
+#include "preload/journal/host_calls.h"
+#include "preload/program/host_writes.h"
+#include "preload/mode/open.h"
+#include "preload/graphs/host_pointers.h"
+#include "preload/journal/reads.h"
+#include "preload/journal/record.h"
+#include "preload/journal/repeat.h"
+#include "preload/mode/rotate.h"
+#include "preload/mode/time_launch.h"
+#include "preload/mode/strategy.h"
+#include "preload/contexts/unending.h"
+#include "preload/contexts/context_scope.h"
+#include "preload/mode/window.h"
+
+static struct kp_window *const w = &kp_window_now;
+
+static const char no_context[] = "of a context that the driver gives no facts of";
+
+/* Closes the window first, as its copies may hold the memory that the launch lacks. */
+static CUresult without_window(struct kp_item *i)
+{
+    struct kp_launch l = i->launch;
+    i->launch.copy = NULL;
+    kp_record_drop_last(w);
+    kp_window_close("want of device memory");
+    CUresult rc = kp_launch_issue_own(&l);
+    kp_launch_free(&l);
+    return rc;
+}
+
+/* Counts the duration of the call as ours if the launch has ended when it returns. */
+static CUresult issue_first(struct kp_item *i)
+{
+    double start = kp_now_ns();
+    kp_launch_on_timeline(&i->launch);
+    CUresult rc = w->strategy->issue(w, i);
+    kp_timeline_launched(rc != CUDA_SUCCESS);
+    if (!w->strategy->rewinds)
+        w->ours_ns += kp_now_ns() - start;
+    return rc;
+}
+
+/* Returns why the window closes behind the launch, or NULL. */
+static const char *closes_behind(const struct kp_question *q)
+{
+    if (w->strategy->rewinds && (q->fit.alone || w->alone))
+        return q->fit.alone ? q->fit.alone : w->alone;
+    if (w->strategy->rewinds && q->fit.quiet && (q->function->loud || kp_reach_is_much(w)))
+        return kp_reaches_host;
+    if (q->what->last || !w->launches)
+        return "the last launch that was asked for";
+    return w->launches >= kp_admit_room(w) ? kp_closed_full : NULL;
+}
+
+/* Waits for a launch that can reach host memory: the host may change that once the call has returned. False: it does
+ * not end. */
+static bool watch(const struct kp_question *q, struct kp_item *i)
+{
+    bool ends = kp_stuck_watch(w->setup->driver, w->context, i->function, q->fit.patience_ms);
+    if (ends) {
+        kp_reach_learn(w, &i->launch, i->function);
+        w->settled = w->n;
+    }
+    return ends;
+}
+
+/* Waits for what the window has issued before a launch that is watched. */
+static bool settle_before(const struct kp_question *q)
+{
+    bool settled =
+        !q->fit.host || !w->strategy->rewinds || w->n <= w->settled || kp_stuck_settle(w->setup->driver, w->context);
+    w->settled = settled ? w->n : w->settled;
+    return settled;
+}
+
+/* Leaves a window whose last launch does not end: nothing of it can be repeated. Returns why the launch has no result,
+ * or NULL. */
+static const char *leave_waiting(struct kp_item *i)
+{
+    if (w->launches == 1) {
+        kp_window_abandon();
+        return kp_waits_for_host;
+    }
+    if (i->result)
+        kp_timeline_profiled(i->result->launch.ordinal = kp_session_seen(1));
+    w->unending = true;
+    kp_window_close(kp_waits_for_host);
+    return NULL;
+}
+
+/* Makes the launch, whose record is the window's last. */
+static CUresult run_recorded(const struct kp_question *q, const char **skipped)
+{
+    struct kp_item *i = &w->items[w->n - 1];
+    i->reaches_host = q->fit.host && !q->fit.code;
+    CUresult rc = issue_first(i);
+    if (rc == CUDA_SUCCESS && w->strategy->rewinds)
+        kp_repeat_take_events(w, &i->launch);
+    w->unwanted_in_a_row = q->what->wanted ? 0 : w->unwanted_in_a_row + 1;
+    w->wanted_ms = q->what->wanted ? kp_now_ms() : w->wanted_ms;
+    if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {
+        *skipped = "made again when the window had given its memory back";
+        return without_window(i);
+    }
+    if (rc != CUDA_SUCCESS) {
+        kp_rotate_refused(w, i->key);
+        kp_record_drop_last(w);
+    } else if (q->fit.host && w->strategy->rewinds && !watch(q, i)) {
+        *skipped = leave_waiting(i);
+        return rc;
+    } else if (i->result) {
+        i->result->launch.ordinal = kp_session_seen(1);
+        kp_timeline_profiled(i->result->launch.ordinal);
+    }
+    if (rc == CUDA_SUCCESS && w->rotates)
+        kp_harvest_settle(w, i);
+    const char *closer = closes_behind(q);
+    if (closer)
+        kp_window_close(closer);
+    return rc;
+}
+
+static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
+{
+    *skipped = why;
+    return kp_launch_issue_own(l);
+}
+
+static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
+                            const char *why, const char **skipped)
+{
+    bool watched = kp_admit_may_hang(q) && !q->fit.waits && kp_stuck_settle(q->setup->driver, q->context);
+    CUresult rc = pass(l, why, skipped);
+    if (rc == CUDA_SUCCESS && watched)
+        kp_stuck_watch(q->setup->driver, q->context, f, q->fit.patience_ms);
+    return rc;
+}
+
+/* Returns true if the launch may wait for the host, so that the window's launches would lose their counters with it. */
+static bool may_hold(const struct kp_question *q)
+{
+    return q->function && q->function->once & KP_WAITS_FOR_OTHERS && !q->fit.ends && !q->fit.waits;
+}
+
+/* Closes a window that does not take the launch. */
+static void make_way(const struct kp_question *q, struct kp_launch *l)
+{
+    const char *closer = w->open ? kp_admit_misfit(q) : NULL;
+    if (!closer && w->open && kp_host_calls_hinder(w))
+        closer = "a host function that does not end";
+    if (!closer && w->launches && w->strategy->rewinds && may_hold(q))
+        closer = kp_reaches_host;
+    if (!closer && w->open && q->fit.host && !(settle_before(q) && kp_reads_arrive(w)))
+        closer = kp_reaches_host;
+    if (!closer && w->open && w->strategy->rewinds && q->fit.quiet && !kp_reach_joins(w, l))
+        closer = kp_reaches_host;
+    if (closer)
+        kp_window_close(closer);
+}
+
+/* Closes a window before a launch of which nothing is known, unless such launches may pass it: what has passed already
+ * may wait for them. */
+static void make_way_unknown(const char *why, const struct kp_context *c)
+{
+    bool passes = w->open && w->chooses && (!c || !c->dead || w->context != c);
+    if (passes)
+        kp_window_note_unseen();
+    else
+        kp_window_close(why);
+}
+
+/* Makes a launch that no window takes and that nobody asked for. A range lacks it, for a reason. */
+static CUresult run_unasked(const struct kp_question *q, struct kp_launch *l, const char **skipped)
+{
+    const struct kp_fit *fit = &q->fit;
+    const char *why = fit->waits ? fit->waits : fit->obstacle ? fit->obstacle : fit->alone;
+    if (q->setup->ranges)
+        *skipped = why ? why : KP_SKIP_RANGE_CUT;
+    return kp_launch_issue_own(l);
+}
+
+/* Runs the launch in the open window, in a new one, or outside of any. */
+static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
+                           const char **skipped)
+{
+    const char *why = NULL;
+    if (!w->open && !q->what->wanted)
+        return run_unasked(q, l, skipped);
+    if (!w->open && !kp_window_open(w, q, &why))
+        return run_outside(q, l, f, why, skipped);
+    if (!kp_record_launch(w, l, q->what->wanted, q->what->graph, f)) {
+        kp_window_close("want of memory");
+        return pass(l, kp_lost, skipped);
+    }
+    kp_rotate_took(w, q->key);
+    return run_recorded(q, skipped);
+}
+
+/* Runs the launch, now that its function is known. */
+static CUresult run_known(struct kp_question *q, struct kp_candidate *what, struct kp_launch *l,
+                          struct kp_known_function *f, const char **skipped)
+{
+    kp_admit_judge(q);
+    q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
+    const char *why;
+    if (kp_rotate_lets_by(q, what, &why)) {
+        w->unwanted_in_a_row++;
+        return pass(l, why, skipped);
+    }
+    make_way(q, l);
+    const char *rotated = kp_rotate_beside(q, what);
+    CUresult rc = run_judged(q, l, f, skipped);
+    if (rotated && !*skipped)
+        *skipped = rotated;
+    return rc;
+}
+
+/* Whether the first launch of a module's kernels could bring variables into the open window unseen. */
+static bool may_miss_variables(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
+{
+    return w->open && w->strategy->rewinds && !kp_context_module_known(setup, c, f);
+}
+
+/* Whether the window holds the variables that the first launch of a module's kernels brings along. */
+static bool holds_variables(const struct kp_context_setup *setup, const struct kp_known_function *f)
+{
+    const char *mangled = f->facts.mangled;
+    return kp_context_sees_loads(setup->driver) && ((*mangled && !kp_variables_come_with(mangled)) ||
+                                                    kp_window_holds_variables(setup, f->facts.handle, mangled));
+}
+
+struct kp_known_function *kp_launches_function(const struct kp_context_setup *setup, struct kp_context *c,
+                                               const struct kp_launch *l)
+{
+    bool may_miss = may_miss_variables(setup, c, l->f);
+    struct kp_known_function *f = kp_context_function(setup, c, l->f);
+    if (f && may_miss && !holds_variables(setup, f))
+        kp_window_close("the first launch of a module's kernels");
+    if (f && f->once & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+    if (!w->open)
+        kp_batch_settle();
+    if (f)
+        f->writes_host = kp_host_writes_known(f->facts.mangled);
+    return f;
+}
+
+/* Whether no launch of the function has been made inside the gate. */
+static bool is_first_of(struct kp_known_function *f)
+{
+    bool first = f && !f->launched;
+    if (f)
+        f->launched = true;
+    return first;
+}
+
+CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                         const struct kp_candidate *what, const char **skipped)
+{
+    struct kp_known_function *f = NULL;
+    if (!l->is_graph && (!(f = kp_launches_function(setup, c, l)) || kp_launch_copy(l, &f->facts))) {
+        make_way_unknown("a kernel that the driver gives no facts of", c);
+        return pass(l, "of a kernel that the driver gives no facts of", skipped);
+    }
+    struct kp_candidate now = *what;
+    struct kp_question q = {w, setup, c, l, &now, f, {.obstacle = NULL}, 0, NULL};
+    if (what->outside)
+        return kp_timing_launch(&q, l, skipped);
+    bool recorded = is_first_of(f) && setup->rotates && kp_rotate_record(c);
+    const char *rotated = kp_rotate_judge(&q, &now);
+    CUresult rc = run_known(&q, &now, l, f, skipped);
+    if (recorded)
+        kp_rotate_end_record();
+    if (rotated && !*skipped)
+        *skipped = rotated;
+    return rc;
+}
+
+/* Whether work of the context has not ended that was waited for without success: it may wait for what the program does
+ * next, and for this launch. Nothing of ours is issued meanwhile. The thread that waits needs a moment to see its end,
+ * of which the launch's stream knows; but of several launches one alone waits for that. */
+static bool is_held(const struct kp_context_setup *setup, CUcontext ctx, const struct kp_launch *l)
+{
+    enum { MOMENT_MS = 10, APART_MS = 100 };
+    static long last_ms;
+    const struct kp_driver *d = setup->driver;
+    if (w->open || setup->ranges || !kp_patience_goes_on(ctx))
+        return false;
+    if (kp_now_ms() - last_ms < APART_MS || d->cuStreamQuery(kp_launch_stream(l)) != CUDA_SUCCESS)
+        return true;
+    bool ends = kp_patience_ends(ctx, MOMENT_MS);
+    last_ms = ends ? 0 : kp_now_ms();
+    return !ends;
+}
+
+static void note_held(const struct kp_driver *d, const struct kp_launch *l)
+{
+    if (!l->is_graph && kp_kernel_once(d, l->f) & KP_ONCE_HEAP)
+        kp_window_heap_blocks();
+}
+
+CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
+                                const struct kp_launches_way *way, const char **skipped, char **bad_input)
+{
+    const struct kp_driver *d = setup->driver;
+    bool current;
+    CUcontext ctx = kp_launch_context(d, l, &current);
+    *skipped = NULL;
+    *bad_input = NULL;
+    if (!ctx) {
+        make_way_unknown("a launch in an unknown context", NULL);
+        return pass(l, no_context, skipped);
+    }
+    struct kp_visit v = kp_visit_begin(d, ctx);
+    struct kp_context *c = v.here ? kp_context_get(setup, ctx, bad_input) : NULL;
+    CUresult rc;
+    if (!c || *bad_input || c->dead) {
+        make_way_unknown("a launch in another context", c);
+        rc = pass(l, c && c->dead ? kp_after_failure : no_context, skipped);
+    } else if (is_held(setup, ctx, l)) {
+        note_held(d, l);
+        rc = pass(l, KP_SKIP_UNENDED, skipped);
+    } else {
+        kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
+        kp_session_collection(c->plan ? c->plan->listed : NULL,
+                              kp_context_cupti() ? kp_library_version(kp_context_cupti()) : NULL);
+        rc = way->run(way->arg, setup, c, l, skipped);
+    }
+    kp_launch_free(l);
+    kp_visit_end(d, &v);
+    return rc;
+}
+
+static CUresult run_one(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                        const char **skipped)
+{
+    return kp_launches_run(setup, c, l, arg, skipped);
+}
+
+CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
+                          const char **skipped, char **bad_input)
+{
+    const struct kp_launches_way way = {run_one, (void *)what};
+    return kp_launches_in_context(setup, l, &way, skipped, bad_input);
+}

@@ -1,0 +1,31 @@
+/*
+ * The way of a launch: judged, taken by the open window or a new one, issued by the strategy.
+ *
+ * Threads: inside the gate's exclusive section, under kp_guard.
+ */
+#ifndef KP_PRELOAD_MODE_LAUNCHES_H
+#define KP_PRELOAD_MODE_LAUNCHES_H
+
+#include "preload/mode/window.h"
+
+/* What is done with a launch, in its context. */
+struct kp_launches_way {
+    CUresult (*run)(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                    const char **skipped);
+    void *arg;
+};
+
+/* Runs `l` by `way`, with its context current; past it where the context cannot be profiled. Frees what `l` holds. */
+CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
+                                const struct kp_launches_way *way, const char **skipped, char **bad_input);
+
+/* Finds the function of a launch. Closes the window where its module may bring variables that the window lacks. NULL:
+ * the driver gives no facts of it. */
+struct kp_known_function *kp_launches_function(const struct kp_context_setup *setup, struct kp_context *c,
+                                               const struct kp_launch *l);
+
+/* Runs `l`, whose context is current. */
+CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                         const struct kp_candidate *what, const char **skipped);
+
+#endif

@@ -1,0 +1,513 @@
+/*
+ * Graphs whose kernels are launches of the report. The program's own execution is the launch of the graph; repetitions
+ * issue its nodes one by one, as the counters are of single kernels then. The nodes are issued instead of the graph
+ * where launches are counted as the program makes them. So they are where a graph has more kernels than a window has
+ * room for.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "collectors/code/cubin.h"
+#include "preload/program/hostmem.h"
+#include "preload/session/session.h"
+#include "preload/who/timeline.h"
+#include "preload/mode/close.h"
+#include "preload/mode/closers.h"
+#include "preload/gate/window_facts.h"
+#include "preload/journal/host_calls.h"
+#include "preload/mode/launches.h"
+#include "preload/journal/graph_memory_check.h"
+#include "preload/mode/open.h"
+#include "preload/graphs/host_pointers.h"
+#include "preload/journal/reads.h"
+#include "preload/journal/record.h"
+#include "preload/mode/strategy.h"
+#include "preload/contexts/unending.h"
+#include "preload/program/waits.h"
+
+static struct kp_window *const w = &kp_window_now;
+
+/* A graph on its way. */
+struct passage {
+    const struct kp_context_setup *setup;
+    struct kp_context *context;
+    const struct kp_candidate *what;
+    struct kp_node_launches *of;
+    CUstream stream;
+    size_t at; /* kernels that have been dealt with */
+    CUresult rc;
+    size_t first;        /* of the window's operations: those from here on are the graph's */
+    const char *closes;  /* why the window closes behind it, or NULL */
+    bool reads, touches; /* it copies to the host; kernels of it can reach host memory */
+};
+
+bool kp_window_repeats_graph(CUgraphExec exec)
+{
+    size_t k = 0;
+    while (k < w->n && (!w->items[k].is_launch || !w->items[k].launch.is_graph || w->items[k].launch.graph != exec))
+        k++;
+    return k < w->n || w->allocates == exec;
+}
+
+/* ---- copies and memsets ---- */
+
+/* A node that a window issues again, with its parameters; copies from the host take what was there. */
+struct again {
+    struct kp_graph_node node;
+    const struct kp_driver *driver;
+    CUstream stream;
+    char bytes[];
+};
+
+/* Has the type by which operations are issued. */
+static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+    const struct again *a = (const struct again *)(uintptr_t)of;
+    (void)b, (void)c, (void)d, (void)e, (void)f;
+    return kp_graph_node_issue(a->driver, &a->node, a->stream);
+}
+
+/* Makes a copy or memset that can be issued later: of memory of the host it has the contents. */
+static struct again *keep(const struct passage *p, const struct kp_graph_node *node, size_t *bytes)
+{
+    const struct kp_graph_row row = node->from_host ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
+    struct again *a = row.bytes <= KP_MOST_COPIED - w->copied ? malloc(sizeof(*a) + row.bytes) : NULL;
+    if (!a)
+        return NULL;
+    *bytes = sizeof(*a) + row.bytes;
+    a->node = *node;
+    a->driver = p->setup->driver;
+    a->stream = p->stream;
+    if (node->from_host) {
+        memcpy(a->bytes, row.host, row.bytes);
+        a->node.copy = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                       .srcHost = a->bytes,
+                                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                       .dstDevice = row.device,
+                                       .WidthInBytes = row.bytes,
+                                       .Height = 1,
+                                       .Depth = 1};
+    }
+    return a;
+}
+
+static bool record_again(const struct passage *p, const struct kp_graph_node *node)
+{
+    size_t bytes = 0;
+    struct again *a = keep(p, node, &bytes);
+    struct kp_item *i = a ? kp_record_new(w) : NULL;
+    if (!i)
+        free(a);
+    if (!i)
+        return false;
+    const struct kp_op op = {.real = (void *)(uintptr_t)issue_again,
+                             .args = {(uintptr_t)a},
+                             .copy = a,
+                             .copied = bytes,
+                             .stream = p->stream};
+    kp_record_op(w, i, &op);
+    return true;
+}
+
+static const char launch_symbol[] = "cuGraphLaunch";
+
+/* Whether a copy to the host of this graph overlaps the row. */
+static bool is_written(const struct passage *p, const struct kp_graph_row *row)
+{
+    for (size_t k = p->first; k < w->n; k++) {
+        const struct kp_op *op = &w->items[k].op;
+        uint64_t at = op->args[0], host = (uint64_t)(uintptr_t)row->host;
+        if (w->items[k].read.site && host < at + op->result_bytes && at < host + row->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Records a copy to the host as a read: the value of the program's own execution is compared in each repetition. The
+ * window closes behind one that it does not take. The program keeps its own memory in any case. */
+static bool record_read(struct passage *p, const struct kp_graph_node *node)
+{
+    const struct kp_graph_row row = kp_graph_row(node);
+    const struct kp_op op = {.real = (void *)(uintptr_t)p->setup->driver->cuMemcpyDtoH,
+                             .args = {(uintptr_t)row.host, row.device, row.bytes},
+                             .stream = p->stream,
+                             .result = 1,
+                             .result_bytes = row.bytes};
+    p->reads = true;
+    bool changes = p->of->content->nodes->calls_host; /* a host function may write what the graph has copied */
+    if (changes || is_written(p, &row) || !kp_reads_admit(w, &op, launch_symbol)) {
+        p->closes = launch_symbol;
+        w->reads++;
+        return true;
+    }
+    struct kp_item *i = kp_record_new(w);
+    if (!i)
+        return false;
+    kp_record_op(w, i, &op);
+    kp_reads_begin(w, i, launch_symbol);
+    return true;
+}
+
+/* Records a node that is no kernel. Events need no record: each repeated operation waits for the one before it. Nor do
+ * host functions, on which no node depends; but they may write what a later copy brings. */
+static bool record_operation(struct passage *p, const struct kp_graph_node *node)
+{
+    const struct kp_graph_row row = node->kind == KP_NODE_COPY ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
+    if (node->kind == KP_NODE_HOST)
+        kp_host_calls_note(w);
+    if (node->kind == KP_NODE_COPY && node->to_host)
+        return !w->strategy->rewinds || record_read(p, node);
+    if (node->kind == KP_NODE_COPY && node->from_host && is_written(p, &row))
+        return false;
+    return (node->kind != KP_NODE_COPY && node->kind != KP_NODE_SET) || record_again(p, node);
+}
+
+/* ---- the graph runs as a graph ---- */
+
+/* Appends a node to the window. Returns other than 0 without memory. */
+static int record_node(void *arg, const struct kp_graph_node *node)
+{
+    struct passage *p = arg;
+    if (node->kind != KP_NODE_KERNEL)
+        return record_operation(p, node) ? 0 : -1;
+    struct kp_node_launch *k = &p->of->kernels[p->at];
+    struct kp_known_function *f = kp_context_function(p->setup, p->context, k->launch.f);
+    if (!f || !kp_record_launch(w, &k->launch, k->what.wanted, NULL, f))
+        return -1;
+    w->items[w->n - 1].reaches_host = p->touches;
+    p->at++;
+    return 0;
+}
+
+static void drop_from(size_t first)
+{
+    while (w->n > first)
+        kp_record_drop_last(w);
+}
+
+static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
+{
+    *skipped = why;
+    return kp_launch_issue_own(l);
+}
+
+/* Adds the host memory that the graph's kernels can reach to the window's. False: repetitions would not find it as it
+ * was, or it is too much. */
+static bool joins_host(const struct passage *p)
+{
+    for (size_t i = 0; p->touches && i < p->of->n; i++)
+        if (!kp_reach_joins(w, &p->of->kernels[i].launch))
+            return false;
+    return true;
+}
+
+/* Learns whether kernels of the graph, which has ended, have changed host memory. */
+static void learn_host(struct passage *p)
+{
+    for (size_t k = p->first; p->touches && k < w->n; k++) {
+        struct kp_item *i = &w->items[k];
+        kp_reach_learn(w, &i->launch, i->function);
+        if (i->function && i->function->loud)
+            p->closes = kp_reaches_host;
+    }
+}
+
+/* Logs what the graph, which has ended, has copied to the host. */
+static void log_reads(struct passage *p)
+{
+    for (size_t k = p->first; k < w->n; k++) {
+        struct kp_item *i = &w->items[k];
+        if (i->read.site && (!kp_reads_log(w, i) || !kp_reads_trusted(i)))
+            p->closes = launch_symbol;
+    }
+}
+
+static bool may_wait(const struct passage *p, const struct kp_item *i)
+{
+    return kp_reach_host(p->setup->driver, &i->launch, NULL, 0, NULL) ||
+           i->function->once & (KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS);
+}
+
+/* Notes that nothing waits again for the kernels of the graph that may be what did not end: those that may wait for the
+ * host, or all if none is known to. */
+static void note_waiting(const struct passage *p)
+{
+    bool known = false;
+    for (int all = 0; all < 2 && !known; all++)
+        for (size_t k = p->first; k < w->n; k++) {
+            struct kp_item *i = &w->items[k];
+            if (!i->function || !(all || may_wait(p, i)))
+                continue;
+            i->function->waits = kp_waits_for_host;
+            known = true;
+        }
+}
+
+/* Waits for the end of a graph with results for the host, and looks at those. */
+static void settle_host(struct passage *p)
+{
+    if (!p->reads && !p->touches)
+        return;
+    if (kp_stuck_watch(p->setup->driver, p->context, NULL, KP_LONGER_MS)) {
+        log_reads(p);
+        learn_host(p);
+    } else {
+        note_waiting(p);
+        w->unending = true;
+        p->closes = kp_waits_for_host;
+    }
+}
+
+/* Sees to what the graph's own launch has left: results, and why the window closes. */
+static void launched(struct passage *p)
+{
+    for (size_t i = p->first; i < w->n; i++)
+        if (w->items[i].result) {
+            const struct kp_shape *shape = &w->items[i].launch.shape;
+            w->items[i].result->launch.ordinal = kp_session_seen(1);
+            kp_timeline_node(shape->grid, shape->block, w->items[i].result->launch.ordinal);
+        }
+    if (w->strategy->rewinds)
+        settle_host(p);
+    if (!p->closes && w->launches >= kp_admit_room(w))
+        p->closes = kp_closed_full;
+    if (!p->closes)
+        p->closes = w->alone;
+    if (p->what->last)
+        p->closes = "the last launch that was asked for";
+    if (p->closes)
+        kp_window_close(p->closes);
+}
+
+/* Makes the graph's own launch, whose nodes the window has recorded. */
+static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char **skipped)
+{
+    struct kp_item own = {.launch = *l};
+    double start = kp_now_ns();
+    kp_launch_on_timeline(l);
+    CUresult rc = w->strategy->issue(w, &own);
+    kp_timeline_launched(rc != CUDA_SUCCESS);
+    if (!w->strategy->rewinds)
+        w->ours_ns += kp_now_ns() - start;
+    if (rc == CUDA_SUCCESS) {
+        if (p->of->content->nodes->allocates)
+            kp_mapped_note(w, l->graph);
+        launched(p);
+        return rc;
+    }
+    drop_from(p->first);
+    if (rc != CUDA_ERROR_OUT_OF_MEMORY || !w->strategy->rewinds)
+        return rc;
+    kp_window_close("want of device memory");
+    return pass(l, "made again when the window had given its memory back", skipped);
+}
+
+static CUresult record_and_issue(struct passage *p, struct kp_launch *l, const char **skipped)
+{
+    p->first = w->n;
+    p->at = 0;
+    if (!kp_graph_nodes_each(p->of->content->nodes, record_node, p))
+        return issue_whole(p, l, skipped);
+    drop_from(p->first);
+    kp_window_close("want of memory");
+    return pass(l, kp_lost, skipped);
+}
+
+/* ---- the nodes run instead ---- */
+
+/* Issues a copy, memset, event or host function; an open window repeats the first two. It closes before what it could
+ * not repeat, and before a host function, for which later work may wait. */
+static CUresult issue_operation(const struct passage *p, const struct kp_graph_node *node)
+{
+    bool again = node->kind == KP_NODE_COPY || node->kind == KP_NODE_SET;
+    bool repeated = w->open && w->strategy->rewinds && again;
+    if ((node->kind == KP_NODE_HOST && !w->chooses) ||
+        (repeated && (node->to_host || node->from_host || !record_again(p, node))))
+        kp_window_close("a copy or host function of a graph");
+    if (w->open && w->chooses)
+        kp_window_note_unseen(); /* later work may wait for it, and it for the program */
+    return kp_graph_node_issue(p->setup->driver, node, p->stream);
+}
+
+static int issue_node(void *arg, const struct kp_graph_node *node)
+{
+    struct passage *p = arg;
+    if (node->kind != KP_NODE_KERNEL) {
+        p->rc = issue_operation(p, node);
+        return p->rc != CUDA_SUCCESS;
+    }
+    struct kp_node_launch *k = &p->of->kernels[p->at++];
+    p->rc = kp_launches_run(p->setup, p->context, &k->launch, &k->what, &k->skipped);
+    return p->rc != CUDA_SUCCESS;
+}
+
+/* Issues the nodes by themselves. Once begun, there is no way back: so they are tried before. */
+static CUresult issue_nodes(struct passage *p)
+{
+    p->at = 0;
+    p->rc = CUDA_SUCCESS;
+    kp_graph_nodes_each(p->of->content->nodes, issue_node, p);
+    return p->rc;
+}
+
+/* ---- the choice ---- */
+
+/* How a graph runs. */
+struct choice {
+    const char *whole; /* why as one workload (static text), or NULL */
+    bool nodes;        /* its nodes are issued instead */
+};
+
+/* Returns why the graph is let through, or NULL. A node that waits for the host would hold up the program, which is to
+ * launch more before it acts. */
+static const char *lets_through(const struct passage *p)
+{
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL);
+    for (size_t i = 0; shares && i < p->of->n; i++) {
+        const struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
+        if (f && f->once & KP_WAITS_FOR_OTHERS)
+            return "graph with a kernel that may wait for the host, not replayed";
+    }
+    return NULL;
+}
+
+/* Judges the kernels of the graph for repetitions. */
+static struct choice judge(struct passage *p)
+{
+    struct choice c = {.whole = NULL};
+    for (size_t i = 0; i < p->of->n && !c.whole; i++) {
+        struct kp_node_launch *k = &p->of->kernels[i];
+        struct kp_known_function *f = kp_launches_function(p->setup, p->context, &k->launch);
+        if (!f || !f->facts.params_known || kp_launch_copy(&k->launch, &f->facts))
+            return (struct choice){.whole = "graph with a kernel that the driver gives no facts of"};
+        struct kp_question q = {w, p->setup, p->context, &k->launch, &k->what, f, {.obstacle = NULL}, 0, NULL};
+        kp_admit_judge(&q);
+        bool loud = q.fit.host && !q.fit.quiet && !q.fit.heap;
+        const char *why = q.fit.obstacle && !q.fit.once ? q.fit.obstacle : q.fit.waits;
+        p->touches |= q.fit.host;
+        c.nodes |= q.fit.once || loud;
+        c.whole = why ? why : loud ? NULL : q.fit.alone;
+    }
+    return c;
+}
+
+/* Runs the graph as one workload. */
+static CUresult run_whole(const struct passage *p, struct kp_launch *l, const char *why, const char **skipped)
+{
+    p->of->whole = why;
+    if (p->what->graph->waits)
+        return pass(l, p->what->graph->obstacle, skipped);
+    if (p->of->named)
+        return pass(l, why, skipped);
+    for (size_t i = 0; i < p->of->n && !l->nvtx.ranges; i++) {
+        l->nvtx = p->of->kernels[i].launch.nvtx;
+        p->of->kernels[i].launch.nvtx = (struct kp_nvtx){.ranges = NULL};
+    }
+    return kp_launches_run(p->setup, p->context, l, p->what, skipped);
+}
+
+/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program has to end. */
+static CUresult let_through(const struct passage *p, struct kp_launch *l, const char *why, const char **skipped)
+{
+    kp_window_close(why);
+    bool settled = kp_stuck_settle(p->setup->driver, p->context);
+    CUresult rc = pass(l, why, skipped);
+    if (rc == CUDA_SUCCESS && settled)
+        kp_stuck_watch(p->setup->driver, p->context, NULL, KP_ALONE_MS);
+    return rc;
+}
+
+/* Its launch may take the memory of another graph, whose kernels would run into nothing when they are repeated. */
+static const char *takes_memory(const struct passage *p, CUgraphExec exec)
+{
+    bool takes = p->of->content->nodes->allocates && w->allocates && w->allocates != exec;
+    return takes ? "another graph that allocates memory" : NULL;
+}
+
+/* Why the open window does not take the graph, or NULL. */
+static const char *misfit(const struct passage *p, const struct kp_question *q)
+{
+    const char *why = takes_memory(p, q->launch->graph);
+    if (!why)
+        why = kp_admit_misfit(q);
+    if (!why && w->strategy->rewinds && !(kp_reads_arrive(w) && joins_host(p)))
+        why = kp_reaches_host;
+    return why;
+}
+
+static const char allocates_and_counted[] = "graph that allocates memory, where launches are counted as they come";
+
+/* Runs the graph in a window, its nodes recorded. */
+static CUresult run_by_node(struct passage *p, struct kp_launch *l, const char **skipped)
+{
+    /* What holds of the graph as one workload does not matter here. */
+    const struct kp_candidate what = {.wanted = true, .last = p->what->last};
+    struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.obstacle = NULL}, p->of->n, NULL};
+    const char *why = NULL;
+    kp_admit_judge(&q);
+    const char *closer = w->open ? misfit(p, &q) : NULL;
+    if (closer)
+        kp_window_close(closer);
+    if (!w->open && !kp_window_open(w, &q, &why))
+        return pass(l, why, skipped);
+    bool counts = !w->strategy->rewinds && w->strategy->close;
+    if (!counts && joins_host(p))
+        return record_and_issue(p, l, skipped);
+    if (!p->of->content->nodes->allocates)
+        return issue_nodes(p);
+    why = counts ? allocates_and_counted : "graph that allocates memory, with a kernel that can reach host memory";
+    kp_window_close(why);
+    return run_whole(p, l, why, skipped);
+}
+
+/* Why a graph that allocates memory runs as one workload, or NULL: its memory is mapped by its own launch alone, so
+ * that its nodes cannot run instead of it. */
+static const char *needs_launch(const struct passage *p, bool nodes)
+{
+    const struct kp_graph_nodes *g = p->of->content->nodes;
+    if (!g->allocates)
+        return NULL;
+    if (g->device != p->context->device_ordinal)
+        return "graph that allocates memory on another device";
+    if (!nodes)
+        return NULL;
+    if (p->setup->one_pass)
+        return allocates_and_counted;
+    return p->of->n > kp_collector_room(p->context->collector)
+               ? "graph that allocates memory, with more kernels than a window has room for"
+               : "graph that allocates memory, with a kernel that must run once or writes host memory";
+}
+
+static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
+                          const char **skipped)
+{
+    struct passage *p = arg;
+    p->setup = setup;
+    p->context = c;
+    p->stream = kp_launch_stream(l);
+    const struct kp_question q = {.context = c, .setup = setup};
+    bool counters = kp_admit_counters(&q);
+    const char *through = lets_through(p);
+    if (through)
+        return let_through(p, l, through, skipped);
+    struct choice how = setup->one_pass && counters ? (struct choice){.nodes = true} : judge(p);
+    if (how.whole)
+        return run_whole(p, l, how.whole, skipped);
+    if (!kp_graph_runs_by_node(setup->driver, p->of->content))
+        return run_whole(p, l, "graph with a kernel that the driver does not launch by itself", skipped);
+    how.nodes |= counters && p->of->n > kp_collector_room(c->collector);
+    const char *why = needs_launch(p, counters && how.nodes);
+    if (why)
+        return run_whole(p, l, why, skipped);
+    return counters && how.nodes ? issue_nodes(p) : run_by_node(p, l, skipped);
+}
+
+CUresult kp_window_launch_graph(const struct kp_context_setup *setup, struct kp_launch *l,
+                                const struct kp_candidate *what, struct kp_node_launches *of, const char **skipped,
+                                char **bad_input)
+{
+    struct passage p = {.what = what, .of = of};
+    const struct kp_launches_way way = {run_graph, &p};
+    return kp_launches_in_context(setup, l, &way, skipped, bad_input);
+}

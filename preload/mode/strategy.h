@@ -1,0 +1,69 @@
+/*
+ * A strategy decides how the launches of a window are counted. Each is a row of kp_strategies; the other files of
+ * this room know none of them by name. What a rotation needs besides its strategy is in rotate.h: launches that have
+ * counted enough are no longer wanted, and records and batches carry the key that a launch counts for.
+ *
+ * Threads: the room calls all functions inside the gate's exclusive section, with the window's context current.
+ */
+#ifndef KP_PRELOAD_MODE_STRATEGY_H
+#define KP_PRELOAD_MODE_STRATEGY_H
+
+#include "preload/mode/admit.h"
+#include "preload/journal/state.h"
+
+struct kp_strategy {
+    const char *name; /* printed by KPROF_DEBUG=window */
+
+    /* It issues the window's operations again when the window closes, from the memory at the opening. So operations
+     * on memory join the window or close it, and unwanted launches may be of another kind than the wanted ones.
+     * Otherwise each launch has ended when its call returns. */
+    bool rewinds;
+
+    /* The window is one workload, from its begin to its end: it is not closed for its age, nor behind a read, and takes
+     * kernels beside graphs. */
+    bool whole;
+
+    /* It counts all that the program makes while it is open, and records none of it: launches and calls pass as if
+     * there were no window, and no call closes it but the end of its context. */
+    bool aside;
+
+    /* Why its launches lack facts of activity records (static text). NULL: it reads them, by probe.h, so that their
+     * lack means that records are unavailable. */
+    const char *no_config;
+
+    /* Launches in a row that were not asked for, after which the window closes; 0 = the usual number. */
+    size_t patience;
+
+    /* Whether it may count the window being opened for this launch. */
+    bool (*suits)(const struct kp_question *q);
+
+    /* Returns why the open window does not take the launch (static text), or NULL. Reasons of all strategies are
+     * checked before (admit.c). May be NULL. */
+    const char *(*admit)(const struct kp_question *q);
+
+    /* Prepares the window; may set its `obstacle`, and its `most`, to at most kp_admit_room(w). False: the next
+     * suitable strategy is asked; *why (malloc'ed, may be NULL) is for the user. With *refusal (static text) no
+     * other strategy is asked: the launch runs outside of any window. */
+    bool (*open)(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal);
+
+    /* Makes the program's own launch; its record is the window's last. Returns the driver's code. */
+    CUresult (*issue)(struct kp_window *w, struct kp_item *i);
+
+    /* Ends the window and fills *out, which is all 0. NULL: it counts nothing, and has nothing to end. */
+    void (*close)(struct kp_window *w, struct kp_window_outcome *out);
+
+    /* Drops the window without a driver call, which would wait for a launch that does not end. May be NULL. */
+    void (*abandon)(struct kp_window *w);
+};
+
+/* The first row that suits, and opens, counts the window. The last row takes every launch without an obstacle; NULL
+ * ends the table. */
+extern const struct kp_strategy *const kp_strategies[];
+
+/* `no_config` of the strategies that count the program's own launches. */
+extern const char kp_counted_no_config[];
+
+extern const struct kp_strategy kp_strategy_range, kp_strategy_app_range, kp_strategy_series, kp_strategy_replay,
+    kp_strategy_rotate, kp_strategy_count, kp_strategy_plain;
+
+#endif

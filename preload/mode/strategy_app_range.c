@@ -1,0 +1,195 @@
+/*
+ * A range of a program that runs once for each pass: the counters go on at its begin and off at its end. All that the
+ * program makes meanwhile passes as if no window were open. Nothing is recorded or repeated.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/lock.h"
+#include "preload/gate/gate.h"
+#include "preload/contexts/ranges.h"
+#include "preload/contexts/runs.h"
+#include "preload/session/session.h"
+#include "preload/mode/counter_owner.h"
+#include "preload/gate/window_facts.h"
+#include "preload/mode/job.h"
+#include "preload/mode/range_window.h"
+#include "preload/results/range_result.h"
+#include "preload/mode/strategy.h"
+#include "preload/program/waits.h"
+
+static const char after_failure[] = "after a kernel had failed";
+static const char over[] = "in a range that had ended before them, with its context";
+
+/* Of the open range. */
+static struct {
+    bool counts;              /* the counters are on */
+    char *lost;               /* why they are not, although this run should count; malloc'ed, or NULL */
+    struct kp_carried passes; /* where the list of this run takes several */
+} now;
+
+static bool suits(const struct kp_question *q)
+{
+    return q->setup->ranges && q->setup->run;
+}
+
+/* ---- the counters ---- */
+
+/* Names the files that the counters go through, where the list of this run takes several passes. */
+static bool carry(const struct kp_window *w)
+{
+    static const struct kp_shape none = {.dynamic_shared = 0};
+    struct kp_context *c = w->context;
+    bool several = c->plan->several;
+    const char *name = w->items[0].result->launch.mangled;
+    kp_collector_carry(c->collector, several ? &now.passes.carry : NULL);
+    return !several || !kp_runs_carry(w->setup, c, name ? name : "", &none, &now.passes);
+}
+
+/* Returns why the range is not counted (malloc'ed), or NULL. Sets *refusal where it cannot be. */
+static char *find_hindrance(const struct kp_window *w, const char **refusal)
+{
+    struct kp_context *c = w->context;
+    long patience = c->stalled ? KP_SHORT_MS : KP_LONGER_MS;
+    bool carried = carry(w); /* counts the range, so in any case */
+    CUresult rc = kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY
+                                           : kp_wait_context(w->setup->driver, c->ctx, patience, KP_SHORT_MS);
+    c->stalled = rc == CUDA_ERROR_NOT_READY;
+    c->dead = rc != CUDA_SUCCESS && !c->stalled;
+    *refusal = c->dead ? after_failure : NULL;
+    if (c->stalled)
+        return kp_strdup("other work of the context did not end before the range");
+    return carried ? NULL : kp_strdup("the run before has left no counters of this range");
+}
+
+static void start(const struct kp_window *w, const struct kp_question *q, const char **refusal)
+{
+    struct kp_context *c = w->context;
+    now.counts = false;
+    if (!kp_admit_counters(q) || !kp_context_one_pass(w->setup, c)) /* the first run counts nothing */
+        return;
+    now.lost = find_hindrance(w, refusal);
+    if (!now.lost && !*refusal)
+        kp_claim_counters(w->setup->driver, c);
+    now.counts = !now.lost && !*refusal && !kp_collector_count_begin(c->collector, KP_RANGE_USER, 1, 0, &now.lost);
+    if (now.counts) {
+        const struct kp_issue_hooks *hooks = kp_collector_count_hooks(c->collector);
+        hooks->before(hooks->arg, CU_STREAM_LEGACY); /* what fails here costs the counters when they are read */
+    } else {
+        kp_runs_carried(&now.passes, false);
+    }
+}
+
+static void stop(const struct kp_window *w, struct kp_window_outcome *out)
+{
+    static const bool wanted[] = {true};
+    const struct kp_window_job job = {.mode = KP_RANGE_USER, .wanted = wanted, .n_launches = 1};
+    struct kp_collector *c = w->context->collector;
+    const struct kp_issue_hooks *hooks = kp_collector_count_hooks(c);
+    hooks->after(hooks->arg);
+    kp_collector_count_end(c, &job, out);
+    kp_runs_carried(&now.passes, out->replay.failed == KP_STAGE_NONE);
+}
+
+/* Gives the range up, as the driver must not be waited for. */
+static void give_up(struct kp_window *w)
+{
+    kp_runs_carried(&now.passes, false);
+    kp_job_unended(w, kp_gate_captures() > 0
+                          ? "a stream was being captured at the end of a range, so that its counters could not be "
+                            "stopped; nothing more is counted in its context"
+                          : "the work of a range did not end with it, so that its counters could not be stopped; "
+                            "nothing more is counted in its context");
+}
+
+static void finish(struct kp_window *w, struct kp_window_outcome *out)
+{
+    long ms = w->closer == kp_range_over ? KP_SHORT_MS : kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
+    CUresult rc = kp_gate_captures() > 0 ? CUDA_ERROR_NOT_READY
+                                         : kp_wait_context(w->setup->driver, w->context->ctx, ms, KP_SHORT_MS);
+    if (rc == CUDA_ERROR_NOT_READY) {
+        give_up(w);
+    } else if (rc != CUDA_SUCCESS) {
+        kp_job_failed(w, out);
+        kp_runs_carried(&now.passes, false);
+    } else {
+        stop(w, out);
+    }
+}
+
+/* ---- the window ---- */
+
+static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+{
+    (void)why;
+    *refusal = q->fit.obstacle;
+    /* Later runs have the ranges of the first one, with counters or without. */
+    if (!*refusal && q->setup->run == 1 && !kp_admit_counters(q)) {
+        *refusal = KP_SKIP_NO_COUNTERS;
+        if (w->context->no_counters)
+            kp_session_warn_once(w->context->no_counters);
+    }
+    if (!*refusal && !kp_range_result_make(w))
+        *refusal = kp_lost;
+    if (*refusal)
+        return false;
+    start(w, q, refusal);
+    if (!*refusal)
+        kp_ranges_count_in(w->context->ctx, now.counts);
+    return !*refusal;
+}
+
+/* Names the range with what it holds. */
+static char *describe(const char *name, uint64_t launches)
+{
+    char *text = NULL;
+    return asprintf(&text, "%s: range of %" PRIu64 " launch%s", name && *name ? name : "(no name)", launches,
+                    launches == 1 ? "" : "es") < 0
+               ? NULL
+               : text;
+}
+
+static void set_content(struct kp_window *w, const struct kp_ranges_tally *t)
+{
+    struct kp_result *r = w->items[0].result;
+    r->launch.launches = t->launches;
+    r->launch.demangled = describe(r->launch.mangled, t->launches);
+    r->lossy |= !r->launch.demangled || kp_result_set_count(r, "range__launches", "", t->launches) ||
+                kp_result_set_count(r, "range__graphs", "", t->graphs);
+}
+
+static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+{
+    struct kp_ranges_tally t = kp_ranges_tally();
+    kp_ranges_count_in(NULL, false);
+    if (now.counts)
+        finish(w, out);
+    now.counts = false;
+    if (out->note)
+        free(now.lost);
+    else
+        out->note = now.lost;
+    now.lost = NULL;
+    if (t.launches) {
+        set_content(w, &t);
+    } else {
+        kp_range_result_drop(w);
+        kp_counters_free(out->counters);
+        out->counters = NULL;
+    }
+    if (w->closer != kp_range_over) {
+        kp_ranges_cut(over);
+        if (t.launches)
+            kp_range_result_cut(w, "", t.launches);
+    }
+}
+
+const struct kp_strategy kp_strategy_app_range = {
+    .name = "app-range",
+    .aside = true,
+    .no_config = kp_counted_no_config,
+    .suits = suits,
+    .open = open_window,
+    .close = close_window,
+};

@@ -1,0 +1,130 @@
+/*
+ * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
+ */
+#include "base/lock.h"
+#include "collectors/facts/settle.h"
+#include "preload/gate/gate.h"
+#include "preload/rotation/rotation.h"
+#include "preload/contexts/runs.h"
+#include "preload/mode/counter_owner.h"
+#include "preload/journal/issue.h"
+#include "preload/mode/job.h"
+#include "preload/mode/rotate.h"
+#include "preload/mode/strategy.h"
+#include "preload/contexts/unending.h"
+#include "preload/program/waits.h"
+
+const char kp_counted_no_config[] =
+    "read from an activity record of a run without counters, and this launch was counted as the program ran it";
+
+/* Of the launch being counted, where its list takes several passes. */
+static struct kp_carried carried;
+
+/* The first launch of a kernel is counted, and recorded, see kp_rotate_record. */
+static bool recorded;
+
+static void end_record(void)
+{
+    if (recorded)
+        kp_rotate_end_record();
+    recorded = false;
+}
+
+static bool suits(const struct kp_question *q)
+{
+    return kp_admit_counters(q) && !q->setup->rotates && (q->setup->one_pass || q->window->obstacle);
+}
+
+/* Refuses launches that may wait for the host: counting would hang. */
+static const char *admit(const struct kp_question *q)
+{
+    return q->fit.host && !q->fit.ends ? kp_reaches_host : NULL;
+}
+
+/* Names the files that the counters of a launch go through, where the list of this run takes several passes. */
+static bool carry(struct kp_window *w, const struct kp_question *q)
+{
+    struct kp_context *c = w->context;
+    bool several = w->setup->run && c->plan->several;
+    kp_collector_carry(c->collector, several ? &carried.carry : NULL);
+    const char *name = q->function ? q->function->facts.mangled : "a CUDA graph";
+    return !several || !kp_runs_carry(w->setup, c, name, &q->launch->shape, &carried);
+}
+
+/* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, or if this run is a
+ * pass of several. So it does if the pass is for what other providers than the counters collect, which is of kernels
+ * alone. */
+static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+{
+    const struct kp_context *c = w->context;
+    bool beside = c->beside, alone = w->setup->run && (beside || c->plan->several);
+    (void)refusal;
+    w->most = w->obstacle || alone ? 1 : kp_admit_room(w);
+    if (!kp_context_one_pass(w->setup, w->context) || (beside && w->mode != KP_RANGE_AUTO) ||
+        (alone && !q->what->wanted) || !carry(w, q))
+        return false;
+    recorded = q->key && kp_rotation_is_first(q->key) && kp_rotate_record(q->context);
+    kp_claim_counters(w->setup->driver, c);
+    int rc = kp_collector_count_begin(c->collector, w->mode, w->most, 0, why);
+    if (!rc)
+        return true;
+    end_record();
+    kp_runs_carried(&carried, false);
+    return false;
+}
+
+static CUresult issue(struct kp_window *w, struct kp_item *i)
+{
+    return kp_issue_launch(w, i, kp_collector_count_hooks(w->context->collector));
+}
+
+/* Waits for the launches. Those that passed beside the window may wait for what the program does later: who closes it
+ * has asked, but where the program or the context ends. A kernel that may wait for the host has ended before, but need
+ * not again. */
+static CUresult wait_for_end(const struct kp_window *w)
+{
+    const struct kp_driver *d = w->setup->driver;
+    if (kp_gate_captures() > 0) /* which a wait would break */
+        return CUDA_ERROR_NOT_READY;
+    if (w->chooses)
+        return kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS);
+    return kp_stuck_may_wait(w) ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
+                                : kp_settle(d, CU_STREAM_LEGACY);
+}
+
+static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+{
+    CUresult rc = wait_for_end(w);
+    if (rc != CUDA_SUCCESS) {
+        recorded = false; /* its end might wait */
+        kp_runs_carried(&carried, false);
+        if (rc == CUDA_ERROR_NOT_READY && !kp_gate_captures())
+            kp_stuck_note_unended(w);
+        if (rc == CUDA_ERROR_NOT_READY)
+            kp_job_unended(w, kp_gate_captures() > 0
+                                  ? "a stream was being captured when counters were to be stopped; nothing more is "
+                                    "counted in its context"
+                                  : "work beside the counted launches did not end, so that their counters could not "
+                                    "be stopped; nothing more is counted in its context");
+        else
+            kp_job_failed(w, out);
+        return;
+    }
+    struct kp_job j = kp_job_make(w);
+    kp_collector_count_end(w->context->collector, &j.job, out);
+    end_record();
+    kp_runs_carried(&carried, out->replay.failed == KP_STAGE_NONE);
+    if (!j.wanted && !out->note)
+        out->note = kp_strdup("out of memory");
+    kp_job_free(&j);
+}
+
+const struct kp_strategy kp_strategy_count = {
+    .name = "count",
+    .no_config = kp_counted_no_config,
+    .suits = suits,
+    .admit = admit,
+    .open = open_window,
+    .issue = issue,
+    .close = close_window,
+};

@@ -1,0 +1,319 @@
+/*
+ * A profile series: replays a window of one launch, as the replay does, and before that the launch in other ways.
+ * Memory is put back to that of the program's own execution each time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/debug.h"
+#include "base/lock.h"
+#include "preload/os/progress.h"
+#include "preload/os/worker.h"
+#include "preload/session/session.h"
+#include "preload/who/timeline.h"
+#include "preload/gate/window_facts.h"
+#include "preload/results/harvest.h"
+#include "preload/mode/job.h"
+#include "preload/results/probe.h"
+#include "preload/mode/repeat_common.h"
+#include "preload/mode/strategy.h"
+#include "preload/mode/variant.h"
+#include "preload/program/waits.h"
+
+static bool suits(const struct kp_question *q)
+{
+    return q->setup->vary && q->what->wanted && q->function && !q->by_node && kp_strategy_replay.suits(q);
+}
+
+static const char *admit(const struct kp_question *q)
+{
+    (void)q;
+    return "a launch whose variants are tried";
+}
+
+static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+{
+    bool opened = kp_strategy_replay.open(w, q, why, refusal);
+    if (opened)
+        w->most = 1;
+    return opened;
+}
+
+static CUresult issue(struct kp_window *w, struct kp_item *i)
+{
+    return kp_strategy_replay.issue(w, i);
+}
+
+/* ---- settings of a variant ---- */
+
+/* What is set for a variant, and was before. */
+struct settings {
+    const struct kp_driver *driver;
+    CUfunction f;
+    struct {
+        bool is_set;
+        int before;
+    } carveout, most_shared;
+    CUlaunchAttribute *attribute; /* of the launch, which goes before the function's; NULL = none */
+    CUlaunchAttributeValue value; /* that it had */
+};
+
+/* Sets an attribute of the function. Returns whether it has that value. */
+static bool set_attribute(struct settings *s, CUfunction_attribute a, int value, bool *is_set, int *before)
+{
+    const struct kp_driver *d = s->driver;
+    *is_set = d->cuFuncSetAttribute && d->cuFuncGetAttribute(before, a, s->f) == CUDA_SUCCESS &&
+              d->cuFuncSetAttribute(s->f, a, value) == CUDA_SUCCESS;
+    return *is_set;
+}
+
+static CUlaunchAttribute *carveout_of(const struct kp_launch *l)
+{
+    for (unsigned i = 0; i < l->config.numAttrs; i++)
+        if (l->config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+            return &l->config.attrs[i];
+    return NULL;
+}
+
+/* Returns why the driver does not take a setting (static text), or NULL. Undo it whatever is returned. */
+static const char *set_up(struct settings *s, const struct kp_trial *t, const struct kp_launch *l)
+{
+    const struct kp_vary_value *carveout = t->of.of[KP_VARY_CARVEOUT];
+    int most = 0;
+    s->f = l->f;
+    if (s->driver->cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s->f) == CUDA_SUCCESS &&
+        t->shape.dynamic_shared > (uint64_t)most &&
+        !set_attribute(s, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)t->shape.dynamic_shared,
+                       &s->most_shared.is_set, &s->most_shared.before))
+        return "the driver does not allow the kernel so much dynamic shared memory";
+    if (!carveout)
+        return NULL;
+    s->attribute = carveout_of(l);
+    if (s->attribute) {
+        s->value = s->attribute->value;
+        s->attribute->value.sharedMemCarveout = (unsigned)carveout->number;
+    }
+    return set_attribute(s, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, (int)carveout->number,
+                         &s->carveout.is_set, &s->carveout.before)
+               ? NULL
+               : "the driver does not take the carve-out";
+}
+
+static void undo(const struct settings *s)
+{
+    if (s->most_shared.is_set)
+        s->driver->cuFuncSetAttribute(s->f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, s->most_shared.before);
+    if (s->carveout.is_set)
+        s->driver->cuFuncSetAttribute(s->f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, s->carveout.before);
+    if (s->attribute)
+        s->attribute->value = s->value;
+}
+
+/* ---- a variant ---- */
+
+struct series {
+    struct kp_window *w;
+    struct kp_item *item;
+    struct kp_window_outcome *out; /* of the window; a variant that breaks it ends the series */
+};
+
+static void note(struct kp_result *r, const char *why)
+{
+    if (!r->launch.note)
+        r->launch.note = kp_strdup(why);
+}
+
+/* Says what a refused or failed repetition means for a variant. */
+static void explain(struct series *s, struct kp_result *r, const struct kp_window_outcome *out, const char *name)
+{
+    const char *why = out->replay.code == KP_ISSUE_REFUSED    ? "the driver refused it"
+                      : out->replay.code == KP_ISSUE_TOO_LONG ? "it did not end in time"
+                      : out->note                             ? out->note
+                                                              : "it was not counted";
+    note(r, why);
+    if (!out->replay.dead && !out->replay.damaged)
+        return;
+    s->out->replay = out->replay;
+    if (asprintf(&s->out->note,
+                 "the variant %s of a launch broke the program's context (%s): name only values that the kernel "
+                 "can run with",
+                 name, why) < 0)
+        s->out->note = NULL;
+    kp_session_warn(KP_FAILURE_DAMAGE,
+                    s->out->note ? s->out->note : "a variant of a launch broke the program's context");
+}
+
+/* Turns the counters into values. */
+static void evaluate(struct series *s, struct kp_result *r, struct kp_window_outcome *out)
+{
+    const struct kp_context *c = s->w->context;
+    kp_worker_drain(KP_FOREVER); /* one evaluation at a time */
+    char *wrong = out->counters ? kp_counters_evaluate(out->counters, &(struct kp_result *){r}) : NULL;
+    if (wrong)
+        note(r, wrong);
+    kp_harvest_fill(s->w, s->item, r);
+    kp_plan_store_missing(c->plan, r->launch.note ? r->launch.note : "not collected", r);
+    kp_plan_derive(c->plan, r);
+    free(wrong);
+}
+
+static void learn(struct series *s, const struct kp_window_job *job)
+{
+    const struct kp_launch *l = &s->item->launch;
+    if (job->n_executed && kp_probe_tells(&job->executed[0]))
+        s->item->config = (struct kp_known_config){.threads = l->shape.block[0] * l->shape.block[1] * l->shape.block[2],
+                                                   .dynamic_shared = l->shape.dynamic_shared,
+                                                   .shared_config = job->executed[0].shared_config_size,
+                                                   .registers = job->executed[0].registers};
+}
+
+/* Runs the variant, which is the window's launch now, through the passes. */
+static void count(struct series *s, struct kp_result *r, const char *name)
+{
+    struct kp_window *w = s->w;
+    struct kp_window_outcome out = {.note = NULL};
+    const char *waits = s->item->function->waits;
+    struct kp_job j = kp_one_by_one.job(w);
+    j.job.probe = w->setup->configs && j.job.executed && kp_context_may_probe();
+    s->item->config = (struct kp_known_config){0};
+    if (j.job.probe)
+        kp_probe_mark_one(s->item);
+    kp_replay_passes(w, &kp_one_by_one, KP_LONGER_MS, &j, &out); /* a variant may be far slower */
+    learn(s, &j.job);
+    s->item->function->waits = waits; /* the program's own launch did end */
+    if (out.replay.failed != KP_STAGE_NONE || !out.counters)
+        explain(s, r, &out, name);
+    r->launch.passes = (uint32_t)out.replay.passes;
+    if (!out.replay.dead)
+        evaluate(s, r, &out);
+    kp_counters_free(out.counters);
+    free(out.note);
+    kp_job_free(&j);
+}
+
+static void fill_header(const struct series *s, struct kp_result *r, const struct kp_shape *shape)
+{
+    const struct kp_launch_info *own = &s->item->result->launch;
+    memcpy(r->launch.grid, shape->grid, sizeof(shape->grid));
+    memcpy(r->launch.block, shape->block, sizeof(shape->block));
+    r->launch.context_id = own->context_id;
+    r->launch.stream_id = own->stream_id;
+    r->launch.device = own->device;
+    r->launch.cc_major = own->cc_major;
+    r->launch.cc_minor = own->cc_minor;
+}
+
+/* Launches the trial in the place of the program's launch. */
+static void run(struct series *s, struct kp_result *r, const struct kp_trial *t, const char *name)
+{
+    struct kp_item *i = s->item;
+    struct settings settings = {.driver = s->w->setup->driver};
+    kp_trial_apply(t, &i->launch);
+    const char *refusal = set_up(&settings, t, &i->launch);
+    if (refusal)
+        note(r, refusal);
+    else
+        count(s, r, name);
+    if (!s->out->replay.dead)
+        undo(&settings);
+}
+
+/* Tries one variant; `why`: no variant can be tried. */
+static void try_one(struct series *s, const struct kp_variation *of, const char *why)
+{
+    struct kp_item *i = s->item;
+    const struct kp_launch own = i->launch;
+    const struct kp_known_config config = i->config;
+    struct kp_variant *v = kp_result_add_variant(i->result, of->name);
+    if (!v) {
+        i->result->lossy = true;
+        return;
+    }
+    struct kp_result *r = v->of;
+    const struct kp_trial t = kp_trial_make(&s->w->context->device, &i->function->facts, &own, of);
+    fill_header(s, r, &t.shape);
+    r->launch.note = why ? kp_strdup(why) : kp_trial_refusal(&t);
+    if (!r->launch.note)
+        run(s, r, &t, of->name);
+    i->launch = own;
+    i->config = config;
+    kp_debug(KP_DEBUG_WINDOW, "variant %s: %s", of->name, r->launch.note ? r->launch.note : "counted");
+}
+
+/* ---- closing ---- */
+
+/* Returns why no variant can be tried (static text), or NULL: then memory is kept as the program's own execution left
+ * it. */
+static const char *prepare(struct kp_window *w)
+{
+    char *why = NULL;
+    if (kp_flags_hurried())
+        return "the program was ending";
+    if (!kp_collector_keep(w->context->collector, &why)) {
+        kp_snapshot_keep(&w->host);
+        return NULL;
+    }
+    kp_debug(KP_DEBUG_WINDOW, "no variants: %s", why ? why : "");
+    free(why);
+    return "the device has no room for a second copy of the program's memory, from which it goes on";
+}
+
+static void try_all(struct series *s)
+{
+    struct kp_window *w = s->w;
+    const struct kp_vary *vary = w->setup->vary;
+    const char *why = prepare(w);
+    char text[96];
+    for (size_t k = 0; k < vary->n && !s->out->replay.dead && !s->out->replay.damaged; k++) {
+        const struct kp_variation of = kp_vary_at(vary, k);
+        snprintf(text, sizeof(text), "variant %zu of %zu of a launch", k + 1, vary->n);
+        kp_progress_step(text, false);
+        try_one(s, &of, why);
+    }
+    if (!why && !s->out->replay.dead)
+        kp_snapshot_release(&w->host);
+    w->cut = w->stuck = 0;
+}
+
+/* Whether the launch has ended, so that variants can be tried. Where not, the replay says why. */
+static bool has_ended(struct kp_window *w)
+{
+    bool ended = !kp_flags_spoiled() && !w->unending && w->n == 1 && w->items[0].result &&
+                 kp_wait_context(w->setup->driver, w->context->ctx, KP_END_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    if (ended)
+        kp_replay_ended(w);
+    return ended;
+}
+
+static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+{
+    struct series s = {w, w->items, out};
+    if (has_ended(w)) {
+        kp_timeline_pause(w->context->id);
+        try_all(&s);
+        kp_timeline_resume();
+    }
+    if (out->replay.dead)
+        kp_collector_leave(w->context->collector);
+    else if (out->replay.damaged)
+        kp_collector_drop(w->context->collector);
+    else
+        kp_strategy_replay.close(w, out);
+}
+
+static void abandon(struct kp_window *w)
+{
+    kp_strategy_replay.abandon(w);
+}
+
+const struct kp_strategy kp_strategy_series = {
+    .name = "series",
+    .rewinds = true,
+    .suits = suits,
+    .admit = admit,
+    .open = open_window,
+    .issue = issue,
+    .close = close_window,
+    .abandon = abandon,
+};

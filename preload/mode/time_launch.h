@@ -1,0 +1,15 @@
+/*
+ * Times launches of a rotation that nothing may wait for, as kernels of NCCL: activity records tell when they began and
+ * ended, and they run as they do. Counters would have the program wait for them.
+ *
+ * Threads: inside the gate's exclusive section.
+ */
+#ifndef KP_PRELOAD_MODE_TIME_LAUNCH_H
+#define KP_PRELOAD_MODE_TIME_LAUNCH_H
+
+#include "preload/mode/admit.h"
+
+/* Runs the launch, and has it timed where its key lacks that. *skipped: why it has no result (static text), or NULL. */
+CUresult kp_timing_launch(const struct kp_question *q, struct kp_launch *l, const char **skipped);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * The results of one window on their way to the session: evaluated and stored by the worker while the program goes on.
+ */
+#ifndef KP_PRELOAD_RESULTS_BATCH_H
+#define KP_PRELOAD_RESULTS_BATCH_H
+
+#include "preload/contexts/context.h"
+
+struct kp_batch;
+struct kp_rotation_key;
+
+/* Room for `n` results; NULL without memory. */
+struct kp_batch *kp_batch_new(size_t n);
+/* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group, as
+ * launch `number` of the key; NULL = for itself. */
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, bool quiet);
+/* Looks, once the counters are there, whether the launch added last has written host memory: it was repeated, and is
+ * not known to reach any. `first`: of its kernel none was looked at before. */
+void kp_batch_watch(struct kp_batch *b, bool first);
+/* Sets the group of counters of a rotation that the results have counted. Without it, a result with a key is the first
+ * of that, which others are added to. */
+void kp_batch_group(struct kp_batch *b, size_t group);
+/* Notes that what is added from now on was not counted, and `why` (static text). */
+void kp_batch_cut(struct kp_batch *b, const char *why);
+/* Takes over `counters` and `b` (each may be NULL): evaluates, marks missing values for `why` (copied), stores. `c`
+ * must live until the worker was drained. */
+void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
+                     struct kp_counters *counters, const char *why);
+
+/* Waits until what the worker has tells which kernels write host memory, where it has first launches of any: no further
+ * window is to repeat such a kernel. */
+void kp_batch_settle(void);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Learns facts of a launch that only an activity record has: its configured shared memory and its registers.
+ */
+#ifndef KP_PRELOAD_RESULTS_PROBE_H
+#define KP_PRELOAD_RESULTS_PROBE_H
+
+#include "cupti/target.h"
+#include "preload/journal/state.h"
+
+/* Sets known facts of the window's launches. Returns whether a record would add missing ones. */
+bool kp_probe_wanted(struct kp_window *w);
+
+/* Has launches whose facts are missing be issued as graphs the next time, where records of others would be wrong. Once
+ * a graph was instantiated, CUPTI 13.0 gives plain launches the configuration of the last one that was recorded before
+ * it, or 0; nodes of graphs have their own (tests/gpu/RESULTS.md, "Records after graphs"). */
+void kp_probe_mark(struct kp_window *w);
+/* Does so for one launch. */
+void kp_probe_mark_one(struct kp_item *i);
+/* Whether a record has the facts of its launch. */
+bool kp_probe_tells(const struct kp_executed *r);
+
+/* Applies `n` records, in launch order. */
+void kp_probe_learn(struct kp_window *w, const struct kp_executed *records, size_t n);
+
+#endif
