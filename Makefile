@@ -338,7 +338,7 @@ TOY := $(OUT)/e2e/libkprof_toy.so
 $(TOY): $(LIBRARY_OBJ) $(call objects,tests/toy/strategy.c) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/window/strategies.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
+	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/mode/strategies.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
 
 # What a preloaded sanitiser needs in front of it (tests/shim/nodeepbind.c), and its runtime.
 SHIM := $(OUT)/nodeepbind.so

@@ -52,14 +52,15 @@ def show_gate():
 
 
 def show_window():
-    w = value("kp_window_now", "preload/journal/record.c")
+    w = value("kp_window_now", "preload/mode/close.c")
+    j = value("kp_journal_now", "preload/journal/record.c")
     if not w["open"]:
         print("window: none is open")
         return
     strategy = text(w["strategy"]["name"]) if int(w["strategy"]) else "not chosen yet"
-    launches = int(w["launches"])
-    print(f"window: open, strategy {strategy}; {launches} launches, {w['wanted']} with results, "
-          f"{int(w['n']) - launches} operations")
+    launches = int(j["launches"])
+    print(f"window: open, strategy {strategy}; {launches} launches, {j['wanted']} with results, "
+          f"{int(j['n']) - launches} operations")
     if int(w["obstacle"]):
         print(f"    one launch that {text(w['obstacle'])}")
 

@@ -31,6 +31,7 @@
 #include "preload/os/worker.h"
 #include "preload/contexts/warm_up.h"
 #include "preload/program/hostmem.h"
+#include "preload/program/kernel.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/contexts/other_cupti.h"
 #include "preload/program/device_memory.h"
@@ -77,8 +78,7 @@ static struct {
     struct early *_Atomic early; /* before CUDA is initialised; NULL = was not opened then */
     char *why_not;
     struct kp_codes *codes;
-    struct kp_kernels *_Atomic kernels; /* NULL where no images are kept; read by any thread */
-    bool keeps_code;                    /* results need the code of kernels itself */
+    bool keeps_code; /* results need the code of kernels itself */
 } loaded;
 
 /* Limit for images of modules: a fully used large library takes some hundred megabytes. */
@@ -208,7 +208,7 @@ void kp_context_foreign_activity(void)
 void *kp_context_instead(const char *function, const void *of)
 {
     const struct kp_cupti *c = loaded.cupti;
-    bool attached = c && (loaded.started || atomic_load(&loaded.kernels));
+    bool attached = c && (loaded.started || kp_kernel_images_known());
     return attached && !kp_library_owns(c, of) ? kp_library_find(c, function) : NULL;
 }
 
@@ -380,7 +380,7 @@ static bool wants_code(const char *metrics)
 
 bool kp_context_sees_loads(const struct kp_driver *d)
 {
-    return d->cuFuncLoad && atomic_load(&loaded.kernels);
+    return d->cuFuncLoad && kp_kernel_images_known();
 }
 
 /* Whether an image is one to keep: its code runs once. Called for each that is loaded; NULL where CUPTI has none. */
@@ -390,12 +390,6 @@ static bool note_image(const void *image, size_t size)
     return image && kp_cubin_once(image, size) != 0;
 }
 
-unsigned kp_context_once(const char *mangled)
-{
-    struct kp_kernels *kernels = atomic_load(&loaded.kernels);
-    return kernels ? kp_kernels_once(kernels, mangled) : 0;
-}
-
 static void keep_images(const struct kp_context_setup *setup, size_t most)
 {
     load_cupti(setup->options->cupti_dir);
@@ -403,7 +397,7 @@ static void keep_images(const struct kp_context_setup *setup, size_t most)
         return;
     kp_exit_first();
     loaded.keeps_code = most;
-    loaded.kernels = kp_kernels_new(kp_images_at);
+    kp_kernel_images(kp_kernels_new(kp_images_at));
 }
 
 void kp_context_prepare(const struct kp_context_setup *setup)
@@ -416,7 +410,7 @@ void kp_context_prepare(const struct kp_context_setup *setup)
 
 void kp_context_prepare_images(const struct kp_context_setup *setup)
 {
-    if (!loaded.kernels)
+    if (!kp_kernel_images_known())
         keep_images(setup, 0);
 }
 
@@ -1337,8 +1331,9 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
         setup->driver->cuFuncLoad(k->facts.handle);
     add_module(c, kp_launched_module(setup->driver, f));
     c->unlisted |= !own_variables(c, k->facts.handle);
-    k->facts.code_known = loaded.kernels && kp_kernels_find(loaded.kernels, k->facts.mangled, &k->facts.code);
-    k->once = kp_context_once(k->facts.mangled);
+    struct kp_kernels *kernels = kp_kernel_images_known();
+    k->facts.code_known = kernels && kp_kernels_find(kernels, k->facts.mangled, &k->facts.code);
+    k->once = kp_kernel_code_once(k->facts.mangled);
     k->demangled = kp_demangle(k->facts.mangled);
     k->base = kp_demangle_base(k->facts.mangled);
     if (!k->demangled || !k->base) {

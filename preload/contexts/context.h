@@ -208,8 +208,6 @@ void kp_context_make_ready(const struct kp_context_setup *setup);
  * Any thread. */
 bool kp_context_sees_loads(const struct kp_driver *d);
 
-/* Returns why the code of kernel `mangled` ("" = unknown) must not run a second time: of enum kp_once. Any thread. */
-unsigned kp_context_once(const char *mangled);
 /* Returns the functions counted by instruction; NULL before there can be any. Any thread. */
 struct kp_codes *kp_context_codes(void);
 

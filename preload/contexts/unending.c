@@ -20,36 +20,12 @@ const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_func
     return f ? f->waits : NULL;
 }
 
-void kp_stuck_note(struct kp_window *w, size_t at)
+void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f)
 {
-    w->stuck = w->stuck ? w->stuck : at + 1;
-    if (w->items[at].function)
-        w->items[at].function->waits = waits_for_more;
+    if (f)
+        f->waits = waits_for_more;
     else
-        stuck_graphs[n_stuck_graphs++ % MOST_STUCK] = w->items[at].launch.graph;
-}
-
-void kp_stuck_note_unended(struct kp_window *w)
-{
-    for (size_t k = 0; k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        CUstream stream = kp_launch_stream(&i->launch);
-        bool first = i->is_launch;
-        for (size_t before = 0; first && before < k; before++)
-            first = !w->items[before].is_launch || kp_launch_stream(&w->items[before].launch) != stream;
-        if (first && i->function && w->setup->driver->cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
-            i->function->waits = waits_for_more;
-    }
-    w->context->stalled = true;
-}
-
-bool kp_stuck_may_wait(const struct kp_window *w)
-{
-    size_t k = 0;
-    while (k < w->n && !w->items[k].reaches_host &&
-           !(w->items[k].function && w->items[k].function->once & KP_WAITS_FOR_OTHERS))
-        k++;
-    return k < w->n;
+        stuck_graphs[n_stuck_graphs++ % MOST_STUCK] = l->graph;
 }
 
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)

@@ -5,7 +5,8 @@
 #ifndef KP_PRELOAD_CONTEXTS_UNENDING_H
 #define KP_PRELOAD_CONTEXTS_UNENDING_H
 
-#include "preload/journal/state.h"
+#include "preload/contexts/context.h"
+#include "preload/program/launch.h"
 
 /* The reason of a launch that waits for the host. */
 extern const char kp_waits_for_host[];
@@ -13,15 +14,8 @@ extern const char kp_waits_for_host[];
 /* Returns why nothing may wait for a launch of function `f` (NULL for a graph): static text, or NULL. */
 const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f);
 
-/* Notes that the launch at index `at` did not end in the rehearsal. */
-void kp_stuck_note(struct kp_window *w, size_t at);
-
-/* Notes, for a window that did not end, the first unfinished launch of each stream. */
-void kp_stuck_note_unended(struct kp_window *w);
-
-/* Returns true if a launch of the window may wait for the host or for a later launch, as its code or its arguments
- * tell: the window's end is waited for with a short limit. */
-bool kp_stuck_may_wait(const struct kp_window *w);
+/* Notes that a launch of `f` (NULL: of a graph) does not end by itself. */
+void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f);
 
 /* Waits for all work of the current context, for at most 5 s: what kp_stuck_watch waits for is then the launch alone.
  * Returns false if it has not ended. */

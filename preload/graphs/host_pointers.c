@@ -123,12 +123,7 @@ size_t kp_reach_pages(const struct kp_driver *d, CUcontext ctx, const struct kp_
 
 /* ---- host memory that kernels leave alone ---- */
 
-/* Byte of a window, at each launch that can reach it. */
-enum { MOST_COMPARED = 256 << 10 };
-
-/* Whether all host memory that a launch can reach is in the window's snapshot, and as it is there. What is not in it is
- * added, up to `most` byte in all. */
-static bool is_as_before(struct kp_window *w, const struct kp_launch *l, size_t most)
+bool kp_reach_compare(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *with, size_t most)
 {
     bool same = true;
     uint64_t word;
@@ -136,28 +131,9 @@ static bool is_as_before(struct kp_window *w, const struct kp_launch *l, size_t 
         bool known;
         void *base;
         size_t bytes;
-        if (!points_to_host(w->setup->driver, word, &base, &bytes) || kp_snapshot_same(&w->host, base, &known))
+        if (!points_to_host(d, word, &base, &bytes) || kp_snapshot_same(with, base, &known))
             continue;
-        same = !known && kp_snapshot_bytes(&w->host) + bytes <= most && kp_snapshot_add(&w->host, base, bytes);
+        same = !known && kp_snapshot_bytes(with) + bytes <= most && kp_snapshot_add(with, base, bytes);
     }
     return same;
-}
-
-bool kp_reach_joins(struct kp_window *w, const struct kp_launch *l)
-{
-    return is_as_before(w, l, MOST_COMPARED);
-}
-
-bool kp_reach_is_much(const struct kp_window *w)
-{
-    return kp_snapshot_bytes(&w->host) > MOST_COMPARED;
-}
-
-void kp_reach_learn(struct kp_window *w, const struct kp_launch *l, struct kp_known_function *f)
-{
-    if (!f || f->loud)
-        return;
-    f->loud = !is_as_before(w, l, 0);
-    if (f->loud)
-        kp_debug(KP_DEBUG_WINDOW, "%s writes host memory, or waits for the host to do so", f->base);
 }

@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "preload/journal/state.h"
+#include "collectors/replay/flush.h"
+#include "preload/program/host_snapshot.h"
+#include "preload/program/launch.h"
 
 /* Whether an argument may be an address that CUDA does not know but this process has mapped. Relevant where kernels
  * can reach all host memory. A restore cannot rewind such memory, as its extent is unknown. */
@@ -23,17 +25,8 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
 size_t kp_reach_pages(const struct kp_driver *d, CUcontext ctx, const struct kp_launch *l, struct kp_pages *out,
                       size_t most);
 
-/* ---- host memory that kernels leave alone ---- */
-
-/* Adds the host memory that a launch can reach, of a function that was not seen to write any, to the window's. False:
- * it is too much to compare at each launch, or it has changed since an earlier launch of the window, which repetitions
- * would not find. */
-bool kp_reach_joins(struct kp_window *w, const struct kp_launch *l);
-
-/* Whether the window's host memory is too much to compare at each launch. */
-bool kp_reach_is_much(const struct kp_window *w);
-
-/* Notes of the function of `l`, a launch of the window that has ended, whether that memory is as it was before. */
-void kp_reach_learn(struct kp_window *w, const struct kp_launch *l, struct kp_known_function *f);
+/* Whether all host memory that a launch can reach is in a snapshot, and is as it is there. What is not in it is added,
+ * up to `most` byte in all. */
+bool kp_reach_compare(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *with, size_t most);
 
 #endif

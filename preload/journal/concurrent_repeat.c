@@ -1,5 +1,7 @@
-#include "preload/journal/concurrent_repeat.h"
-
+/*
+ * Repeats a journal as a whole: its operations are issued without waits between them, each in its stream, ordered by
+ * events and by what the program waited for. The counters see them as one.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,23 +35,24 @@ static bool is_read_later(const struct kp_item *i)
     return i->read.site && i->op.later;
 }
 
-static void pin(struct kp_window *w, size_t k)
+static void pin(struct kp_journal *j, size_t k)
 {
-    const struct kp_op *op = &w->items[k].op;
+    const struct kp_op *op = &j->items[k].op;
     bool source = op->from_pinned && op->copy && source_of(op);
-    size_t bytes = is_read_later(&w->items[k]) ? op->result_bytes : source ? op->copied : 0;
-    if (!bytes || !kp_hostmem_make(w->setup->driver, &pinned[k], bytes, KP_HOSTMEM_INTERNAL))
+    size_t bytes = is_read_later(&j->items[k]) ? op->result_bytes : source ? op->copied : 0;
+    if (!bytes || !kp_hostmem_make(j->setup->driver, &pinned[k], bytes, KP_HOSTMEM_INTERNAL))
         return;
     if (source)
         memcpy(pinned[k], op->copy, bytes);
 }
 
-static void prepare(struct kp_window *w)
+static void prepare(void)
 {
-    pinned = calloc(w->n + 1, sizeof(*pinned));
-    for (size_t k = 0; pinned && k < w->end; k++)
-        if (!w->items[k].is_launch)
-            pin(w, k);
+    struct kp_journal *j = &kp_journal_now;
+    pinned = calloc(j->n + 1, sizeof(*pinned));
+    for (size_t k = 0; pinned && k < j->end; k++)
+        if (!j->items[k].is_launch)
+            pin(j, k);
 }
 
 static CUresult not_ours(void *p)
@@ -58,10 +61,11 @@ static CUresult not_ours(void *p)
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-static void over(struct kp_window *w)
+static void over(void)
 {
-    for (size_t k = 0; pinned && k < w->n; k++)
-        if (pinned[k] && !w->context->dead && !w->hangs)
+    struct kp_journal *j = &kp_journal_now;
+    for (size_t k = 0; pinned && k < j->n; k++)
+        if (pinned[k] && !j->context->dead && !j->hangs)
             kp_hostmem_free(not_ours, pinned[k]);
     free(pinned);
     pinned = NULL;
@@ -71,9 +75,9 @@ static void over(struct kp_window *w)
 
 /* Whether the program waited for the GPU, or learnt of the end of some work, before it made operation `k`. A call
  * that itself waits does so again. */
-static bool is_waited_before(const struct kp_window *w, size_t k)
+static bool is_waited_before(const struct kp_journal *j, size_t k)
 {
-    const struct kp_item *i = &w->items[k];
+    const struct kp_item *i = &j->items[k];
     return k > 1 && i->epoch - i[-1].epoch > (!i[-1].is_launch && i[-1].op.waits);
 }
 
@@ -87,33 +91,33 @@ static CUresult issue_pinned(const struct kp_item *i, void *memory)
     return kp_op_issue(&op);
 }
 
-static CUresult issue_one(struct kp_window *w, size_t k)
+static CUresult issue_one(struct kp_journal *j, size_t k)
 {
-    struct kp_item *i = &w->items[k];
+    struct kp_item *i = &j->items[k];
     if (i->backup)
         return CUDA_SUCCESS; /* restored at the begin */
-    return pinned && pinned[k] ? issue_pinned(i, pinned[k]) : kp_repeat_one(w, i);
+    return pinned && pinned[k] ? issue_pinned(i, pinned[k]) : kp_repeat_one(j, i);
 }
 
 /* Brings memory to the begin of the window, new memory included, before anything is counted. */
-static CUresult begin(struct kp_window *w)
+static CUresult begin(struct kp_journal *j)
 {
     CUresult rc = CUDA_SUCCESS;
-    kp_repeat_begin(w);
-    for (size_t k = 0; k < w->end && rc == CUDA_SUCCESS; k++)
-        if (w->items[k].backup)
-            rc = kp_repeat_one(w, &w->items[k]);
-    return rc == CUDA_SUCCESS ? kp_settle(w->setup->driver, CU_STREAM_LEGACY) : rc;
+    kp_repeat_begin(j);
+    for (size_t k = 0; k < j->end && rc == CUDA_SUCCESS; k++)
+        if (j->items[k].backup)
+            rc = kp_repeat_one(j, &j->items[k]);
+    return rc == CUDA_SUCCESS ? kp_settle(j->setup->driver, CU_STREAM_LEGACY) : rc;
 }
 
 /* Compares what came later, once all is done. */
-static CUresult compare(struct kp_window *w)
+static CUresult compare(struct kp_journal *j)
 {
-    for (size_t k = 0; pinned && k < w->end; k++) {
-        const struct kp_item *i = &w->items[k];
+    for (size_t k = 0; pinned && k < j->end; k++) {
+        const struct kp_item *i = &j->items[k];
         if (!pinned[k] || !is_read_later(i) || !memcmp(pinned[k], i->read.seen, i->op.result_bytes))
             continue;
-        w->cut = k + 1;
+        j->cut = k + 1;
         return (CUresult)KP_ISSUE_CUT;
     }
     return CUDA_SUCCESS;
@@ -121,14 +125,14 @@ static CUresult compare(struct kp_window *w)
 
 /* ---- repetitions ---- */
 
-static CUresult issue_all(struct kp_window *w)
+static CUresult issue_all(struct kp_journal *j)
 {
     CUresult rc = CUDA_SUCCESS;
-    for (size_t k = 0; k < w->end && rc == CUDA_SUCCESS; k++) {
-        if (is_waited_before(w, k))
-            rc = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
+    for (size_t k = 0; k < j->end && rc == CUDA_SUCCESS; k++) {
+        if (is_waited_before(j, k))
+            rc = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
         if (rc == CUDA_SUCCESS)
-            rc = issue_one(w, k);
+            rc = issue_one(j, k);
         kp_safe_point();
     }
     return rc;
@@ -136,34 +140,35 @@ static CUresult issue_all(struct kp_window *w)
 
 static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
 {
-    struct kp_window *w = ((const struct kp_repeat *)arg)->w;
-    CUresult rc = begin(w);
+    (void)arg;
+    struct kp_journal *j = &kp_journal_now;
+    CUresult rc = begin(j);
     if (rc == CUDA_SUCCESS && hooks)
         rc = hooks->before(hooks->arg, CU_STREAM_LEGACY);
     if (rc != CUDA_SUCCESS)
         return rc;
-    rc = issue_all(w);
+    rc = issue_all(j);
     CUresult end = hooks ? hooks->after(hooks->arg) : CUDA_SUCCESS;
     if (end == CUDA_SUCCESS)
-        end = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
+        end = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
     rc = rc == CUDA_SUCCESS ? end : rc;
-    return rc == CUDA_SUCCESS ? compare(w) : rc;
+    return rc == CUDA_SUCCESS ? compare(j) : rc;
 }
 
 /* Whether issuing operation `k` waits for work, which may not end. */
-static bool is_blocking(const struct kp_window *w, size_t k)
+static bool is_blocking(const struct kp_journal *j, size_t k)
 {
-    const struct kp_item *i = &w->items[k];
-    return is_waited_before(w, k) || (!i->is_launch && i->op.waits);
+    const struct kp_item *i = &j->items[k];
+    return is_waited_before(j, k) || (!i->is_launch && i->op.waits);
 }
 
 /* Waits in limited time. After a timeout the host's values are those when the program's own launches had ended. */
 static bool is_late(const struct kp_repeat *r)
 {
-    struct kp_window *w = r->w;
-    bool late = kp_wait_context(w->setup->driver, w->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_ERROR_NOT_READY;
+    struct kp_journal *j = &kp_journal_now;
+    bool late = kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_ERROR_NOT_READY;
     if (late)
-        kp_snapshot_release(&w->host);
+        kp_snapshot_release(&j->host);
     return late;
 }
 
@@ -172,37 +177,25 @@ static bool is_late(const struct kp_repeat *r)
 static int rehearse(void *arg)
 {
     const struct kp_repeat *r = arg;
-    struct kp_window *w = r->w;
+    struct kp_journal *j = &kp_journal_now;
     kp_progress_step("a first repetition of a range, without counters", false);
-    CUresult rc = begin(w);
+    CUresult rc = begin(j);
     bool late = false;
-    for (size_t k = 0; k < w->end && rc == CUDA_SUCCESS; k++) {
-        late = late || (is_blocking(w, k) && is_late(r));
-        if (!late || !w->items[k].read.site)
-            rc = issue_one(w, k);
+    for (size_t k = 0; k < j->end && rc == CUDA_SUCCESS; k++) {
+        late = late || (is_blocking(j, k) && is_late(r));
+        if (!late || !j->items[k].read.site)
+            rc = issue_one(j, k);
     }
     late = late || is_late(r);
-    CUresult end = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
+    CUresult end = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
     if (end != CUDA_SUCCESS)
         return (int)end;
     if (rc == CUDA_SUCCESS && !late)
-        rc = compare(w);
+        rc = compare(j);
     if (rc != CUDA_SUCCESS)
         return rc == (CUresult)KP_ISSUE_CUT ? KP_ISSUE_CUT : KP_ISSUE_REFUSED;
     return late ? KP_ISSUE_TOO_LONG : 0;
 }
 
-/* ---- the job ---- */
-
-/* Describes the whole window as one launch. */
-static struct kp_job job_of_whole(struct kp_window *w)
-{
-    struct kp_job j = {.wanted = malloc(sizeof(*j.wanted))};
-    if (j.wanted)
-        *j.wanted = true;
-    j.job = (struct kp_window_job){.mode = w->mode, .wanted = j.wanted, .n_launches = 1};
-    return j;
-}
-
-const struct kp_repetition kp_together = {
-    .job = job_of_whole, .issue = issue, .rehearse = rehearse, .tries = 1, .prepare = prepare, .over = over};
+const struct kp_order kp_together = {
+    .issue = issue, .rehearse = rehearse, .whole = true, .tries = 1, .prepare = prepare, .over = over};

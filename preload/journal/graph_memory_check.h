@@ -8,9 +8,9 @@
 #include "preload/journal/state.h"
 
 /* Notes that `exec`, which allocates memory, has been launched in the window. */
-void kp_mapped_note(struct kp_window *w, CUgraphExec exec);
+void kp_mapped_note(struct kp_journal *j, CUgraphExec exec);
 
 /* Whether the memory is still there, as far as the driver tells. */
-bool kp_mapped_still(const struct kp_window *w);
+bool kp_mapped_still(const struct kp_journal *j);
 
 #endif

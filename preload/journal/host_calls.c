@@ -2,7 +2,6 @@
 
 #include "preload/gate/window_facts.h"
 #include "preload/journal/reads.h"
-#include "preload/mode/strategy.h"
 #include "preload/program/waits.h"
 
 enum {
@@ -11,15 +10,15 @@ enum {
     MOST_BEHIND = 256 /* operations behind a host function that has not ended; the driver takes 1024 */
 };
 
-bool kp_host_calls_admit(const struct kp_window *w)
+bool kp_host_calls_admit(const struct kp_journal *j)
 {
-    return !w->strategy->whole && !w->context->calls_wait && !kp_window_closes_at_sync();
+    return !j->whole && !j->context->calls_wait && !kp_window_closes_at_sync();
 }
 
-void kp_host_calls_note(struct kp_window *w)
+void kp_host_calls_note(struct kp_journal *j)
 {
-    w->called_at = w->calls_host ? w->called_at : w->n;
-    w->pending = w->calls_host = true;
+    j->called_at = j->calls_host ? j->called_at : j->n;
+    j->pending = j->calls_host = true;
 }
 
 /* Records an event of ours in the stream. NULL: it could not be. */
@@ -35,20 +34,20 @@ static CUevent mark(const struct kp_driver *d, CUstream stream)
     return NULL;
 }
 
-void kp_host_calls_begin(struct kp_window *w, struct kp_item *i)
+void kp_host_calls_begin(struct kp_journal *j, struct kp_item *i)
 {
-    kp_host_calls_note(w);
-    i->call.reached = mark(w->setup->driver, i->op.stream);
+    kp_host_calls_note(j);
+    i->call.reached = mark(j->setup->driver, i->op.stream);
 }
 
-void kp_host_calls_end(const struct kp_window *w, struct kp_item *i)
+void kp_host_calls_end(const struct kp_journal *j, struct kp_item *i)
 {
-    i->call.done = mark(w->setup->driver, i->op.stream);
+    i->call.done = mark(j->setup->driver, i->op.stream);
 }
 
-bool kp_host_calls_hinder(struct kp_window *w)
+bool kp_host_calls_hinder(struct kp_journal *j)
 {
-    return w->calls_host && w->n - w->called_at >= MOST_BEHIND && !kp_reads_arrive(w);
+    return j->calls_host && j->n - j->called_at >= MOST_BEHIND && !kp_reads_arrive(j);
 }
 
 /* Whether the function is running. Without events that cannot be told, and it may be. */
@@ -60,30 +59,30 @@ static bool is_running(const struct kp_driver *d, const struct kp_item *i)
     return d->cuEventQuery(c->reached) == CUDA_SUCCESS && d->cuEventQuery(c->done) == CUDA_ERROR_NOT_READY;
 }
 
-static bool is_any_running(const struct kp_window *w)
+static bool is_any_running(const struct kp_journal *j)
 {
-    for (size_t k = 0; w->calls_host && k < w->n; k++)
-        if (w->items[k].op.calls_host && is_running(w->setup->driver, &w->items[k]))
+    for (size_t k = 0; j->calls_host && k < j->n; k++)
+        if (j->items[k].op.calls_host && is_running(j->setup->driver, &j->items[k]))
             return true;
     return false;
 }
 
-CUresult kp_host_calls_wait(struct kp_window *w, long *ms, bool *called)
+CUresult kp_host_calls_wait(struct kp_journal *j, long *ms, bool *called)
 {
-    const struct kp_driver *d = w->setup->driver;
+    const struct kp_driver *d = j->setup->driver;
     *called = false;
-    if (w->calls_host && *ms > CALL_MS) {
-        CUresult rc = kp_wait_context(d, w->context->ctx, CALL_MS, SHORT_MS);
+    if (j->calls_host && *ms > CALL_MS) {
+        CUresult rc = kp_wait_context(d, j->context->ctx, CALL_MS, SHORT_MS);
         if (rc != CUDA_ERROR_NOT_READY)
             return rc;
-        *called = is_any_running(w);
+        *called = is_any_running(j);
     }
     if (*called) {
         *ms = CALL_MS;
-        w->context->calls_wait = w->context->stalled = true;
+        j->context->calls_wait = j->context->stalled = true;
         return CUDA_ERROR_NOT_READY;
     }
-    return kp_wait_context(d, w->context->ctx, *ms, SHORT_MS);
+    return kp_wait_context(d, j->context->ctx, *ms, SHORT_MS);
 }
 
 static void destroy(const struct kp_driver *d, CUevent *event)
@@ -93,10 +92,10 @@ static void destroy(const struct kp_driver *d, CUevent *event)
     *event = NULL;
 }
 
-void kp_host_calls_drop(struct kp_window *w)
+void kp_host_calls_drop(struct kp_journal *j)
 {
-    for (size_t k = 0; k < w->n; k++) {
-        destroy(w->setup->driver, &w->items[k].call.reached);
-        destroy(w->setup->driver, &w->items[k].call.done);
+    for (size_t k = 0; k < j->n; k++) {
+        destroy(j->setup->driver, &j->items[k].call.reached);
+        destroy(j->setup->driver, &j->items[k].call.done);
     }
 }

@@ -13,25 +13,25 @@
 #include "preload/journal/state.h"
 
 /* Whether the open window goes on beside a host function. */
-bool kp_host_calls_admit(const struct kp_window *w);
+bool kp_host_calls_admit(const struct kp_journal *j);
 
 /* Note that the function of `i`, an operation just recorded, is about to be put into its stream, and that it has been.
  */
-void kp_host_calls_begin(struct kp_window *w, struct kp_item *i);
-void kp_host_calls_end(const struct kp_window *w, struct kp_item *i);
+void kp_host_calls_begin(struct kp_journal *j, struct kp_item *i);
+void kp_host_calls_end(const struct kp_journal *j, struct kp_item *i);
 
 /* Notes that a host function will run which is no operation of the window's: that of a graph. */
-void kp_host_calls_note(struct kp_window *w);
+void kp_host_calls_note(struct kp_journal *j);
 
 /* Whether so many operations are behind a host function that does not end that the window must close: the driver holds
  * up who makes more, and that thread would keep the gate. */
-bool kp_host_calls_hinder(struct kp_window *w);
+bool kp_host_calls_hinder(struct kp_journal *j);
 
 /* Waits for the window's work, at most *ms, or less if a host function is what does not end. *called tells that one
  * was; *ms receives the limit. */
-CUresult kp_host_calls_wait(struct kp_window *w, long *ms, bool *called);
+CUresult kp_host_calls_wait(struct kp_journal *j, long *ms, bool *called);
 
 /* Destroys the events; call it in the window's context. */
-void kp_host_calls_drop(struct kp_window *w);
+void kp_host_calls_drop(struct kp_journal *j);
 
 #endif

@@ -7,11 +7,9 @@
 #include "preload/journal/state.h"
 
 /* Waits for copies and memsets that may still run, and must not run beside the next kernel. */
-CUresult kp_issue_settle(struct kp_window *w);
+CUresult kp_issue_settle(struct kp_journal *j);
 
-/* Issues the launch, between the hooks (may be NULL) if it has a result: as the program's own, or again. Returns the
- * driver's code. */
-CUresult kp_issue_launch(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks);
-CUresult kp_issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks);
+/* Issues the launch again, between the hooks (may be NULL) if it has a result. Returns the driver's code. */
+CUresult kp_issue_again(struct kp_journal *j, struct kp_entry *e, const struct kp_issue_hooks *hooks);
 
 #endif

@@ -4,10 +4,9 @@
  */
 #include "collectors/run/collector.h"
 #include "preload/journal/defer.h"
-#include "preload/mode/strategy.h"
-#include "preload/mode/window.h"
+#include "preload/journal/state.h"
 
-static struct kp_window *const w = &kp_window_now;
+static struct kp_journal *const j = &kp_journal_now;
 
 /* Whether the current device is known to be another one than that of the window. Without a context the driver refuses
  * the program's query, too. */
@@ -15,33 +14,33 @@ static bool is_elsewhere(const struct kp_driver *d)
 {
     CUdevice device;
     CUresult rc = d->cuCtxGetDevice(&device);
-    return rc == CUDA_ERROR_INVALID_CONTEXT || (rc == CUDA_SUCCESS && device != w->context->device_ordinal);
+    return rc == CUDA_ERROR_INVALID_CONTEXT || (rc == CUDA_SUCCESS && device != j->context->device_ordinal);
 }
 
 /* Adds what the window allocated beside the program's memory. False: some of it shares blocks with the program's. */
 static bool add_own(uint64_t *bytes)
 {
-    bool whole = !w->aside_in_part;
-    *bytes += w->aside;
-    for (size_t k = 0; k < w->n_logs && whole; k++) {
-        whole = kp_defer_whole(w->logs[k].memory, w->logs[k].bytes);
-        *bytes += w->logs[k].bytes;
+    bool whole = !j->aside_in_part;
+    *bytes += j->aside;
+    for (size_t k = 0; k < j->n_logs && whole; k++) {
+        whole = kp_defer_whole(j->logs[k].memory, j->logs[k].bytes);
+        *bytes += j->logs[k].bytes;
     }
     return whole;
 }
 
-bool kp_window_tells_free(const struct kp_context_setup *setup, uint64_t *more)
+bool kp_journal_tells_free(const struct kp_context_setup *setup, uint64_t *more)
 {
     *more = 0;
-    if (!w->open || !w->strategy->rewinds)
+    if (!j->open || !j->rewinds)
         return false;
     if (is_elsewhere(setup->driver))
         return true;
-    *more = kp_collector_copied(w->context->collector);
-    return !w->allocates && add_own(more) && kp_defer_gives(more);
+    *more = kp_collector_copied(j->context->collector);
+    return !j->allocates && add_own(more) && kp_defer_gives(more);
 }
 
-bool kp_window_tells_pool(CUmemPool_attribute what)
+bool kp_journal_tells_pool(CUmemPool_attribute what)
 {
-    return w->open && w->strategy->rewinds && (what < CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || kp_defer_none_of_pools());
+    return j->open && j->rewinds && (what < CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || kp_defer_none_of_pools());
 }

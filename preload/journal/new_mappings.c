@@ -10,33 +10,31 @@
 #include "preload/program/unmapped_ranges.h"
 #include "preload/gate/window_facts.h"
 #include "preload/journal/record.h"
-#include "preload/mode/window.h"
 
-static struct kp_window *const w = &kp_window_now;
+static struct kp_journal *const j = &kp_journal_now;
 
 /* Whether the window can follow what the current context does. Others may reach shared memory in other ways. */
 static bool follows(const struct kp_context_setup *setup)
 {
-    return w->open && kp_record_is_here(w, setup->driver) && !kp_flags_met(KP_MET_SHARED);
+    return j->open && kp_record_is_here(j, setup->driver) && !kp_flags_met(KP_MET_SHARED);
 }
 
-bool kp_window_takes_mapping(const struct kp_context_setup *setup, const uint64_t *args)
+bool kp_journal_takes_mapping(const struct kp_context_setup *setup, const uint64_t *args)
 {
     uint64_t offset = args[2], memory = args[3], flags = args[4];
-    return follows(setup) && !offset && !flags && kp_fresh_is(memory, w->context->device_ordinal);
+    return follows(setup) && !offset && !flags && kp_fresh_is(memory, j->context->device_ordinal);
 }
 
-void kp_window_mapped(const char *symbol, CUdeviceptr at, size_t bytes)
+bool kp_journal_mapped(CUdeviceptr at, size_t bytes)
 {
-    if (!w->open)
-        return;
-    struct kp_fresh_map *grown = realloc(w->maps, (w->n_maps + 1) * sizeof(*grown));
-    if (grown) {
-        w->maps = grown;
-        grown[w->n_maps++] = (struct kp_fresh_map){at, bytes};
-    }
+    if (!j->open)
+        return true;
+    struct kp_fresh_map *grown = realloc(j->maps, (j->n_maps + 1) * sizeof(*grown));
     if (!grown)
-        kp_window_close(symbol);
+        return false;
+    j->maps = grown;
+    grown[j->n_maps++] = (struct kp_fresh_map){at, bytes};
+    return true;
 }
 
 static bool is_inside(const struct kp_fresh_map *m, CUdeviceptr at, size_t bytes)
@@ -48,30 +46,24 @@ static bool is_inside(const struct kp_fresh_map *m, CUdeviceptr at, size_t bytes
 static bool is_fresh(CUdeviceptr at, size_t bytes)
 {
     size_t sum = 0;
-    for (size_t k = 0; k < w->n_maps; k++)
-        sum += is_inside(&w->maps[k], at, bytes) ? w->maps[k].bytes : 0;
+    for (size_t k = 0; k < j->n_maps; k++)
+        sum += is_inside(&j->maps[k], at, bytes) ? j->maps[k].bytes : 0;
     return bytes && sum == bytes;
 }
 
-bool kp_window_takes_access(const struct kp_context_setup *setup, const uint64_t *args)
+bool kp_journal_takes_access(const struct kp_context_setup *setup, const uint64_t *args)
 {
     const CUmemAccessDesc *a = (const CUmemAccessDesc *)(uintptr_t)args[2];
     return follows(setup) && a && args[3] == 1 && a->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-           a->location.id == w->context->device_ordinal && a->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+           a->location.id == j->context->device_ordinal && a->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
            is_fresh(args[0], args[1]);
 }
 
-void kp_window_not_granted(CUdeviceptr at, size_t bytes)
+void kp_journal_accessible(CUdeviceptr at, size_t bytes)
 {
     size_t kept = 0;
-    for (size_t k = 0; w->open && k < w->n_maps; k++)
-        if (!is_inside(&w->maps[k], at, bytes))
-            w->maps[kept++] = w->maps[k];
-    w->n_maps = kept;
-}
-
-void kp_window_granted(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr at, size_t bytes)
-{
-    kp_window_not_granted(at, bytes);
-    kp_window_allocated(setup, symbol, at, bytes, false);
+    for (size_t k = 0; j->open && k < j->n_maps; k++)
+        if (!is_inside(&j->maps[k], at, bytes))
+            j->maps[kept++] = j->maps[k];
+    j->n_maps = kept;
 }

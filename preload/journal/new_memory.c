@@ -11,11 +11,11 @@ static size_t bytes_of(const struct kp_item *i)
     return i->op.args[2];
 }
 
-bool kp_new_memory_keep(struct kp_window *w)
+bool kp_new_memory_keep(struct kp_journal *j)
 {
-    const struct kp_driver *d = w->setup->driver;
-    for (size_t k = 0; k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
+    const struct kp_driver *d = j->setup->driver;
+    for (size_t k = 0; k < j->n; k++) {
+        struct kp_item *i = &j->items[k];
         if (!i->backup)
             continue;
         if (d->cuMemAlloc(&i->own, bytes_of(i)) != CUDA_SUCCESS) {
@@ -28,12 +28,12 @@ bool kp_new_memory_keep(struct kp_window *w)
     return d->cuCtxSynchronize() == CUDA_SUCCESS;
 }
 
-CUresult kp_new_memory_put_back(const struct kp_window *w)
+CUresult kp_new_memory_put_back(const struct kp_journal *j)
 {
-    const struct kp_driver *d = w->setup->driver;
+    const struct kp_driver *d = j->setup->driver;
     CUresult rc = CUDA_SUCCESS;
-    for (size_t k = 0; k < w->n && rc == CUDA_SUCCESS; k++) {
-        const struct kp_item *i = &w->items[k];
+    for (size_t k = 0; k < j->n && rc == CUDA_SUCCESS; k++) {
+        const struct kp_item *i = &j->items[k];
         if (i->own)
             rc = d->cuMemcpyDtoDAsync(memory_of(i), i->own, bytes_of(i), CU_STREAM_LEGACY);
     }

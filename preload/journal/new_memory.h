@@ -8,9 +8,9 @@
 #include "preload/journal/state.h"
 
 /* Copies it aside, on the device. False: there is no room. */
-bool kp_new_memory_keep(struct kp_window *w);
+bool kp_new_memory_keep(struct kp_journal *j);
 
 /* Puts it back. Returns the driver's code. */
-CUresult kp_new_memory_put_back(const struct kp_window *w);
+CUresult kp_new_memory_put_back(const struct kp_journal *j);
 
 #endif

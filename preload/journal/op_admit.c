@@ -10,10 +10,8 @@
 #include "preload/journal/host_calls.h"
 #include "preload/journal/reads.h"
 #include "preload/journal/record.h"
-#include "preload/mode/strategy.h"
 #include "preload/contexts/context_scope.h"
 #include "preload/program/waits.h"
-#include "preload/mode/window.h"
 
 /* The longest wait for a copy of new memory, which the driver makes behind the running work, ms. */
 enum { COPY_MS = 1000 };
@@ -24,17 +22,17 @@ enum { BEFORE_MS = 1000 };
 /* Less free device memory than this may be too little for a module, byte. */
 enum { SCARCE = 256 << 20 };
 
-static struct kp_window *const w = &kp_window_now;
+static struct kp_journal *const j = &kp_journal_now;
 
 static bool is_here(const struct kp_driver *d)
 {
-    return kp_record_is_here(w, d);
+    return kp_record_is_here(j, d);
 }
 
 /* Whether it also holds all variables that there are. */
 static bool takes_operations(const struct kp_driver *d)
 {
-    return is_here(d) && !kp_variables_pending(w->variables, w->serial);
+    return is_here(d) && !kp_variables_pending(j->variables, j->serial);
 }
 
 static bool is_host(uint64_t address)
@@ -46,7 +44,7 @@ static bool is_host(uint64_t address)
 
 static bool wait_for_work(const struct kp_driver *d)
 {
-    return kp_wait_context(d, w->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    return kp_wait_context(d, j->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
 static bool wait_for_copy(const struct kp_driver *d)
@@ -64,14 +62,14 @@ struct call {
 
 static bool record(const struct call *c, struct kp_op *op)
 {
-    return kp_join_record(c->d, c->symbol, c->real, c->args, is_host, KP_MOST_COPIED - w->copied, op) == KP_JOIN_YES;
+    return kp_join_record(c->d, c->symbol, c->real, c->args, is_host, KP_MOST_COPIED - j->copied, op) == KP_JOIN_YES;
 }
 
 /* Whether the window's own work may yet write what the call copies: pinned memory where a result comes, or any memory
  * of the host that a host function writes. */
 static bool is_source_late(const struct kp_op *op)
 {
-    return op->from_host && (w->calls_host || (op->from_pinned && w->pending));
+    return op->from_host && (j->calls_host || (op->from_pinned && j->pending));
 }
 
 /* Records the call; what it copies from the host only once that is as the program's own copy finds it. */
@@ -82,7 +80,7 @@ static bool record_arrived(const struct call *c, struct kp_op *op)
     if (!is_source_late(op))
         return true;
     kp_op_free(op);
-    return kp_reads_arrive(w) && record(c, op);
+    return kp_reads_arrive(j) && record(c, op);
 }
 
 /* Whether a copy that waits for the work before it will return: that work may wait for another thread's call, which
@@ -97,7 +95,7 @@ static bool is_reached(const struct call *c, const struct kp_op *op)
 /* Whether the window takes the operation: reads and host functions under conditions. */
 static bool takes(const struct call *c, const struct kp_op *op)
 {
-    return (!op->result || kp_reads_admit(w, op, c->symbol)) && (!op->calls_host || kp_host_calls_admit(w)) &&
+    return (!op->result || kp_reads_admit(j, op, c->symbol)) && (!op->calls_host || kp_host_calls_admit(j)) &&
            is_reached(c, op);
 }
 
@@ -108,47 +106,45 @@ static enum kp_joined kind_of(const struct kp_op *op)
     return !op->result ? KP_JOINED : op->later ? KP_JOINED_LATER : KP_JOINED_READ;
 }
 
-enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real,
-                              const uint64_t *args, uint64_t *ticket)
+enum kp_joined kp_journal_join(const struct kp_context_setup *setup, const char *symbol, void *real,
+                               const uint64_t *args, uint64_t *ticket)
 {
     struct kp_op op;
     const struct call c = {setup->driver, symbol, real, args};
-    if (!w->open)
+    if (!j->open)
         return KP_JOINED_NOT;
-    bool joins = takes_operations(c.d) && !kp_host_calls_hinder(w) && record_arrived(&c, &op);
-    struct kp_item *i = joins && takes(&c, &op) ? kp_record_new(w) : NULL;
+    bool joins = takes_operations(c.d) && !kp_host_calls_hinder(j) && record_arrived(&c, &op);
+    struct kp_item *i = joins && takes(&c, &op) ? kp_record_new(j) : NULL;
     if (!i) {
         if (joins)
             kp_op_free(&op);
-        kp_window_close(symbol);
         return KP_JOINED_NOT;
     }
-    *ticket = kp_record_op(w, i, &op);
+    *ticket = kp_record_op(j, i, &op);
     if (op.result)
-        kp_reads_begin(w, i, symbol);
+        kp_reads_begin(j, i, symbol);
     if (op.calls_host)
-        kp_host_calls_begin(w, i);
+        kp_host_calls_begin(j, i);
     return kind_of(&op);
 }
 
-bool kp_window_log(uint64_t ticket)
+bool kp_journal_log(uint64_t ticket)
 {
-    struct kp_item *i = w->open ? kp_record_find(w, ticket) : NULL;
+    struct kp_item *i = j->open ? kp_record_find(j, ticket) : NULL;
     if (i && i->op.calls_host) {
-        kp_host_calls_end(w, i);
+        kp_host_calls_end(j, i);
         return true;
     }
-    return !i || (kp_reads_log(w, i) && (w->strategy->whole || kp_reads_trusted(i)));
+    return !i || (kp_reads_log(j, i) && (j->whole || kp_reads_trusted(i)));
 }
 
-void kp_window_read(uint64_t ticket, const char *symbol)
+bool kp_journal_ends_read(uint64_t ticket)
 {
-    if (!w->open || !kp_record_find(w, ticket) || w->goes_on)
-        return;
+    if (!j->open || !kp_record_find(j, ticket) || j->goes_on)
+        return false;
     /* A kernel that still runs may wait for what the program does with the value. */
-    w->goes_on = !wait_for_work(w->setup->driver);
-    if (!w->goes_on)
-        kp_window_close(symbol);
+    j->goes_on = !wait_for_work(j->setup->driver);
+    return !j->goes_on;
 }
 
 /* Copies the contents of memory that the saved memory lacks, as the last operation of the window. The copy stays on the
@@ -157,18 +153,18 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
 {
     i->epoch = kp_flags_epoch();
     if (d->cuMemAlloc(&i->backup, bytes) != CUDA_SUCCESS) {
-        kp_record_drop_last(w);
+        kp_journal_drop_last();
         return false;
     }
-    w->aside += bytes;
-    w->aside_in_part |= !kp_defer_whole(i->backup, bytes);
+    j->aside += bytes;
+    j->aside_in_part |= !kp_defer_whole(i->backup, bytes);
     i->op = (struct kp_op){.real = (void *)(uintptr_t)d->cuMemcpyDtoDAsync,
                            .args = {memory, i->backup, bytes, (uint64_t)(uintptr_t)CU_STREAM_LEGACY}};
-    kp_timeline_ours_copy(w->context->id, bytes);
+    kp_timeline_ours_copy(j->context->id, bytes);
     if (d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS)
         return true;
-    kp_defer_ours(w->context->ctx, i->backup); /* whose contents nothing may be restored from */
-    kp_record_drop_last(w);
+    kp_defer_ours(j->context->ctx, i->backup); /* whose contents nothing may be restored from */
+    kp_journal_drop_last();
     return false;
 }
 
@@ -185,9 +181,9 @@ struct module {
 static bool is_copied(const struct module *m, CUdeviceptr memory)
 {
     size_t k = m->first;
-    while (k < w->n && w->items[k].op.args[0] != memory)
+    while (k < j->n && j->items[k].op.args[0] != memory)
         k++;
-    return k < w->n;
+    return k < j->n;
 }
 
 static bool copy_variable(void *arg, const char *name)
@@ -200,58 +196,57 @@ static bool copy_variable(void *arg, const char *name)
         return false;
     if (is_copied(m, memory))
         return true;
-    struct kp_item *i = bytes && bytes <= MOST - m->copied && w->n < KP_MOST_ITEMS ? kp_record_new(w) : NULL;
+    struct kp_item *i = bytes && bytes <= MOST - m->copied && j->n < KP_MOST_ITEMS ? kp_record_new(j) : NULL;
     m->failed |= bytes && (!i || !copy_aside(m->d, i, memory, bytes));
     m->copied += m->failed ? 0 : bytes;
     return true;
 }
 
-bool kp_window_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled)
+bool kp_journal_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled)
 {
-    struct module m = {.d = setup->driver, .first = w->n};
+    struct module m = {.d = setup->driver, .first = j->n};
     if (!m.d->cuModuleGetGlobal || !m.d->cuFuncLoad || !m.d->cuFuncGetModule || m.d->cuFuncLoad(f) != CUDA_SUCCESS ||
         m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
         return false;
-    return kp_variables_hold(w->serial, *mangled ? mangled : NULL, copy_variable, &m) && !m.failed &&
+    return kp_variables_hold(j->serial, *mangled ? mangled : NULL, copy_variable, &m) && !m.failed &&
            (!m.copied || wait_for_copy(m.d));
 }
 
-bool kp_window_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
-                    uint64_t *ticket)
+bool kp_journal_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
+                     uint64_t *ticket)
 {
-    struct kp_item *i = w->open && is_here(setup->driver) ? kp_record_new(w) : NULL;
+    struct kp_item *i = j->open && is_here(setup->driver) ? kp_record_new(j) : NULL;
     if (!i)
         return false;
-    kp_context_forget_configs(w->context);
-    *ticket = kp_record_setting(w, i, real, before, after);
+    kp_context_forget_configs(j->context);
+    *ticket = kp_record_setting(j, i, real, before, after);
     return true;
 }
 
-bool kp_window_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer)
+bool kp_journal_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer)
 {
-    return w->open && !kp_window_closes_at_sync() && is_here(setup->driver) &&
-           kp_defer_take(setup->driver, w->context->ctx, memory, later, answer);
+    return j->open && !kp_window_closes_at_sync() && is_here(setup->driver) &&
+           kp_defer_take(setup->driver, j->context->ctx, memory, later, answer);
 }
 
-bool kp_window_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer)
+bool kp_journal_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer)
 {
-    return w->open && is_here(setup->driver) && kp_defer_stream(setup->driver, w->context->ctx, stream, answer);
+    return j->open && is_here(setup->driver) && kp_defer_stream(setup->driver, j->context->ctx, stream, answer);
 }
 
 /* Whether there is little memory left. Asks in the window's context: the thread may have none yet. */
 static bool is_scarce(const struct kp_driver *d)
 {
     size_t left = 0, total;
-    struct kp_visit v = kp_visit_begin(d, w->context->ctx);
+    struct kp_visit v = kp_visit_begin(d, j->context->ctx);
     bool known = d->cuMemGetInfo(&left, &total) == CUDA_SUCCESS;
     kp_visit_end(d, &v);
     return !known || left < SCARCE;
 }
 
-void kp_window_makes_room(const struct kp_context_setup *setup)
+bool kp_journal_is_scarce(const struct kp_context_setup *setup)
 {
-    if (w->open && w->strategy->rewinds && is_scarce(setup->driver))
-        kp_window_close("want of device memory");
+    return j->open && j->rewinds && is_scarce(setup->driver);
 }
 
 static bool has_ended(CUcontext ctx)
@@ -259,21 +254,19 @@ static bool has_ended(CUcontext ctx)
     return !kp_context_is_known(ctx);
 }
 
-void kp_window_contexts_ended(void)
+void kp_journal_contexts_ended(void)
 {
     kp_defer_forget(has_ended);
 }
 
-void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes,
-                         bool later)
+bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes, bool later)
 {
-    if (!w->open || !w->strategy->rewinds)
-        return;
+    if (!j->open || !j->rewinds)
+        return true;
     /* No other stream may touch memory that its stream has yet to reach. */
     bool there = is_here(setup->driver) && (!later || wait_for_work(setup->driver));
-    struct kp_item *i = there ? kp_record_new(w) : NULL;
+    struct kp_item *i = there ? kp_record_new(j) : NULL;
     /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window
      * is lost. */
-    if (!i || !copy_aside(setup->driver, i, memory, bytes) || !wait_for_copy(setup->driver))
-        kp_window_close(symbol);
+    return i && copy_aside(setup->driver, i, memory, bytes) && wait_for_copy(setup->driver);
 }

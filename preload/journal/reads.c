@@ -40,15 +40,15 @@ struct kp_read_site {
 };
 
 /* Finds the site, or makes it. NULL: there are too many. */
-static struct kp_read_site *site_of(const struct kp_window *w, const char *symbol)
+static struct kp_read_site *site_of(const struct kp_journal *j, const char *symbol)
 {
     enum { MOST_SITES = 1024 };
     static struct kp_read_site sites[MOST_SITES];
     static size_t n;
-    size_t k = w->n;
-    while (k && !w->items[k - 1].is_launch)
+    size_t k = j->n;
+    while (k && !j->items[k - 1].is_launch)
         k--;
-    const struct kp_known_function *f = k ? w->items[k - 1].function : NULL;
+    const struct kp_known_function *f = k ? j->items[k - 1].entry.function : NULL;
     uint64_t last = f ? kp_hash(f->facts.mangled, strlen(f->facts.mangled), 0) : 0;
     for (size_t i = 0; i < n; i++)
         if (sites[i].last == last && !strcmp(sites[i].symbol, symbol))
@@ -69,22 +69,22 @@ bool kp_reads_trusted(const struct kp_item *i)
 
 /* A read being judged. */
 struct question {
-    struct kp_window *w;
+    struct kp_journal *j;
     const struct kp_op *op;
     const char *symbol;
 };
 
 static bool is_off(const struct question *q)
 {
-    return !q->w->setup->options->window_reads;
+    return !q->j->setup->options->window_reads;
 }
 
 /* Others may write the memory, or a repetition would not find it as it was. */
 static bool is_not_alone(const struct question *q)
 {
-    return kp_context_several(q->w->setup) || kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) ||
+    return kp_context_several(q->j->setup) || kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) ||
            kp_flags_met(KP_MET_VIRTUAL) || kp_flags_met(KP_MET_HEAP_BLOCKS) ||
-           (kp_hostmem_rewound() && !q->w->keeps_host);
+           (kp_hostmem_rewound() && !q->j->keeps_host);
 }
 
 static bool is_old(const struct question *q)
@@ -97,28 +97,28 @@ static bool is_old(const struct question *q)
  * than the option's would take longer than windows that are opened anew. */
 static bool is_much(const struct question *q)
 {
-    struct kp_window *w = q->w;
-    if (q->op->result_bytes + w->logged <= ALWAYS_LOGGED)
+    struct kp_journal *j = q->j;
+    if (q->op->result_bytes + j->logged <= ALWAYS_LOGGED)
         return false;
-    if (!w->most_logged) {
-        size_t most = w->setup->options->window_memory, left = kp_footprint_host("") / SHARE;
-        w->most_logged = left < most ? left : most;
+    if (!j->most_logged) {
+        size_t most = j->setup->options->window_memory, left = kp_footprint_host("") / SHARE;
+        j->most_logged = left < most ? left : most;
     }
-    return q->op->result_bytes + w->logged > w->most_logged;
+    return q->op->result_bytes + j->logged > j->most_logged;
 }
 
 static bool differed(const struct question *q)
 {
-    const struct kp_read_site *s = site_of(q->w, q->symbol);
-    return !s || s->never || q->w->context->cuts >= MOST_CUTS;
+    const struct kp_read_site *s = site_of(q->j, q->symbol);
+    return !s || s->never || q->j->context->cuts >= MOST_CUTS;
 }
 
 /* Asks once a window: the answer takes the driver some time. */
 static bool lacks_room(const struct question *q)
 {
     static bool told;
-    struct kp_window *w = q->w;
-    if (!w->logged && !w->keeps_host && !kp_collector_has_room(w->context->collector, 0)) {
+    struct kp_journal *j = q->j;
+    if (!j->logged && !j->keeps_host && !kp_collector_has_room(j->context->collector, 0)) {
         if (!told)
             kp_log_progress("Copies to the host close windows: the device has no room for a second copy of its memory");
         told = true;
@@ -130,21 +130,21 @@ static bool lacks_room(const struct question *q)
 /* Takes room for a value that comes later, in device memory. */
 static bool lacks_log(const struct question *q)
 {
-    struct kp_window *w = q->w;
+    struct kp_journal *j = q->j;
     size_t bytes = (q->op->result_bytes + 15) / 16 * 16;
-    if (!q->op->later || (w->n_logs && bytes <= w->logs[w->n_logs - 1].room))
+    if (!q->op->later || (j->n_logs && bytes <= j->logs[j->n_logs - 1].room))
         return false;
-    if (bytes > ROOM && !kp_collector_has_room(w->context->collector, bytes))
+    if (bytes > ROOM && !kp_collector_has_room(j->context->collector, bytes))
         return true;
     size_t room = (bytes + ROOM - 1) / ROOM * ROOM;
-    struct kp_read_log *grown = realloc(w->logs, (w->n_logs + 1) * sizeof(*grown));
+    struct kp_read_log *grown = realloc(j->logs, (j->n_logs + 1) * sizeof(*grown));
     if (!grown)
         return true;
-    w->logs = grown;
+    j->logs = grown;
     CUdeviceptr memory;
-    if (w->setup->driver->cuMemAlloc(&memory, room) != CUDA_SUCCESS)
+    if (j->setup->driver->cuMemAlloc(&memory, room) != CUDA_SUCCESS)
         return true;
-    grown[w->n_logs++] = (struct kp_read_log){memory, memory, room, room};
+    grown[j->n_logs++] = (struct kp_read_log){memory, memory, room, room};
     return false;
 }
 
@@ -159,9 +159,9 @@ static const struct row {
     {lacks_log, "no memory for what is read"},
 };
 
-bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *symbol)
+bool kp_reads_admit(struct kp_journal *j, const struct kp_op *op, const char *symbol)
 {
-    const struct question q = {w, op, symbol};
+    const struct question q = {j, op, symbol};
     const char *why = NULL;
     for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances) && !why; i++)
         why = hindrances[i].holds(&q) ? hindrances[i].why : NULL;
@@ -172,38 +172,38 @@ bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *sym
 
 /* ---- the log ---- */
 
-void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol)
+void kp_reads_begin(struct kp_journal *j, struct kp_item *i, const char *symbol)
 {
-    struct kp_read_site *s = i->read.site = site_of(w, symbol);
-    if (s && s->window != w->serial) {
-        s->window = w->serial;
+    struct kp_read_site *s = i->read.site = site_of(j, symbol);
+    if (s && s->window != j->serial) {
+        s->window = j->serial;
         s->here = 0;
     }
     if (s)
         s->here++;
-    w->reads++;
-    w->logged += i->op.result_bytes;
+    j->reads++;
+    j->logged += i->op.result_bytes;
 }
 
 /* Copies the value in its stream, as it is there when the program's own copy has been made. */
-static bool log_behind(struct kp_window *w, struct kp_item *i)
+static bool log_behind(struct kp_journal *j, struct kp_item *i)
 {
-    struct kp_read_log *log = &w->logs[w->n_logs - 1];
+    struct kp_read_log *log = &j->logs[j->n_logs - 1];
     size_t bytes = i->op.result_bytes, taken = (bytes + 15) / 16 * 16;
-    kp_timeline_ours_copy(w->context->id, bytes);
-    if (kp_value_aside(w->setup->driver, &i->op, log->next) != CUDA_SUCCESS)
+    kp_timeline_ours_copy(j->context->id, bytes);
+    if (kp_value_aside(j->setup->driver, &i->op, log->next) != CUDA_SUCCESS)
         return false;
     i->read.behind = log->next;
     log->next += taken;
     log->room -= taken;
-    w->pending = true;
+    j->pending = true;
     return true;
 }
 
-bool kp_reads_log(struct kp_window *w, struct kp_item *i)
+bool kp_reads_log(struct kp_journal *j, struct kp_item *i)
 {
     if (i->op.later)
-        return log_behind(w, i);
+        return log_behind(j, i);
     i->read.seen = kp_again_room(i->op.result_bytes);
     if (!i->read.seen)
         return false;
@@ -211,11 +211,11 @@ bool kp_reads_log(struct kp_window *w, struct kp_item *i)
     return true;
 }
 
-bool kp_reads_arrive(struct kp_window *w)
+bool kp_reads_arrive(struct kp_journal *j)
 {
-    if (w->pending && kp_wait_context(w->setup->driver, w->context->ctx, ARRIVE_MS, KP_SHORT_MS) == CUDA_SUCCESS)
-        w->pending = w->calls_host = false;
-    return !w->pending;
+    if (j->pending && kp_wait_context(j->setup->driver, j->context->ctx, ARRIVE_MS, KP_SHORT_MS) == CUDA_SUCCESS)
+        j->pending = j->calls_host = false;
+    return !j->pending;
 }
 
 static void fetch(const struct kp_driver *d, struct kp_item *i)
@@ -228,47 +228,47 @@ static void fetch(const struct kp_driver *d, struct kp_item *i)
     i->read.behind = 0;
 }
 
-void kp_reads_collect(struct kp_window *w)
+void kp_reads_collect(struct kp_journal *j)
 {
-    const struct kp_driver *d = w->setup->driver;
-    for (size_t k = 0; k < w->end; k++) {
-        struct kp_item *i = &w->items[k];
+    const struct kp_driver *d = j->setup->driver;
+    for (size_t k = 0; k < j->end; k++) {
+        struct kp_item *i = &j->items[k];
         if (i->read.behind)
             fetch(d, i);
         if (!i->is_launch && i->op.result && !i->read.seen)
-            w->end = k;
+            j->end = k;
     }
-    kp_reads_drop_log(w);
+    kp_reads_drop_log(j);
 }
 
-void kp_reads_drop_log(struct kp_window *w)
+void kp_reads_drop_log(struct kp_journal *j)
 {
-    for (size_t k = 0; k < w->n_logs; k++)
-        w->setup->driver->cuMemFree(w->logs[k].memory);
-    w->n_logs = 0;
+    for (size_t k = 0; k < j->n_logs; k++)
+        j->setup->driver->cuMemFree(j->logs[k].memory);
+    j->n_logs = 0;
 }
 
 /* ---- repetitions ---- */
 
-CUresult kp_reads_again(struct kp_window *w, struct kp_item *i)
+CUresult kp_reads_again(struct kp_journal *j, struct kp_item *i)
 {
     bool same;
-    CUresult rc = kp_again_read(w, i, &same);
+    CUresult rc = kp_again_read(j, i, &same);
     if (rc != CUDA_SUCCESS || same)
         return rc;
-    w->cut = (size_t)(i - w->items) + 1;
+    j->cut = (size_t)(i - j->items) + 1;
     return (CUresult)KP_ISSUE_CUT;
 }
 
-void kp_reads_learn(struct kp_window *w, bool well)
+void kp_reads_learn(struct kp_journal *j, bool well)
 {
-    for (size_t k = 0; well && k < w->end; k++) {
-        struct kp_read_site *s = w->items[k].read.site;
+    for (size_t k = 0; well && k < j->end; k++) {
+        struct kp_read_site *s = j->items[k].read.site;
         if (s)
             s->equal++;
     }
-    struct kp_read_site *s = w->cut ? w->items[w->cut - 1].read.site : NULL;
+    struct kp_read_site *s = j->cut ? j->items[j->cut - 1].read.site : NULL;
     if (s)
         s->never = true;
-    w->context->cuts += w->cut != 0;
+    j->context->cuts += j->cut != 0;
 }

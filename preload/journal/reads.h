@@ -13,32 +13,32 @@
 #include "preload/journal/state.h"
 
 /* Whether the open window takes the read `op`, about to be made by `symbol`; finds room for what it returns later. */
-bool kp_reads_admit(struct kp_window *w, const struct kp_op *op, const char *symbol);
+bool kp_reads_admit(struct kp_journal *j, const struct kp_op *op, const char *symbol);
 
 /* Makes `i`, an operation just recorded, a read of the current site. */
-void kp_reads_begin(struct kp_window *w, struct kp_item *i, const char *symbol);
+void kp_reads_begin(struct kp_journal *j, struct kp_item *i, const char *symbol);
 
 /* Logs what the program has read; for a value that comes later, in its stream, behind the program's copy. False: it
  * could not be logged. Call it before anything can change the value. */
-bool kp_reads_log(struct kp_window *w, struct kp_item *i);
+bool kp_reads_log(struct kp_journal *j, struct kp_item *i);
 
 /* Whether reads of the item's site came out equal before, often enough for those of the open window. */
 bool kp_reads_trusted(const struct kp_item *i);
 
 /* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. False:
  * they are not there. */
-bool kp_reads_arrive(struct kp_window *w);
+bool kp_reads_arrive(struct kp_journal *j);
 
 /* Collects the log once the window's work is done. What follows a read that was not logged is not repeated. */
-void kp_reads_collect(struct kp_window *w);
+void kp_reads_collect(struct kp_journal *j);
 
 /* Frees the log's device memory; in the window's context, whose work is done. */
-void kp_reads_drop_log(struct kp_window *w);
+void kp_reads_drop_log(struct kp_journal *j);
 
-/* Reads again, once earlier work is done, and compares. Returns KP_ISSUE_CUT, and sets w->cut, where it differs. */
-CUresult kp_reads_again(struct kp_window *w, struct kp_item *i);
+/* Reads again, once earlier work is done, and compares. Returns KP_ISSUE_CUT, and sets j->cut, where it differs. */
+CUresult kp_reads_again(struct kp_journal *j, struct kp_item *i);
 
-/* Learns from a repetition that went well, or from the read that ended it: w->cut. */
-void kp_reads_learn(struct kp_window *w, bool well);
+/* Learns from a repetition that went well, or from the read that ended it: j->cut. */
+void kp_reads_learn(struct kp_journal *j, bool well);
 
 #endif

@@ -9,6 +9,7 @@
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
 #include "preload/program/attributes.h"
+#include "preload/journal/event_twins.h"
 #include "preload/journal/issue.h"
 #include "preload/journal/reads.h"
 #include "preload/contexts/unending.h"
@@ -16,99 +17,26 @@
 
 /* Restores new memory to its contents at allocation, before any stream can use it. The copy waits for earlier work,
  * all of which has ended once already. The last of several copies waits for all of them. */
-static CUresult put_back(struct kp_window *w, const struct kp_item *i)
+static CUresult put_back(struct kp_journal *j, const struct kp_item *i)
 {
     CUresult rc = kp_op_issue(&i->op);
-    if (rc != CUDA_SUCCESS || (i + 1 < w->items + w->end && i[1].backup))
+    if (rc != CUDA_SUCCESS || (i + 1 < j->items + j->end && i[1].backup))
         return rc;
-    return kp_wait_stream(w->setup->driver, CU_STREAM_LEGACY, KP_END_MS);
-}
-
-/* ---- events ---- */
-
-static const struct kp_twin *find_twin(const struct kp_window *w, uint64_t event)
-{
-    for (size_t i = 0; i < w->n_twins; i++)
-        if ((uint64_t)(uintptr_t)w->twins[i].of == event)
-            return &w->twins[i];
-    return NULL;
-}
-
-static CUevent twin_of(const struct kp_window *w, uint64_t event)
-{
-    const struct kp_twin *twin = find_twin(w, event);
-    return twin ? twin->event : NULL;
-}
-
-static struct kp_twin *new_twin(struct kp_window *w)
-{
-    sigset_t before = kp_signals_hold();
-    struct kp_twin *grown = realloc(w->twins, (w->n_twins + 1) * sizeof(*grown));
-    kp_signals_let(&before);
-    if (!grown)
-        return NULL;
-    w->twins = grown;
-    return &grown[w->n_twins];
-}
-
-/* Returns the twin of an event, made on first use. NULL: the driver makes none, and the event has none later either. */
-static CUevent make_twin(struct kp_window *w, uint64_t of)
-{
-    const struct kp_driver *d = w->setup->driver;
-    const struct kp_twin *known = find_twin(w, of);
-    struct kp_twin *twin = !known && of && d->cuEventCreate && d->cuEventDestroy ? new_twin(w) : NULL;
-    if (!twin)
-        return known ? known->event : NULL;
-    twin->of = (CUevent)(uintptr_t)of;
-    if (d->cuEventCreate(&twin->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-        twin->event = NULL;
-    w->n_twins++;
-    return twin->event;
-}
-
-/* Makes twins of events, for several streams only: in one stream, records and waits change nothing. */
-bool kp_repeat_make_twins(struct kp_window *w)
-{
-    bool all = true;
-    for (size_t k = 0; w->several && all && k < w->n; k++) {
-        const struct kp_op *op = &w->items[k].op;
-        if (!w->items[k].is_launch && op->real && op->event)
-            all = make_twin(w, op->args[op->event - 1]);
-    }
-    return all;
-}
-
-static CUevent twin_for(void *w, CUevent of)
-{
-    return make_twin(w, (uintptr_t)of);
-}
-
-void kp_repeat_take_events(struct kp_window *w, struct kp_launch *l)
-{
-    if (l->copy)
-        l->config.numAttrs = (unsigned)kp_attributes_replace_events(l->config.attrs, l->config.numAttrs, twin_for, w);
-}
-
-void kp_repeat_free_twins(struct kp_window *w)
-{
-    for (size_t k = 0; k < w->n_twins; k++)
-        if (w->twins[k].event)
-            w->setup->driver->cuEventDestroy(w->twins[k].event);
-    w->n_twins = 0;
+    return kp_wait_stream(j->setup->driver, CU_STREAM_LEGACY, KP_END_MS);
 }
 
 /* ---- operations ---- */
 
 /* Uses the event's twin, so that the program's events keep the state of its own execution. In one stream there is none,
  * and nothing to order. */
-static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
+static CUresult issue_op(const struct kp_journal *j, const struct kp_op *op)
 {
     struct kp_op with_twin = *op;
     if (!op->real)
         return CUDA_SUCCESS;
     if (!op->event)
         return kp_op_issue(op);
-    CUevent twin = twin_of(w, op->args[op->event - 1]);
+    CUevent twin = kp_event_twin(j, op->args[op->event - 1]);
     if (!twin)
         return CUDA_SUCCESS;
     with_twin.args[op->event - 1] = (uintptr_t)twin;
@@ -117,26 +45,26 @@ static CUresult issue_op(const struct kp_window *w, const struct kp_op *op)
 
 /* Issues an item again. `serial`: an operation waits for the end of the one before it, as the program's host may
  * have done between streams. One stream keeps the order anyway. */
-static CUresult issue_again(struct kp_window *w, struct kp_item *i, const struct kp_issue_hooks *hooks, bool serial)
+static CUresult issue_again(struct kp_journal *j, struct kp_item *i, const struct kp_issue_hooks *hooks, bool serial)
 {
     if (i->op.calls_host)
         return CUDA_SUCCESS;
-    serial = serial && w->several;
-    CUresult rc = serial ? kp_issue_settle(w) : CUDA_SUCCESS;
+    serial = serial && j->several;
+    CUresult rc = serial ? kp_issue_settle(j) : CUDA_SUCCESS;
     if (rc != CUDA_SUCCESS)
         return rc;
     if (i->backup)
-        return put_back(w, i);
+        return put_back(j, i);
     if (i->read.site)
-        return kp_reads_again(w, i);
+        return kp_reads_again(j, i);
     if (i->sets)
         return kp_op_issue(&i->op);
     if (!i->is_launch) {
-        w->unsettled = true;
-        return issue_op(w, &i->op);
+        j->unsettled = true;
+        return issue_op(j, &i->op);
     }
-    rc = kp_issue_again(w, i, hooks);
-    w->unsettled |= serial;
+    rc = kp_issue_again(j, &i->entry, hooks);
+    j->unsettled |= serial;
     return rc;
 }
 
@@ -151,40 +79,40 @@ static void set(const struct kp_item *i, const uint64_t *args)
 }
 
 /* Sets attributes to what they were when the window opened: each to its first value last. */
-static void unset_all(const struct kp_window *w)
+static void unset_all(const struct kp_journal *j)
 {
-    for (size_t k = w->settings ? w->n : 0; k; k--)
-        set(&w->items[k - 1], w->items[k - 1].before);
+    for (size_t k = j->settings ? j->n : 0; k; k--)
+        set(&j->items[k - 1], j->items[k - 1].before);
 }
 
-void kp_repeat_set_all(const struct kp_window *w)
+void kp_repeat_set_all(const struct kp_journal *j)
 {
-    for (size_t k = 0; w->settings && k < w->n; k++)
-        set(&w->items[k], w->items[k].op.args);
+    for (size_t k = 0; j->settings && k < j->n; k++)
+        set(&j->items[k], j->items[k].op.args);
 }
 
 /* ---- repetitions ---- */
 
-void kp_repeat_begin(struct kp_window *w)
+void kp_repeat_begin(struct kp_journal *j)
 {
-    kp_snapshot_restore(&w->host);
-    unset_all(w);
-    w->unsettled = false; /* the context was waited for */
+    kp_snapshot_restore(&j->host);
+    unset_all(j);
+    j->unsettled = false; /* the context was waited for */
 }
 
-CUresult kp_repeat_one(struct kp_window *w, struct kp_item *i)
+CUresult kp_repeat_one(struct kp_journal *j, struct kp_item *i)
 {
-    return issue_again(w, i, NULL, false);
+    return issue_again(j, i, NULL, false);
 }
 
-CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
+static CUresult issue_all(void *arg, const struct kp_issue_hooks *hooks)
 {
-    const struct kp_repeat *r = arg;
-    struct kp_window *w = r->w;
+    (void)arg;
+    struct kp_journal *j = &kp_journal_now;
     CUresult rc = CUDA_SUCCESS;
-    kp_repeat_begin(w);
-    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++, kp_safe_point())
-        rc = issue_again(w, &w->items[i], hooks, !w->stuck || i < w->stuck);
+    kp_repeat_begin(j);
+    for (size_t i = 0; i < j->end && rc == CUDA_SUCCESS; i++, kp_safe_point())
+        rc = issue_again(j, &j->items[i], hooks, !j->stuck || i < j->stuck);
     return rc;
 }
 
@@ -196,11 +124,11 @@ CUresult kp_repeat_issue(void *arg, const struct kp_issue_hooks *hooks)
 static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *waits)
 {
     enum { MOST_WAITS = 2 };
-    struct kp_window *w = r->w;
-    if (!at || w->items[at].epoch == w->items[at - 1].epoch || *waits >= MOST_WAITS)
+    struct kp_journal *j = &kp_journal_now;
+    if (!at || j->items[at].epoch == j->items[at - 1].epoch || *waits >= MOST_WAITS)
         return false;
     ++*waits;
-    return kp_wait_context(w->setup->driver, w->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
+    return kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
 /* The wait for a launch that may wait for the host, where the program read, ms. */
@@ -218,12 +146,13 @@ struct rehearsal {
 /* Waits for a launch. One that does not end in time may wait for something later. */
 static CUresult end_launch(struct rehearsal *h, size_t at)
 {
-    struct kp_window *w = h->r->w;
-    CUresult rc = kp_wait_rehearsed(w->setup->driver, kp_launch_stream(&w->items[at].launch), h->r->limit_ms);
+    struct kp_journal *j = &kp_journal_now;
+    CUresult rc = kp_wait_rehearsed(j->setup->driver, kp_launch_stream(&j->items[at].entry.launch), h->r->limit_ms);
     if (rc != CUDA_ERROR_NOT_READY)
         return rc;
     h->late = true;
-    kp_stuck_note(w, at);
+    j->stuck = j->stuck ? j->stuck : at + 1;
+    kp_stuck_note(&j->items[at].entry.launch, j->items[at].entry.function);
     return CUDA_SUCCESS;
 }
 
@@ -231,9 +160,9 @@ static CUresult end_launch(struct rehearsal *h, size_t at)
  */
 static bool has_ended(struct rehearsal *h, size_t at)
 {
-    struct kp_window *w = h->r->w;
-    if (w->items[at].read.site && !h->unread)
-        return kp_wait_context(w->setup->driver, w->context->ctx, RESCUE_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    struct kp_journal *j = &kp_journal_now;
+    if (j->items[at].read.site && !h->unread)
+        return kp_wait_context(j->setup->driver, j->context->ctx, RESCUE_MS, KP_SHORT_MS) == CUDA_SUCCESS;
     return !h->unread && wait_as_program(h->r, at, &h->waits);
 }
 
@@ -248,36 +177,36 @@ static bool is_left_out(struct rehearsal *h, const struct kp_item *item)
 
 static CUresult rehearse_one(struct rehearsal *h, size_t at)
 {
-    struct kp_window *w = h->r->w;
-    struct kp_item *item = &w->items[at];
+    struct kp_journal *j = &kp_journal_now;
+    struct kp_item *item = &j->items[at];
     h->late = h->late && !has_ended(h, at);
     if (is_left_out(h, item))
         return CUDA_SUCCESS;
-    CUresult rc = issue_again(w, item, NULL, !h->late);
+    CUresult rc = issue_again(j, item, NULL, !h->late);
     if (rc == CUDA_SUCCESS && item->is_launch && !h->late)
         rc = end_launch(h, at);
     if (h->late)
-        kp_snapshot_release(&w->host); /* the host's values when the program's own launches had ended */
+        kp_snapshot_release(&j->host); /* the host's values when the program's own launches had ended */
     return rc;
 }
 
 /* Issues launches that were left out after all, if a launch still does not end without them. */
 static CUresult rescue(struct rehearsal *h)
 {
-    struct kp_window *w = h->r->w;
+    struct kp_journal *j = &kp_journal_now;
     bool after = false;
     if (!h->left_out ||
-        kp_wait_context(w->setup->driver, w->context->ctx, RESCUE_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY)
+        kp_wait_context(j->setup->driver, j->context->ctx, RESCUE_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY)
         return CUDA_SUCCESS;
-    CUstream stuck = kp_launch_stream(&w->items[w->stuck - 1].launch);
-    for (size_t i = w->stuck; i < w->end; i++) {
-        after |= w->items[i].read.site != NULL;
-        if (!after || !w->items[i].is_launch)
+    CUstream stuck = kp_launch_stream(&j->items[j->stuck - 1].entry.launch);
+    for (size_t i = j->stuck; i < j->end; i++) {
+        after |= j->items[i].read.site != NULL;
+        if (!after || !j->items[i].is_launch)
             continue;
-        CUstream stream = kp_launch_stream(&w->items[i].launch);
-        CUresult rc = issue_again(w, &w->items[i], NULL, false);
+        CUstream stream = kp_launch_stream(&j->items[i].entry.launch);
+        CUresult rc = issue_again(j, &j->items[i], NULL, false);
         if (rc == CUDA_SUCCESS && stream != stuck) /* what follows on other streams may need it */
-            rc = kp_wait_stream(w->setup->driver, stream, RESCUE_MS);
+            rc = kp_wait_stream(j->setup->driver, stream, RESCUE_MS);
         if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_NOT_READY)
             return rc;
     }
@@ -286,21 +215,23 @@ static CUresult rescue(struct rehearsal *h)
 
 /* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host,
  * would hang there; a timeout detects it here. The rest then runs without such waits, so that everything ends. */
-int kp_repeat_rehearse(void *arg)
+static int rehearse(void *arg)
 {
     struct rehearsal h = {.r = arg};
-    struct kp_window *w = h.r->w;
+    struct kp_journal *j = &kp_journal_now;
     CUresult rc = CUDA_SUCCESS;
-    kp_repeat_begin(w);
+    kp_repeat_begin(j);
     kp_progress_step("a first repetition of a window, without counters", false);
-    for (size_t i = 0; i < w->end && rc == CUDA_SUCCESS; i++, kp_safe_point())
+    for (size_t i = 0; i < j->end && rc == CUDA_SUCCESS; i++, kp_safe_point())
         rc = rehearse_one(&h, i);
     if (rc == CUDA_SUCCESS)
         rc = rescue(&h);
-    CUresult end = kp_settle(w->setup->driver, CU_STREAM_LEGACY);
+    CUresult end = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
     if (end != CUDA_SUCCESS)
         return (int)end;
     if (rc != CUDA_SUCCESS)
         return rc == (CUresult)KP_ISSUE_CUT ? KP_ISSUE_CUT : KP_ISSUE_REFUSED;
-    return w->stuck ? KP_ISSUE_TOO_LONG : 0;
+    return j->stuck ? KP_ISSUE_TOO_LONG : 0;
 }
+
+const struct kp_order kp_one_by_one = {.issue = issue_all, .rehearse = rehearse, .tries = 3};

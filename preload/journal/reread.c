@@ -49,7 +49,7 @@ void kp_again_prepare(const struct kp_driver *d)
     buffer.wanted = false;
 }
 
-CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same)
+CUresult kp_again_read(struct kp_journal *j, const struct kp_item *i, bool *same)
 {
     const size_t bytes = i->op.result_bytes, piece = kp_value_piece(&i->op, PIECE);
     void *now = buffer_of(piece);
@@ -58,9 +58,9 @@ CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same)
     for (size_t at = 0; rc == CUDA_SUCCESS && *same && at < bytes; at += piece) {
         size_t n = bytes - at < piece ? bytes - at : piece;
         rc = kp_value_read(&i->op, at, n, now);
-        w->unsettled = true;
+        j->unsettled = true;
         if (rc == CUDA_SUCCESS)
-            rc = kp_issue_settle(w);
+            rc = kp_issue_settle(j);
         *same = rc != CUDA_SUCCESS || !memcmp(now, (const char *)i->read.seen + at, n);
     }
     return rc;

@@ -9,7 +9,7 @@
 
 /* Reads the item's value again, once earlier work is done; *same: whether it is, byte for byte, the one seen. In the
  * window's context. */
-CUresult kp_again_read(struct kp_window *w, const struct kp_item *i, bool *same);
+CUresult kp_again_read(struct kp_journal *j, const struct kp_item *i, bool *same);
 
 /* Makes the buffer pinned if large values were read. In the context of a window that has closed: memory must not come
  * and go between a save and its restore. */

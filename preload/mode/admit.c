@@ -3,6 +3,7 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "collectors/replay/rewound.h"
+#include "preload/program/host_snapshot.h"
 #include "preload/program/attributes.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
@@ -32,7 +33,6 @@ struct row {
     bool once;                                        /* it must not run again, but does not wait for anything */
 };
 
-const char kp_reaches_host[] = "a kernel that can reach host memory";
 const char kp_memory_unsaved[] = "its memory could not be saved, not replayed";
 const char kp_host_rewound[] = "pinned memory that a replay would rewind";
 
@@ -275,9 +275,9 @@ size_t kp_admit_room(const struct kp_window *w)
  * Kernels of other modules reach them where the program has asked for their addresses. */
 static bool lacks_variables(const struct kp_question *q)
 {
-    const struct kp_window *w = q->window;
-    return w->strategy->rewinds && kp_variables_pending(w->variables, w->serial) &&
-           (!q->function || w->questions != kp_variables_questions());
+    const struct kp_journal_facts j = kp_journal_facts();
+    return q->window->strategy->rewinds && kp_variables_pending(j.variables, j.serial) &&
+           (!q->function || j.questions != kp_variables_questions());
 }
 
 /* A window that is not to be replayed takes no more along. */
@@ -312,15 +312,15 @@ static bool is_other_kind(const struct kp_question *q)
 /* A replay issues both into one stream, where they may wait for each other. */
 static bool is_other_thread(const struct kp_question *q)
 {
-    const struct kp_window *w = q->window;
-    return kp_launch_stream(q->launch) == CU_STREAM_PER_THREAD && w->has_per_thread &&
-           !pthread_equal(w->per_thread, pthread_self());
+    const struct kp_journal_facts j = kp_journal_facts();
+    return kp_launch_stream(q->launch) == CU_STREAM_PER_THREAD && j.has_per_thread &&
+           !pthread_equal(j.per_thread, pthread_self());
 }
 
 static bool is_full(const struct kp_question *q)
 {
     size_t more = q->by_node ? q->by_node : 1;
-    return q->window->launches + more > kp_admit_room(q->window);
+    return kp_journal_facts().launches + more > kp_admit_room(q->window);
 }
 
 static bool are_many_unwanted(const struct kp_question *q)

@@ -5,11 +5,8 @@
 #ifndef KP_PRELOAD_MODE_ADMIT_H
 #define KP_PRELOAD_MODE_ADMIT_H
 
-#include "preload/journal/state.h"
 #include "preload/mode/window.h"
 
-/* The reason of a launch that can reach host memory. */
-extern const char kp_reaches_host[];
 /* The reason where a restore would rewind what the host writes meanwhile. */
 extern const char kp_host_rewound[];
 extern const char kp_memory_unsaved[];

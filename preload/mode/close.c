@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/results/describe.h"
+#include "preload/os/worker.h"
+#include "preload/session/session.h"
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/traps.h"
@@ -11,15 +14,9 @@
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/who/timeline.h"
-#include "preload/journal/reread.h"
 #include "preload/mode/closers.h"
-#include "preload/journal/defer.h"
 #include "preload/gate/window_facts.h"
 #include "preload/results/harvest.h"
-#include "preload/journal/host_calls.h"
-#include "preload/journal/reads.h"
-#include "preload/journal/record.h"
-#include "preload/journal/repeat.h"
 #include "preload/mode/strategy.h"
 #include "preload/mode/timing_records.h"
 #include "preload/contexts/context_scope.h"
@@ -27,45 +24,51 @@
 
 static struct kp_window *const w = &kp_window_now;
 
-/* Frees backups; call it in the window's context. */
-static void free_backups(void)
+struct kp_window kp_window_now;
+
+static struct kp_harvest harvest_of(void)
 {
-    for (size_t k = 0; k < w->n; k++) {
-        if (w->items[k].backup)
-            w->setup->driver->cuMemFree(w->items[k].backup);
-        if (w->items[k].own)
-            w->setup->driver->cuMemFree(w->items[k].own);
-    }
+    return (struct kp_harvest){.setup = w->setup,
+                               .context = w->context,
+                               .no_config = w->strategy->no_config,
+                               .obstacle = w->obstacle,
+                               .repeated = w->strategy->rewinds && !w->strategy->whole,
+                               .rotates = w->rotates,
+                               .group = w->group,
+                               .hands_off = w->hands_off,
+                               .opened_ns = w->opened_ns,
+                               .ours_ns = w->ours_ns};
 }
 
-/* Leaves the window's memory to one that closes when its launches have ended. */
-static void keep_memory(void)
+void kp_window_settle_result(struct kp_entry *e)
 {
-    for (size_t k = 0; k < w->n; k++) {
-        if (w->items[k].backup)
-            kp_defer_ours(w->context->ctx, w->items[k].backup);
-        if (w->items[k].own)
-            kp_defer_ours(w->context->ctx, w->items[k].own);
-    }
-    for (size_t k = 0; k < w->n_logs; k++)
-        kp_defer_ours(w->context->ctx, w->logs[k].memory);
+    const struct kp_harvest h = harvest_of();
+    kp_harvest_settle(&h, e);
 }
 
-/* Gives back what the window held in its context. Of one that has failed nothing can be freed. */
-static void give_back(void)
+void kp_window_fill(const struct kp_entry *e, struct kp_result *r)
 {
-    if (w->context->dead)
-        return;
-    kp_host_calls_drop(w);
-    if (w->hangs) {
-        keep_memory();
-        return;
+    const struct kp_harvest h = harvest_of();
+    kp_harvest_fill(&h, e, r);
+}
+
+struct kp_entry *kp_window_record(struct kp_launch *l, bool wanted, const struct kp_graph *graph,
+                                  struct kp_known_function *f)
+{
+    struct kp_result *r = wanted ? kp_describe_launch(w->setup, w->context, l, graph, f) : NULL;
+    struct kp_entry *e = wanted && !r ? NULL : kp_journal_launch(l, graph, f, r);
+    if (!e && r) {
+        kp_result_free(r);
+        free(r);
     }
-    free_backups();
-    kp_reads_drop_log(w);
-    kp_defer_free(w->setup->driver, w->context->ctx);
-    kp_repeat_free_twins(w);
-    kp_again_prepare(w->setup->driver);
+    return e;
+}
+
+void kp_window_forget(enum kp_leave how)
+{
+    kp_journal_close(how);
+    memset(w, 0, sizeof(*w));
+    kp_flags_closed();
 }
 
 /* KP_VENDOR: CUPTI registers exit handlers when its parts are first used. Ours may close a last window, so they must
@@ -88,7 +91,31 @@ static bool is_left(void)
            d->cuCtxGetDevice(&device) == CUDA_SUCCESS && device == w->context->device_ordinal;
 }
 
-static void close_in_context(struct kp_window_outcome *out)
+/* Plans with the counters that the device offers, after it refused the plan for the whole chip. */
+static void plan_again(void)
+{
+    struct kp_context *c = w->context;
+    kp_worker_drain(KP_FOREVER);
+    kp_timed_end(); /* it ends the rotation, whose keys launches wait for */
+    kp_context_plan_again(w->setup, c);
+    if (c->no_counters)
+        kp_session_warn_once(c->no_counters);
+}
+
+/* Reports what the collector lacks besides the counters, and plans again where the profiler refused the plan. */
+static void follow_up(const struct kp_window_outcome *out)
+{
+    char *text;
+    while (w->context->collector && (text = kp_collector_complaint(w->context->collector))) {
+        kp_session_warn(KP_FAILURE_IN_PART, text);
+        free(text);
+    }
+    if (out->replay.failed == KP_STAGE_BEGIN || out->replay.failed == KP_STAGE_START)
+        plan_again();
+}
+
+/* Closes the window. Returns what it took the program, ns. */
+static double close_in_context(struct kp_window_outcome *out)
 {
     w->left = is_left();
     double start = kp_now_ns();
@@ -96,17 +123,19 @@ static void close_in_context(struct kp_window_outcome *out)
     struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);
     /* That of a rotation was told when it opened, by what it counts. */
     kp_progress_begin(w->rotates ? "" : "waiting for the launches of a window to end", w->strategy->close);
-    kp_record_drop_refused(w);
-    w->end = w->n;
+    kp_journal_stop();
     if (w->strategy->close)
         w->strategy->close(w, out);
-    kp_harvest_judge(w, out);
     w->ours_ns += kp_now_ns() - start;
-    kp_harvest_hand_on(w, out);
-    kp_harvest_follow_up(w, out);
-    give_back();
-    kp_visit_end(w->setup->driver, &v);
+    const struct kp_harvest h = harvest_of();
+    kp_harvest_judge(&h, out);
+    kp_harvest_hand_on(&h, out);
+    follow_up(out);
+    const struct kp_driver *d = w->setup->driver;
+    kp_window_forget(KP_LEAVE_CLOSED);
+    kp_visit_end(d, &v);
     kp_timeline_held(since);
+    return h.ours_ns;
 }
 
 const struct kp_context *kp_window_context(void)
@@ -121,12 +150,13 @@ static void give_up(const char *why)
     if (!w->open)
         return;
     out.note = kp_strdup(why);
-    w->end = w->n;
     w->context->dead = true; /* nothing of the context may be touched any more */
     w->hands_off = true;
-    kp_harvest_hand_on(w, &out);
+    kp_journal_stop();
+    const struct kp_harvest h = harvest_of();
+    kp_harvest_hand_on(&h, &out);
     free(out.note);
-    kp_record_reset(w);
+    kp_window_forget(KP_LEAVE_UNTOUCHED);
 }
 
 void kp_window_close(const char *why)
@@ -139,24 +169,25 @@ void kp_window_close(const char *why)
         give_up("its context ended while the window was open, beside another thread's call that did not end");
     if (!w->open)
         return;
+    const struct kp_journal_facts j = kp_journal_facts();
+    const struct kp_strategy *s = w->strategy;
     kp_work_takes_long();
     kp_traps_hold(&traps); /* values are computed here */
-    kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", w->strategy->name, why,
-             w->launches, w->wanted, w->n - w->launches);
-    bool noted = w->strategy->rewinds && !w->strategy->whole && w->wanted;
+    kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", s->name, why,
+             j.launches, j.wanted, j.records - j.launches);
+    bool noted = s->rewinds && !s->whole && j.wanted;
     w->closer = why;
     if (noted)
-        kp_closers_note(why, w->launches);
-    close_in_context(&out);
+        kp_closers_note(why, j.launches);
+    double took_ns = close_in_context(&out);
     kp_counters_free(out.counters);
     free(out.note);
-    kp_debug(KP_DEBUG_WINDOW, "closed; it took %.1f ms of ours, opening included", w->ours_ns / 1e6);
-    if (w->strategy->close)
+    kp_debug(KP_DEBUG_WINDOW, "closed; it took %.1f ms of ours, opening included", took_ns / 1e6);
+    if (s->close)
         exit_before_cupti();
     kp_progress_end();
     if (noted)
-        kp_closers_tell_early(w->ours_ns);
-    kp_record_reset(w);
+        kp_closers_tell_early(took_ns);
     kp_traps_let(&traps);
 }
 
@@ -169,14 +200,13 @@ void kp_window_abandon(void)
 {
     if (w->strategy->abandon)
         w->strategy->abandon(w);
-    kp_repeat_free_twins(w);
-    kp_record_reset(w);
+    kp_window_forget(KP_LEAVE_ABANDONED);
 }
 
 void kp_window_forked(void)
 {
     kp_flags_closed();
     kp_patience_forked();
-    kp_defer_forget(NULL);
+    kp_journal_forked();
     memset(w, 0, sizeof(*w));
 }

@@ -8,24 +8,27 @@
 #include "preload/mode/rotate.h"
 
 /* Lists the launches that are issued again; *n receives their number. */
-static bool *launches_wanted(const struct kp_window *w, size_t *n)
+static bool *launches_wanted(const struct kp_journal_facts *j, size_t *n)
 {
-    bool *list = calloc(w->launches + 1, sizeof(*list));
+    bool *list = calloc(j->launches + 1, sizeof(*list));
     *n = 0;
-    for (size_t k = 0; list && k < w->end; k++)
-        if (w->items[k].is_launch)
-            list[(*n)++] = w->items[k].result != NULL;
+    for (size_t k = 0; list && k < j->repeated; k++) {
+        const struct kp_entry *e = kp_journal_entry(k);
+        if (e)
+            list[(*n)++] = e->result != NULL;
+    }
     return list;
 }
 
-struct kp_job kp_job_make(struct kp_window *w)
+struct kp_job kp_job_make(const struct kp_window *w)
 {
+    const struct kp_journal_facts facts = kp_journal_facts();
     size_t n;
-    struct kp_job j = {.wanted = launches_wanted(w, &n)};
-    struct kp_executed *records = calloc(w->launches + 1, sizeof(*records));
-    bool probe = records && kp_probe_wanted(w);
+    struct kp_job j = {.wanted = launches_wanted(&facts, &n)};
+    struct kp_executed *records = calloc(facts.launches + 1, sizeof(*records));
+    bool probe = records && kp_probe_wanted(w->setup);
     if (probe)
-        kp_probe_mark(w);
+        kp_probe_mark();
     j.job = (struct kp_window_job){.mode = w->mode,
                                    .wanted = j.wanted,
                                    .n_launches = n,
@@ -33,6 +36,15 @@ struct kp_job kp_job_make(struct kp_window *w)
                                    .probe = probe,
                                    .stays = w->rotates && !w->setup->falls_back &&
                                             kp_rotation_goes_on(w->context->rotation, KP_ROTATE_FAR)};
+    return j;
+}
+
+struct kp_job kp_job_of_whole(const struct kp_window *w)
+{
+    struct kp_job j = {.wanted = malloc(sizeof(*j.wanted))};
+    if (j.wanted)
+        *j.wanted = true;
+    j.job = (struct kp_window_job){.mode = w->mode, .wanted = j.wanted, .n_launches = 1};
     return j;
 }
 
@@ -51,7 +63,7 @@ void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out)
 
 void kp_job_unended(struct kp_window *w, const char *why)
 {
-    w->hangs = true;
+    kp_journal_hangs();
     if (!w->context->no_counters)
         w->context->no_counters = kp_strdup(why);
 }

@@ -4,7 +4,7 @@
 #ifndef KP_PRELOAD_MODE_JOB_H
 #define KP_PRELOAD_MODE_JOB_H
 
-#include "preload/journal/state.h"
+#include "preload/mode/window_state.h"
 
 struct kp_job {
     struct kp_window_job job; /* but for the functions that issue it */
@@ -12,7 +12,9 @@ struct kp_job {
 };
 
 /* kp_job_free is owed in any case. */
-struct kp_job kp_job_make(struct kp_window *w);
+struct kp_job kp_job_make(const struct kp_window *w);
+/* The same, of the whole window as one launch. */
+struct kp_job kp_job_of_whole(const struct kp_window *w);
 void kp_job_free(struct kp_job *j);
 
 /* Leaves the counters of a window on, as their end would wait for work that may not end: nothing more is counted in the

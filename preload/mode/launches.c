@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
 #include "collectors/providers/library.h"
+#include "preload/program/host_snapshot.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/program/kernel.h"
 #include "preload/program/variables.h"
@@ -15,13 +16,9 @@
 #include "preload/mode/closers.h"
 #include "preload/gate/window_facts.h"
 #include "preload/results/harvest.h"
-#include "preload/journal/host_calls.h"
 #include "preload/program/host_writes.h"
 #include "preload/mode/open.h"
 #include "preload/graphs/host_pointers.h"
-#include "preload/journal/reads.h"
-#include "preload/journal/record.h"
-#include "preload/journal/repeat.h"
 #include "preload/mode/rotate.h"
 #include "preload/mode/time_launch.h"
 #include "preload/mode/strategy.h"
@@ -34,11 +31,11 @@ static struct kp_window *const w = &kp_window_now;
 static const char no_context[] = "of a context that the driver gives no facts of";
 
 /* Closes the window first, as its copies may hold the memory that the launch lacks. */
-static CUresult without_window(struct kp_item *i)
+static CUresult without_window(struct kp_entry *e)
 {
-    struct kp_launch l = i->launch;
-    i->launch.copy = NULL;
-    kp_record_drop_last(w);
+    struct kp_launch l = e->launch;
+    e->launch.copy = NULL;
+    kp_journal_drop_last();
     kp_window_close("want of device memory");
     CUresult rc = kp_launch_issue_own(&l);
     kp_launch_free(&l);
@@ -46,11 +43,11 @@ static CUresult without_window(struct kp_item *i)
 }
 
 /* Counts the duration of the call as ours if the launch has ended when it returns. */
-static CUresult issue_first(struct kp_item *i)
+static CUresult issue_first(struct kp_entry *e)
 {
     double start = kp_now_ns();
-    kp_launch_on_timeline(&i->launch);
-    CUresult rc = w->strategy->issue(w, i);
+    kp_launch_on_timeline(&e->launch);
+    CUresult rc = w->strategy->issue(w, e);
     kp_timeline_launched(rc != CUDA_SUCCESS);
     if (!w->strategy->rewinds)
         w->ours_ns += kp_now_ns() - start;
@@ -62,75 +59,61 @@ static const char *closes_behind(const struct kp_question *q)
 {
     if (w->strategy->rewinds && (q->fit.alone || w->alone))
         return q->fit.alone ? q->fit.alone : w->alone;
-    if (w->strategy->rewinds && q->fit.quiet && (q->function->loud || kp_reach_is_much(w)))
+    if (w->strategy->rewinds && q->fit.quiet && (q->function->loud || kp_journal_facts().much_host))
         return kp_reaches_host;
-    if (q->what->last || !w->launches)
+    if (q->what->last || !kp_journal_facts().launches)
         return "the last launch that was asked for";
-    return w->launches >= kp_admit_room(w) ? kp_closed_full : NULL;
+    return kp_journal_facts().launches >= kp_admit_room(w) ? kp_closed_full : NULL;
 }
 
 /* Waits for a launch that can reach host memory: the host may change that once the call has returned. False: it does
  * not end. */
-static bool watch(const struct kp_question *q, struct kp_item *i)
+static bool watch(const struct kp_question *q, const struct kp_entry *e)
 {
-    bool ends = kp_stuck_watch(w->setup->driver, w->context, i->function, q->fit.patience_ms);
-    if (ends) {
-        kp_reach_learn(w, &i->launch, i->function);
-        w->settled = w->n;
-    }
+    bool ends = kp_stuck_watch(w->setup->driver, w->context, e->function, q->fit.patience_ms);
+    if (ends)
+        kp_journal_learn(e);
     return ends;
-}
-
-/* Waits for what the window has issued before a launch that is watched. */
-static bool settle_before(const struct kp_question *q)
-{
-    bool settled =
-        !q->fit.host || !w->strategy->rewinds || w->n <= w->settled || kp_stuck_settle(w->setup->driver, w->context);
-    w->settled = settled ? w->n : w->settled;
-    return settled;
 }
 
 /* Leaves a window whose last launch does not end: nothing of it can be repeated. Returns why the launch has no result,
  * or NULL. */
-static const char *leave_waiting(struct kp_item *i)
+static const char *leave_waiting(const struct kp_entry *e)
 {
-    if (w->launches == 1) {
+    if (kp_journal_facts().launches == 1) {
         kp_window_abandon();
         return kp_waits_for_host;
     }
-    if (i->result)
-        kp_timeline_profiled(i->result->launch.ordinal = kp_session_seen(1));
+    if (e->result)
+        kp_timeline_profiled(e->result->launch.ordinal = kp_session_seen(1));
     w->unending = true;
     kp_window_close(kp_waits_for_host);
     return NULL;
 }
 
-/* Makes the launch, whose record is the window's last. */
-static CUresult run_recorded(const struct kp_question *q, const char **skipped)
+/* Makes the launch, whose entry is the last. */
+static CUresult run_recorded(const struct kp_question *q, struct kp_entry *e, const char **skipped)
 {
-    struct kp_item *i = &w->items[w->n - 1];
-    i->reaches_host = q->fit.host && !q->fit.code;
-    CUresult rc = issue_first(i);
-    if (rc == CUDA_SUCCESS && w->strategy->rewinds)
-        kp_repeat_take_events(w, &i->launch);
+    e->reaches_host = q->fit.host && !q->fit.code;
+    CUresult rc = issue_first(e);
     w->unwanted_in_a_row = q->what->wanted ? 0 : w->unwanted_in_a_row + 1;
     w->wanted_ms = q->what->wanted ? kp_now_ms() : w->wanted_ms;
     if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {
         *skipped = "made again when the window had given its memory back";
-        return without_window(i);
+        return without_window(e);
     }
     if (rc != CUDA_SUCCESS) {
-        kp_rotate_refused(w, i->key);
-        kp_record_drop_last(w);
-    } else if (q->fit.host && w->strategy->rewinds && !watch(q, i)) {
-        *skipped = leave_waiting(i);
+        kp_rotate_refused(w, e->key);
+        kp_journal_drop_last();
+    } else if (q->fit.host && w->strategy->rewinds && !watch(q, e)) {
+        *skipped = leave_waiting(e);
         return rc;
-    } else if (i->result) {
-        i->result->launch.ordinal = kp_session_seen(1);
-        kp_timeline_profiled(i->result->launch.ordinal);
+    } else if (e->result) {
+        e->result->launch.ordinal = kp_session_seen(1);
+        kp_timeline_profiled(e->result->launch.ordinal);
     }
     if (rc == CUDA_SUCCESS && w->rotates)
-        kp_harvest_settle(w, i);
+        kp_window_settle_result(e);
     const char *closer = closes_behind(q);
     if (closer)
         kp_window_close(closer);
@@ -160,17 +143,15 @@ static bool may_hold(const struct kp_question *q)
 }
 
 /* Closes a window that does not take the launch. */
-static void make_way(const struct kp_question *q, struct kp_launch *l)
+static void make_way(const struct kp_question *q, const struct kp_launch *l)
 {
-    const char *closer = w->open ? kp_admit_misfit(q) : NULL;
-    if (!closer && w->open && kp_host_calls_hinder(w))
-        closer = "a host function that does not end";
-    if (!closer && w->launches && w->strategy->rewinds && may_hold(q))
+    if (!w->open)
+        return;
+    const char *closer = kp_admit_misfit(q);
+    if (!closer && w->strategy->rewinds && kp_journal_facts().launches && may_hold(q))
         closer = kp_reaches_host;
-    if (!closer && w->open && q->fit.host && !(settle_before(q) && kp_reads_arrive(w)))
-        closer = kp_reaches_host;
-    if (!closer && w->open && w->strategy->rewinds && q->fit.quiet && !kp_reach_joins(w, l))
-        closer = kp_reaches_host;
+    if (!closer)
+        closer = kp_journal_refuses(l, q->fit.host, q->fit.quiet);
     if (closer)
         kp_window_close(closer);
 }
@@ -205,12 +186,13 @@ static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp
         return run_unasked(q, l, skipped);
     if (!w->open && !kp_window_open(w, q, &why))
         return run_outside(q, l, f, why, skipped);
-    if (!kp_record_launch(w, l, q->what->wanted, q->what->graph, f)) {
+    struct kp_entry *e = kp_window_record(l, q->what->wanted, q->what->graph, f);
+    if (!e) {
         kp_window_close("want of memory");
         return pass(l, kp_lost, skipped);
     }
-    kp_rotate_took(w, q->key);
-    return run_recorded(q, skipped);
+    kp_rotate_took(w, e, q->key);
+    return run_recorded(q, e, skipped);
 }
 
 /* Runs the launch, now that its function is known. */
@@ -243,7 +225,7 @@ static bool holds_variables(const struct kp_context_setup *setup, const struct k
 {
     const char *mangled = f->facts.mangled;
     return kp_context_sees_loads(setup->driver) && ((*mangled && !kp_variables_come_with(mangled)) ||
-                                                    kp_window_holds_variables(setup, f->facts.handle, mangled));
+                                                    kp_journal_holds_variables(setup, f->facts.handle, mangled));
 }
 
 struct kp_known_function *kp_launches_function(const struct kp_context_setup *setup, struct kp_context *c,

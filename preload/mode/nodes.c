@@ -9,19 +9,16 @@
 
 #include "base/lock.h"
 #include "collectors/code/cubin.h"
+#include "preload/program/host_snapshot.h"
 #include "preload/program/hostmem.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/mode/close.h"
 #include "preload/mode/closers.h"
 #include "preload/gate/window_facts.h"
-#include "preload/journal/host_calls.h"
 #include "preload/mode/launches.h"
-#include "preload/journal/graph_memory_check.h"
 #include "preload/mode/open.h"
 #include "preload/graphs/host_pointers.h"
-#include "preload/journal/reads.h"
-#include "preload/journal/record.h"
 #include "preload/mode/strategy.h"
 #include "preload/contexts/unending.h"
 #include "preload/program/waits.h"
@@ -34,134 +31,11 @@ struct passage {
     struct kp_context *context;
     const struct kp_candidate *what;
     struct kp_node_launches *of;
-    CUstream stream;
-    size_t at; /* kernels that have been dealt with */
+    struct kp_journal_graph nodes; /* its nodes in the journal */
+    size_t at;                     /* kernels that have been dealt with */
     CUresult rc;
-    size_t first;        /* of the window's operations: those from here on are the graph's */
-    const char *closes;  /* why the window closes behind it, or NULL */
-    bool reads, touches; /* it copies to the host; kernels of it can reach host memory */
+    bool touches; /* kernels of it can reach host memory */
 };
-
-bool kp_window_repeats_graph(CUgraphExec exec)
-{
-    size_t k = 0;
-    while (k < w->n && (!w->items[k].is_launch || !w->items[k].launch.is_graph || w->items[k].launch.graph != exec))
-        k++;
-    return k < w->n || w->allocates == exec;
-}
-
-/* ---- copies and memsets ---- */
-
-/* A node that a window issues again, with its parameters; copies from the host take what was there. */
-struct again {
-    struct kp_graph_node node;
-    const struct kp_driver *driver;
-    CUstream stream;
-    char bytes[];
-};
-
-/* Has the type by which operations are issued. */
-static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
-{
-    const struct again *a = (const struct again *)(uintptr_t)of;
-    (void)b, (void)c, (void)d, (void)e, (void)f;
-    return kp_graph_node_issue(a->driver, &a->node, a->stream);
-}
-
-/* Makes a copy or memset that can be issued later: of memory of the host it has the contents. */
-static struct again *keep(const struct passage *p, const struct kp_graph_node *node, size_t *bytes)
-{
-    const struct kp_graph_row row = node->from_host ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
-    struct again *a = row.bytes <= KP_MOST_COPIED - w->copied ? malloc(sizeof(*a) + row.bytes) : NULL;
-    if (!a)
-        return NULL;
-    *bytes = sizeof(*a) + row.bytes;
-    a->node = *node;
-    a->driver = p->setup->driver;
-    a->stream = p->stream;
-    if (node->from_host) {
-        memcpy(a->bytes, row.host, row.bytes);
-        a->node.copy = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_HOST,
-                                       .srcHost = a->bytes,
-                                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                                       .dstDevice = row.device,
-                                       .WidthInBytes = row.bytes,
-                                       .Height = 1,
-                                       .Depth = 1};
-    }
-    return a;
-}
-
-static bool record_again(const struct passage *p, const struct kp_graph_node *node)
-{
-    size_t bytes = 0;
-    struct again *a = keep(p, node, &bytes);
-    struct kp_item *i = a ? kp_record_new(w) : NULL;
-    if (!i)
-        free(a);
-    if (!i)
-        return false;
-    const struct kp_op op = {.real = (void *)(uintptr_t)issue_again,
-                             .args = {(uintptr_t)a},
-                             .copy = a,
-                             .copied = bytes,
-                             .stream = p->stream};
-    kp_record_op(w, i, &op);
-    return true;
-}
-
-static const char launch_symbol[] = "cuGraphLaunch";
-
-/* Whether a copy to the host of this graph overlaps the row. */
-static bool is_written(const struct passage *p, const struct kp_graph_row *row)
-{
-    for (size_t k = p->first; k < w->n; k++) {
-        const struct kp_op *op = &w->items[k].op;
-        uint64_t at = op->args[0], host = (uint64_t)(uintptr_t)row->host;
-        if (w->items[k].read.site && host < at + op->result_bytes && at < host + row->bytes)
-            return true;
-    }
-    return false;
-}
-
-/* Records a copy to the host as a read: the value of the program's own execution is compared in each repetition. The
- * window closes behind one that it does not take. The program keeps its own memory in any case. */
-static bool record_read(struct passage *p, const struct kp_graph_node *node)
-{
-    const struct kp_graph_row row = kp_graph_row(node);
-    const struct kp_op op = {.real = (void *)(uintptr_t)p->setup->driver->cuMemcpyDtoH,
-                             .args = {(uintptr_t)row.host, row.device, row.bytes},
-                             .stream = p->stream,
-                             .result = 1,
-                             .result_bytes = row.bytes};
-    p->reads = true;
-    bool changes = p->of->content->nodes->calls_host; /* a host function may write what the graph has copied */
-    if (changes || is_written(p, &row) || !kp_reads_admit(w, &op, launch_symbol)) {
-        p->closes = launch_symbol;
-        w->reads++;
-        return true;
-    }
-    struct kp_item *i = kp_record_new(w);
-    if (!i)
-        return false;
-    kp_record_op(w, i, &op);
-    kp_reads_begin(w, i, launch_symbol);
-    return true;
-}
-
-/* Records a node that is no kernel. Events need no record: each repeated operation waits for the one before it. Nor do
- * host functions, on which no node depends; but they may write what a later copy brings. */
-static bool record_operation(struct passage *p, const struct kp_graph_node *node)
-{
-    const struct kp_graph_row row = node->kind == KP_NODE_COPY ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
-    if (node->kind == KP_NODE_HOST)
-        kp_host_calls_note(w);
-    if (node->kind == KP_NODE_COPY && node->to_host)
-        return !w->strategy->rewinds || record_read(p, node);
-    if (node->kind == KP_NODE_COPY && node->from_host && is_written(p, &row))
-        return false;
-    return (node->kind != KP_NODE_COPY && node->kind != KP_NODE_SET) || record_again(p, node);
-}
 
 /* ---- the graph runs as a graph ---- */
 
@@ -170,20 +44,21 @@ static int record_node(void *arg, const struct kp_graph_node *node)
 {
     struct passage *p = arg;
     if (node->kind != KP_NODE_KERNEL)
-        return record_operation(p, node) ? 0 : -1;
+        return kp_journal_node(&p->nodes, node) ? 0 : -1;
     struct kp_node_launch *k = &p->of->kernels[p->at];
     struct kp_known_function *f = kp_context_function(p->setup, p->context, k->launch.f);
-    if (!f || !kp_record_launch(w, &k->launch, k->what.wanted, NULL, f))
+    struct kp_entry *e = f ? kp_window_record(&k->launch, k->what.wanted, NULL, f) : NULL;
+    if (!e)
         return -1;
-    w->items[w->n - 1].reaches_host = p->touches;
+    e->reaches_host = p->touches;
     p->at++;
     return 0;
 }
 
 static void drop_from(size_t first)
 {
-    while (w->n > first)
-        kp_record_drop_last(w);
+    while (kp_journal_facts().records > first)
+        kp_journal_drop_last();
 }
 
 static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
@@ -192,41 +67,41 @@ static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
     return kp_launch_issue_own(l);
 }
 
-/* Adds the host memory that the graph's kernels can reach to the window's. False: repetitions would not find it as it
- * was, or it is too much. */
-static bool joins_host(const struct passage *p)
+/* Returns why the window cannot take the graph's kernels, or NULL. Adds the host memory that they can reach to the
+ * window's: repetitions would not find it as it was, or it is too much. */
+static const char *refuses_host(const struct passage *p)
 {
-    for (size_t i = 0; p->touches && i < p->of->n; i++)
-        if (!kp_reach_joins(w, &p->of->kernels[i].launch))
-            return false;
-    return true;
+    const char *why = NULL;
+    for (size_t i = 0; !why && p->touches && i < p->of->n; i++)
+        why = kp_journal_refuses(&p->of->kernels[i].launch, false, true);
+    return why;
+}
+
+/* Returns the next entry of the graph from operation *k on, which moves behind it; NULL: there is none. */
+static struct kp_entry *next_entry(size_t *k)
+{
+    const size_t n = kp_journal_facts().records;
+    struct kp_entry *e = NULL;
+    while (!e && *k < n)
+        e = kp_journal_entry((*k)++);
+    return e;
 }
 
 /* Learns whether kernels of the graph, which has ended, have changed host memory. */
 static void learn_host(struct passage *p)
 {
-    for (size_t k = p->first; p->touches && k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        kp_reach_learn(w, &i->launch, i->function);
-        if (i->function && i->function->loud)
-            p->closes = kp_reaches_host;
+    const struct kp_entry *e;
+    for (size_t k = p->nodes.first; p->touches && (e = next_entry(&k));) {
+        kp_journal_learn(e);
+        if (e->function && e->function->loud)
+            p->nodes.closes = kp_reaches_host;
     }
 }
 
-/* Logs what the graph, which has ended, has copied to the host. */
-static void log_reads(struct passage *p)
+static bool may_wait(const struct passage *p, const struct kp_entry *e)
 {
-    for (size_t k = p->first; k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        if (i->read.site && (!kp_reads_log(w, i) || !kp_reads_trusted(i)))
-            p->closes = launch_symbol;
-    }
-}
-
-static bool may_wait(const struct passage *p, const struct kp_item *i)
-{
-    return kp_reach_host(p->setup->driver, &i->launch, NULL, 0, NULL) ||
-           i->function->once & (KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS);
+    return kp_reach_host(p->setup->driver, &e->launch, NULL, 0, NULL) ||
+           e->function->once & (KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS);
 }
 
 /* Notes that nothing waits again for the kernels of the graph that may be what did not end: those that may wait for the
@@ -234,12 +109,12 @@ static bool may_wait(const struct passage *p, const struct kp_item *i)
 static void note_waiting(const struct passage *p)
 {
     bool known = false;
+    struct kp_entry *e;
     for (int all = 0; all < 2 && !known; all++)
-        for (size_t k = p->first; k < w->n; k++) {
-            struct kp_item *i = &w->items[k];
-            if (!i->function || !(all || may_wait(p, i)))
+        for (size_t k = p->nodes.first; (e = next_entry(&k));) {
+            if (!e->function || !(all || may_wait(p, e)))
                 continue;
-            i->function->waits = kp_waits_for_host;
+            e->function->waits = kp_waits_for_host;
             known = true;
         }
 }
@@ -247,43 +122,43 @@ static void note_waiting(const struct passage *p)
 /* Waits for the end of a graph with results for the host, and looks at those. */
 static void settle_host(struct passage *p)
 {
-    if (!p->reads && !p->touches)
+    if (!p->nodes.reads && !p->touches)
         return;
     if (kp_stuck_watch(p->setup->driver, p->context, NULL, KP_LONGER_MS)) {
-        log_reads(p);
+        kp_journal_log_graph(&p->nodes);
         learn_host(p);
     } else {
         note_waiting(p);
         w->unending = true;
-        p->closes = kp_waits_for_host;
+        p->nodes.closes = kp_waits_for_host;
     }
 }
 
 /* Sees to what the graph's own launch has left: results, and why the window closes. */
 static void launched(struct passage *p)
 {
-    for (size_t i = p->first; i < w->n; i++)
-        if (w->items[i].result) {
-            const struct kp_shape *shape = &w->items[i].launch.shape;
-            w->items[i].result->launch.ordinal = kp_session_seen(1);
-            kp_timeline_node(shape->grid, shape->block, w->items[i].result->launch.ordinal);
+    const struct kp_entry *e;
+    for (size_t k = p->nodes.first; (e = next_entry(&k));)
+        if (e->result) {
+            e->result->launch.ordinal = kp_session_seen(1);
+            kp_timeline_node(e->launch.shape.grid, e->launch.shape.block, e->result->launch.ordinal);
         }
     if (w->strategy->rewinds)
         settle_host(p);
-    if (!p->closes && w->launches >= kp_admit_room(w))
-        p->closes = kp_closed_full;
-    if (!p->closes)
-        p->closes = w->alone;
+    if (!p->nodes.closes && kp_journal_facts().launches >= kp_admit_room(w))
+        p->nodes.closes = kp_closed_full;
+    if (!p->nodes.closes)
+        p->nodes.closes = w->alone;
     if (p->what->last)
-        p->closes = "the last launch that was asked for";
-    if (p->closes)
-        kp_window_close(p->closes);
+        p->nodes.closes = "the last launch that was asked for";
+    if (p->nodes.closes)
+        kp_window_close(p->nodes.closes);
 }
 
 /* Makes the graph's own launch, whose nodes the window has recorded. */
 static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char **skipped)
 {
-    struct kp_item own = {.launch = *l};
+    struct kp_entry own = {.launch = *l};
     double start = kp_now_ns();
     kp_launch_on_timeline(l);
     CUresult rc = w->strategy->issue(w, &own);
@@ -292,11 +167,11 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char *
         w->ours_ns += kp_now_ns() - start;
     if (rc == CUDA_SUCCESS) {
         if (p->of->content->nodes->allocates)
-            kp_mapped_note(w, l->graph);
+            kp_journal_allocating_graph(l->graph);
         launched(p);
         return rc;
     }
-    drop_from(p->first);
+    drop_from(p->nodes.first);
     if (rc != CUDA_ERROR_OUT_OF_MEMORY || !w->strategy->rewinds)
         return rc;
     kp_window_close("want of device memory");
@@ -305,11 +180,11 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char *
 
 static CUresult record_and_issue(struct passage *p, struct kp_launch *l, const char **skipped)
 {
-    p->first = w->n;
+    p->nodes.first = kp_journal_facts().records;
     p->at = 0;
     if (!kp_graph_nodes_each(p->of->content->nodes, record_node, p))
         return issue_whole(p, l, skipped);
-    drop_from(p->first);
+    drop_from(p->nodes.first);
     kp_window_close("want of memory");
     return pass(l, kp_lost, skipped);
 }
@@ -323,11 +198,11 @@ static CUresult issue_operation(const struct passage *p, const struct kp_graph_n
     bool again = node->kind == KP_NODE_COPY || node->kind == KP_NODE_SET;
     bool repeated = w->open && w->strategy->rewinds && again;
     if ((node->kind == KP_NODE_HOST && !w->chooses) ||
-        (repeated && (node->to_host || node->from_host || !record_again(p, node))))
+        (repeated && (node->to_host || node->from_host || !kp_journal_single_node(&p->nodes, node))))
         kp_window_close("a copy or host function of a graph");
     if (w->open && w->chooses)
         kp_window_note_unseen(); /* later work may wait for it, and it for the program */
-    return kp_graph_node_issue(p->setup->driver, node, p->stream);
+    return kp_graph_node_issue(p->setup->driver, node, p->nodes.stream);
 }
 
 static int issue_node(void *arg, const struct kp_graph_node *node)
@@ -421,7 +296,8 @@ static CUresult let_through(const struct passage *p, struct kp_launch *l, const 
 /* Its launch may take the memory of another graph, whose kernels would run into nothing when they are repeated. */
 static const char *takes_memory(const struct passage *p, CUgraphExec exec)
 {
-    bool takes = p->of->content->nodes->allocates && w->allocates && w->allocates != exec;
+    const CUgraphExec other = kp_journal_facts().allocates;
+    bool takes = p->of->content->nodes->allocates && other && other != exec;
     return takes ? "another graph that allocates memory" : NULL;
 }
 
@@ -431,8 +307,10 @@ static const char *misfit(const struct passage *p, const struct kp_question *q)
     const char *why = takes_memory(p, q->launch->graph);
     if (!why)
         why = kp_admit_misfit(q);
-    if (!why && w->strategy->rewinds && !(kp_reads_arrive(w) && joins_host(p)))
+    if (!why && w->strategy->rewinds && !kp_journal_arrives())
         why = kp_reaches_host;
+    if (!why && w->strategy->rewinds)
+        why = refuses_host(p);
     return why;
 }
 
@@ -452,7 +330,7 @@ static CUresult run_by_node(struct passage *p, struct kp_launch *l, const char *
     if (!w->open && !kp_window_open(w, &q, &why))
         return pass(l, why, skipped);
     bool counts = !w->strategy->rewinds && w->strategy->close;
-    if (!counts && joins_host(p))
+    if (!counts && !refuses_host(p))
         return record_and_issue(p, l, skipped);
     if (!p->of->content->nodes->allocates)
         return issue_nodes(p);
@@ -485,7 +363,7 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     struct passage *p = arg;
     p->setup = setup;
     p->context = c;
-    p->stream = kp_launch_stream(l);
+    p->nodes = (struct kp_journal_graph){.nodes = p->of->content->nodes, .stream = kp_launch_stream(l)};
     const struct kp_question q = {.context = c, .setup = setup};
     bool counters = kp_admit_counters(&q);
     const char *through = lets_through(p);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "preload/mode/close.h"
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/work.h"
@@ -10,7 +11,6 @@
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/gate/window_facts.h"
-#include "preload/journal/record.h"
 #include "preload/mode/rotate.h"
 #include "preload/mode/strategy.h"
 #include "preload/contexts/unending.h"
@@ -18,8 +18,6 @@
 
 /* The longest wait for the work before a window after a wait that timed out, ms. */
 enum { STALLED_MS = 10 };
-
-static uint64_t serials;
 
 const char kp_after_failure[] = "after a kernel had failed";
 
@@ -50,7 +48,10 @@ static bool choose_strategy(struct kp_window *w, struct kp_question *q, const ch
     for (const struct kp_strategy *const *s = kp_strategies; *s && !w->strategy && !*refusal; s++) {
         char *why = NULL;
         const char *obstacle = w->obstacle;
-        if ((*s)->suits(q) && (*s)->open(w, q, &why, refusal))
+        bool suits = (*s)->suits(q);
+        if (suits)
+            kp_journal_open(w->setup, w->context, (*s)->rewinds, (*s)->whole);
+        if (suits && (*s)->open(w, q, &why, refusal))
             w->strategy = *s;
         else if (w->obstacle != obstacle && !*refusal)
             *refusal = kp_rotate_find_turn(q);
@@ -79,9 +80,6 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     w->context = q->context;
     w->mode = q->fit.mode;
     w->obstacle = q->fit.obstacle;
-    w->serial = ++serials;
-    w->variables = kp_variables_count();
-    w->questions = kp_variables_questions();
     w->opened_ns = kp_now_ns();
     w->ran_ms = 0;
     kp_context_uses_cupti();
@@ -93,7 +91,7 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
         kp_timeline_ours_end();
     kp_progress_end();
     if (!opened) {
-        kp_record_reset(w);
+        kp_window_forget(KP_LEAVE_UNTOUCHED);
         return false;
     }
     w->ours_ns = kp_now_ns() - w->opened_ns;

@@ -1,5 +1,6 @@
 #include "preload/mode/range_window.h"
 
+#include "preload/mode/window_state.h"
 #include "collectors/providers/library.h"
 #include "preload/gate/gate.h"
 #include "preload/program/ctx_wait.h"
@@ -41,7 +42,7 @@ static CUcontext context_of(const struct kp_driver *d, const struct kp_launch *l
 void kp_range_open_window(const struct kp_context_setup *setup, const struct kp_launch *l, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
-    bool none = kp_ranges_why() || kp_other_holds() || (w->open && w->launches);
+    bool none = kp_ranges_why() || kp_other_holds() || (w->open && kp_journal_facts().launches);
     CUcontext ctx = none ? NULL : context_of(d, l);
     if (!ctx)
         return;

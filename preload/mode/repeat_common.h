@@ -5,20 +5,6 @@
 #define KP_PRELOAD_MODE_REPEAT_COMMON_H
 
 #include "preload/mode/job.h"
-#include "preload/journal/state.h"
-
-/* A way to repeat a window. `issue` and `rehearse` are those of struct kp_window_job, with a struct kp_repeat. */
-struct kp_repetition {
-    struct kp_job (*job)(struct kp_window *w);
-    CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);
-    int (*rehearse)(void *arg);
-    int tries;                            /* repetitions of what precedes a read that comes out differently */
-    void (*prepare)(struct kp_window *w); /* before the first repetition; NULL = nothing to do */
-    void (*over)(struct kp_window *w);    /* after the last */
-};
-
-/* As a window is replayed: one operation after the other. */
-extern const struct kp_repetition kp_one_by_one;
 
 /* Notes that the window's launches, as the program made them, have ended. Call it once they have, before anything is
  * repeated; later calls do nothing. */
@@ -27,10 +13,10 @@ void kp_replay_ended(struct kp_window *w);
 /* Counts a job that `how` made: rehearses it and runs its passes, while the program's own output of kernels is muted. A
  * rehearsed launch waits for something if it takes `more_ms` beyond twice what the window took in the program. Does
  * nothing with a job for which memory was short. */
-void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, long more_ms, struct kp_job *j,
+void kp_replay_passes(struct kp_window *w, const struct kp_order *how, long more_ms, struct kp_job *j,
                       struct kp_window_outcome *out);
 
 /* Closes a window whose memory was saved: waits for its launches, repeats and counts them. */
-void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out);
+void kp_replay_close(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out);
 
 #endif

@@ -1,5 +1,6 @@
 #include "preload/mode/rotate.h"
 
+#include "preload/contexts/unending.h"
 #include "base/lock.h"
 #include "collectors/providers/observe.h"
 #include "preload/gate/gate.h"
@@ -7,6 +8,7 @@
 #include "preload/mode/close.h"
 #include "preload/gate/window_facts.h"
 #include "preload/graphs/host_pointers.h"
+#include "preload/program/host_snapshot.h"
 #include "preload/program/waits.h"
 #include "preload/mode/window.h"
 
@@ -69,7 +71,7 @@ static const char *why_not_open(const struct kp_rotation *r, const struct kp_rot
 
 /* The streams of launches that have passed beside the window, since its context was idle. */
 static struct {
-    uint64_t window; /* kp_window.serial */
+    uint64_t window; /* its journal's serial */
     CUstream streams[8];
     size_t n;
     bool others;     /* there were more, or one that another thread cannot ask about */
@@ -137,11 +139,11 @@ static bool becomes_idle(const struct kp_window *w, bool is_current)
     kp_context_settle_ends();
     if (c->ended)
         return true; /* nothing is waited for any more */
-    know_window(w->serial);
+    know_window(kp_journal_facts().serial);
     bool idle = (is_current && ends_soon(d)) || kp_wait_briefly(d, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)
-        note_idle(w->serial);
+        note_idle(kp_journal_facts().serial);
     return idle;
 }
 
@@ -200,7 +202,7 @@ bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const c
     *why = NULL;
     if (!w->open || !w->chooses)
         return false;
-    know_window(w->serial);
+    know_window(kp_journal_facts().serial);
     if (what->wanted)
         *why = w->context == q->context ? why_not_waited(q) : may_close(q) ? NULL : KP_SKIP_UNENDED;
     if (*why) {
@@ -223,7 +225,7 @@ void kp_rotate_pass(const struct kp_question *q)
     }
     if (w->context != q->context)
         return; /* what passed the window may wait for this very launch */
-    know_window(w->serial);
+    know_window(kp_journal_facts().serial);
     if (!is_worth_going_on(q, q->context->rotation) && may_close(q))
         kp_window_close(none_comes_soon);
     else
@@ -288,10 +290,9 @@ void kp_rotate_end_record(void)
 
 /* ---- records ---- */
 
-void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key)
+void kp_rotate_took(const struct kp_window *w, struct kp_entry *e, struct kp_rotation_key *key)
 {
-    struct kp_item *i = &w->items[w->n - 1];
-    if (!key || !i->result)
+    if (!key || !e->result)
         return;
     if (w->rotates)
         kp_rotation_take(key, w->group);
@@ -299,10 +300,10 @@ void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key)
         kp_rotation_take_first(key, w->obstacle);
     else
         return; /* it is counted by itself after all */
-    i->key = key;
+    e->key = key;
 }
 
-void kp_rotate_refused(struct kp_window *w, struct kp_rotation_key *key)
+void kp_rotate_refused(const struct kp_window *w, struct kp_rotation_key *key)
 {
     if (key && w->rotates)
         kp_rotation_untake(key, w->group);

@@ -36,8 +36,8 @@ void kp_rotate_end_record(void);
  * worth it. */
 void kp_rotate_pass(const struct kp_question *q);
 
-/* Notes that the launch, the last record of the window, counts the window's group; or that the driver refused it. */
-void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key);
-void kp_rotate_refused(struct kp_window *w, struct kp_rotation_key *key);
+/* Notes that the launch of `e`, the last entry, counts the window's group; or that the driver refused it. */
+void kp_rotate_took(const struct kp_window *w, struct kp_entry *e, struct kp_rotation_key *key);
+void kp_rotate_refused(const struct kp_window *w, struct kp_rotation_key *key);
 
 #endif

@@ -9,7 +9,7 @@
 #define KP_PRELOAD_MODE_STRATEGY_H
 
 #include "preload/mode/admit.h"
-#include "preload/journal/state.h"
+#include "preload/mode/window_state.h"
 
 struct kp_strategy {
     const char *name; /* printed by KPROF_DEBUG=window */
@@ -47,7 +47,7 @@ struct kp_strategy {
     bool (*open)(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal);
 
     /* Makes the program's own launch; its record is the window's last. Returns the driver's code. */
-    CUresult (*issue)(struct kp_window *w, struct kp_item *i);
+    CUresult (*issue)(struct kp_window *w, struct kp_entry *e);
 
     /* Ends the window and fills *out, which is all 0. NULL: it counts nothing, and has nothing to end. */
     void (*close)(struct kp_window *w, struct kp_window_outcome *out);

@@ -42,7 +42,7 @@ static bool carry(const struct kp_window *w)
     static const struct kp_shape none = {.dynamic_shared = 0};
     struct kp_context *c = w->context;
     bool several = c->plan->several;
-    const char *name = w->items[0].result->launch.mangled;
+    const char *name = kp_journal_entry(0)->result->launch.mangled;
     kp_collector_carry(c->collector, several ? &now.passes.carry : NULL);
     return !several || !kp_runs_carry(w->setup, c, name ? name : "", &none, &now.passes);
 }
@@ -130,7 +130,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
         if (w->context->no_counters)
             kp_session_warn_once(w->context->no_counters);
     }
-    if (!*refusal && !kp_range_result_make(w))
+    if (!*refusal && !kp_range_result_make(w->context))
         *refusal = kp_lost;
     if (*refusal)
         return false;
@@ -150,9 +150,9 @@ static char *describe(const char *name, uint64_t launches)
                : text;
 }
 
-static void set_content(struct kp_window *w, const struct kp_ranges_tally *t)
+static void set_content(const struct kp_ranges_tally *t)
 {
-    struct kp_result *r = w->items[0].result;
+    struct kp_result *r = kp_journal_entry(0)->result;
     r->launch.launches = t->launches;
     r->launch.demangled = describe(r->launch.mangled, t->launches);
     r->lossy |= !r->launch.demangled || kp_result_set_count(r, "range__launches", "", t->launches) ||
@@ -172,16 +172,16 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         out->note = now.lost;
     now.lost = NULL;
     if (t.launches) {
-        set_content(w, &t);
+        set_content(&t);
     } else {
-        kp_range_result_drop(w);
+        kp_range_result_drop();
         kp_counters_free(out->counters);
         out->counters = NULL;
     }
     if (w->closer != kp_range_over) {
         kp_ranges_cut(over);
         if (t.launches)
-            kp_range_result_cut(w, "", t.launches);
+            kp_range_result_cut(w->closer, "", t.launches);
     }
 }
 

@@ -3,11 +3,11 @@
  */
 #include "base/lock.h"
 #include "collectors/facts/settle.h"
+#include "preload/program/host_snapshot.h"
 #include "preload/gate/gate.h"
 #include "preload/rotation/rotation.h"
 #include "preload/contexts/runs.h"
 #include "preload/mode/counter_owner.h"
-#include "preload/journal/issue.h"
 #include "preload/mode/job.h"
 #include "preload/mode/rotate.h"
 #include "preload/mode/strategy.h"
@@ -73,9 +73,9 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     return false;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_item *i)
+static CUresult issue(struct kp_window *w, struct kp_entry *e)
 {
-    return kp_issue_launch(w, i, kp_collector_count_hooks(w->context->collector));
+    return kp_journal_issue(e, kp_collector_count_hooks(w->context->collector));
 }
 
 /* Waits for the launches. Those that passed beside the window may wait for what the program does later: who closes it
@@ -88,8 +88,8 @@ static CUresult wait_for_end(const struct kp_window *w)
         return CUDA_ERROR_NOT_READY;
     if (w->chooses)
         return kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS);
-    return kp_stuck_may_wait(w) ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
-                                : kp_settle(d, CU_STREAM_LEGACY);
+    return kp_journal_may_wait() ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
+                                 : kp_settle(d, CU_STREAM_LEGACY);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
@@ -99,7 +99,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         recorded = false; /* its end might wait */
         kp_runs_carried(&carried, false);
         if (rc == CUDA_ERROR_NOT_READY && !kp_gate_captures())
-            kp_stuck_note_unended(w);
+            kp_journal_note_unended();
         if (rc == CUDA_ERROR_NOT_READY)
             kp_job_unended(w, kp_gate_captures() > 0
                                   ? "a stream was being captured when counters were to be stopped; nothing more is "

@@ -3,7 +3,6 @@
  */
 #include "collectors/providers/observe.h"
 #include "preload/graphs/graphs.h"
-#include "preload/journal/issue.h"
 #include "preload/results/probe.h"
 #include "preload/mode/strategy.h"
 #include "preload/contexts/unending.h"
@@ -30,24 +29,24 @@ static bool lacks_counters(const struct kp_window *w)
 
 /* Waits for a launch of which a record is to come, and for one that may wait for others: what follows must not find
  * that out by a long wait. */
-static CUresult wait_for(const struct kp_window *w, const struct kp_item *i)
+static CUresult wait_for(const struct kp_window *w, const struct kp_entry *e)
 {
     const struct kp_driver *d = w->setup->driver;
-    if (!kp_stuck_may_wait(w))
+    if (!kp_journal_may_wait())
         return kp_wait_context(d, w->context->ctx, KP_ALONE_MS, KP_SHORT_MS);
-    return kp_stuck_watch(d, w->context, i->function, KP_ALONE_MS) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return kp_stuck_watch(d, w->context, e->function, KP_ALONE_MS) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 /* Reads facts of activity records from this one execution, which stays the program's: it is no graph, see probe.h. */
-static CUresult issue(struct kp_window *w, struct kp_item *i)
+static CUresult issue(struct kp_window *w, struct kp_entry *e)
 {
     const struct kp_cupti *cupti = kp_context_cupti();
     struct kp_executed record;
     size_t n = 0;
-    bool probing = i->result && kp_probe_wanted(w) && !kp_graph_any() && !kp_probe_begin(cupti);
-    CUresult rc = kp_issue_launch(w, i, NULL);
-    bool waits = probing || (lacks_counters(w) && kp_stuck_may_wait(w));
-    CUresult end = rc == CUDA_SUCCESS && waits ? wait_for(w, i) : CUDA_SUCCESS;
+    bool probing = e->result && kp_probe_wanted(w->setup) && !kp_graph_any() && !kp_probe_begin(cupti);
+    CUresult rc = kp_journal_issue(e, NULL);
+    bool waits = probing || (lacks_counters(w) && kp_journal_may_wait());
+    CUresult end = rc == CUDA_SUCCESS && waits ? wait_for(w, e) : CUDA_SUCCESS;
     if (end != CUDA_SUCCESS && end != CUDA_ERROR_NOT_READY)
         w->context->dead = true;
     if (rc == CUDA_SUCCESS && lacks_counters(w) && (w->context->unsavable || kp_context_beside(w->context, NULL)))
@@ -55,7 +54,7 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
     if (!probing)
         return rc;
     kp_probe_end(cupti, &record, 1, &n);
-    kp_probe_learn(w, &record, n);
+    kp_probe_learn(&record, n);
     return rc;
 }
 

@@ -7,15 +7,13 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "preload/mode/repeat_common.h"
 #include "preload/program/hostmem.h"
 #include "preload/contexts/ranges.h"
 #include "preload/session/session.h"
-#include "preload/journal/issue.h"
 #include "preload/mode/range_window.h"
 #include "preload/results/range_result.h"
-#include "preload/journal/record.h"
 #include "preload/mode/strategy.h"
-#include "preload/journal/concurrent_repeat.h"
 
 const char kp_range_over[] = "the end of the range";
 
@@ -32,65 +30,27 @@ static const char *admit(const struct kp_question *q)
 
 /* ---- the result ---- */
 
-/* What a range holds. */
-struct content {
-    size_t launches, graphs, copies, streams;
-};
-
-static CUstream stream_of(const struct kp_item *i)
-{
-    CUstream stream = i->is_launch ? kp_launch_stream(&i->launch) : i->op.stream;
-    return stream == CU_STREAM_LEGACY ? NULL : stream;
-}
-
-static bool is_work(const struct kp_item *i)
-{
-    return i->is_launch || (i->op.real && !i->op.event && !i->sets && !i->backup);
-}
-
-/* Whether no earlier work is in the stream of item `k`. */
-static bool is_first_of_stream(const struct kp_window *w, size_t k)
-{
-    size_t at = 0;
-    while (at < k && (!is_work(&w->items[at]) || stream_of(&w->items[at]) != stream_of(&w->items[k])))
-        at++;
-    return at == k;
-}
-
-static struct content content_of(const struct kp_window *w)
-{
-    struct content c = {.launches = w->launches};
-    for (size_t k = 0; k < w->n; k++) {
-        const struct kp_item *i = &w->items[k];
-        if (!is_work(i))
-            continue;
-        c.graphs += i->is_launch && i->launch.is_graph;
-        c.copies += !i->is_launch;
-        c.streams += is_first_of_stream(w, k);
-    }
-    return c;
-}
-
 /* Names the range with what it holds. */
-static char *describe(const char *name, const struct content *c)
+static char *describe(const char *name, size_t launches, const struct kp_journal_content *c)
 {
     char copies[64] = "", *text = NULL;
     if (c->copies)
         snprintf(copies, sizeof(copies), ", %zu cop%s and memset%s", c->copies, c->copies == 1 ? "y" : "ies",
                  c->copies == 1 ? "" : "s");
-    return asprintf(&text, "%s: range of %zu launch%s%s in %zu stream%s", name && *name ? name : "(no name)",
-                    c->launches, c->launches == 1 ? "" : "es", copies, c->streams, c->streams == 1 ? "" : "s") < 0
+    return asprintf(&text, "%s: range of %zu launch%s%s in %zu stream%s", name && *name ? name : "(no name)", launches,
+                    launches == 1 ? "" : "es", copies, c->streams, c->streams == 1 ? "" : "s") < 0
                ? NULL
                : text;
 }
 
-static void set_content(struct kp_window *w)
+static void set_content(void)
 {
-    struct kp_result *r = w->items[0].result;
-    struct content c = content_of(w);
-    r->launch.launches = c.launches;
-    r->launch.demangled = describe(r->launch.mangled, &c);
-    r->lossy |= !r->launch.demangled || kp_result_set_count(r, "range__launches", "", c.launches) ||
+    struct kp_result *r = kp_journal_entry(0)->result;
+    const struct kp_journal_content c = kp_journal_content();
+    const size_t launches = kp_journal_facts().launches;
+    r->launch.launches = launches;
+    r->launch.demangled = describe(r->launch.mangled, launches, &c);
+    r->lossy |= !r->launch.demangled || kp_result_set_count(r, "range__launches", "", launches) ||
                 kp_result_set_count(r, "range__graphs", "", c.graphs) ||
                 kp_result_set_count(r, "range__copies", "", c.copies) ||
                 kp_result_set_count(r, "range__streams", "", c.streams);
@@ -113,9 +73,10 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
         *refusal = "memory of a range could not be saved, not replayed";
         return false;
     }
-    w->keeps_host = kp_hostmem_rewound() && kp_collector_has_room(c->collector, 0);
-    *refusal = kp_hostmem_rewound() && !w->keeps_host ? kp_host_rewound : NULL;
-    if (!*refusal && !kp_range_result_make(w))
+    if (kp_hostmem_rewound() && kp_collector_has_room(c->collector, 0))
+        kp_journal_keeps_host();
+    *refusal = kp_hostmem_rewound() && !kp_journal_facts().keeps_host ? kp_host_rewound : NULL;
+    if (!*refusal && !kp_range_result_make(c))
         *refusal = kp_lost;
     if (*refusal)
         kp_collector_drop(c->collector);
@@ -123,24 +84,25 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     return !*refusal;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_item *i)
+static CUresult issue(struct kp_window *w, struct kp_entry *e)
 {
-    return kp_issue_launch(w, i, NULL);
+    (void)w;
+    return kp_journal_issue(e, NULL);
 }
 
 /* Notes that the range was not recorded to its end; its launches so far are counted. */
-static void tell_cut(struct kp_window *w)
+static void tell_cut(const struct kp_window *w)
 {
     kp_ranges_cut(KP_SKIP_RANGE_CUT);
-    kp_range_result_cut(w, ": what follows cannot be repeated with it", w->launches);
+    kp_range_result_cut(w->closer, ": what follows cannot be repeated with it", kp_journal_facts().launches);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
-    if (!w->launches) { /* the next launch opens another */
-        kp_range_result_drop(w);
+    if (!kp_journal_facts().launches) { /* the next launch opens another */
+        kp_range_result_drop();
     } else {
-        set_content(w);
+        set_content();
         if (w->closer != kp_range_over)
             tell_cut(w);
     }

@@ -12,15 +12,9 @@
 #include "preload/who/timeline.h"
 #include "preload/mode/counter_owner.h"
 #include "preload/gate/window_facts.h"
-#include "preload/journal/host_calls.h"
-#include "preload/journal/issue.h"
 #include "preload/mode/job.h"
-#include "preload/journal/graph_memory_check.h"
-#include "preload/journal/new_memory.h"
 #include "preload/results/probe.h"
 #include "preload/graphs/host_pointers.h"
-#include "preload/journal/reads.h"
-#include "preload/journal/repeat.h"
 #include "preload/mode/repeat_common.h"
 #include "preload/mode/strategy.h"
 #include "preload/contexts/unending.h"
@@ -62,29 +56,29 @@ static bool saves(struct kp_context *c, char **why)
 
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
-    bool kept = true;
     if (!saves(w->context, why)) {
         if (!w->context->unsavable)
             leave_to_counting(w, q, why);
         return false;
     }
-    if (q->fit.host)
-        kp_reach_host(w->setup->driver, q->launch, &w->host, KP_MOST_COPIED, &kept);
-    if (!kept) {
+    if (q->fit.host && !kp_journal_takes_host(q->launch)) {
         kp_collector_drop(w->context->collector);
         *refusal = "can reach more host memory than is kept for a replay";
         return false;
     }
     if (kp_hostmem_rewound() && !q->fit.alone) {
-        w->keeps_host = kp_collector_has_room(w->context->collector, 0);
-        w->alone = w->keeps_host ? NULL : kp_host_rewound;
+        if (kp_collector_has_room(w->context->collector, 0))
+            kp_journal_keeps_host();
+        else
+            w->alone = kp_host_rewound;
     }
     return true;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_item *i)
+static CUresult issue(struct kp_window *w, struct kp_entry *e)
 {
-    return kp_issue_launch(w, i, NULL);
+    (void)w;
+    return kp_journal_issue(e, NULL);
 }
 
 /* ---- closing ---- */
@@ -95,12 +89,12 @@ void kp_replay_ended(struct kp_window *w)
         w->ran_ms = 1 + (long)((kp_now_ns() - w->opened_ns - w->ours_ns) / 1e6);
 }
 
-void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, long more_ms, struct kp_job *j,
+void kp_replay_passes(struct kp_window *w, const struct kp_order *how, long more_ms, struct kp_job *j,
                       struct kp_window_outcome *out)
 {
     struct kp_mute mute;
-    struct kp_repeat repeat = {w, more_ms + 2 * w->ran_ms};
-    w->cut = w->stuck = 0;
+    struct kp_repeat repeat = {more_ms + 2 * w->ran_ms};
+    kp_journal_begin_repeats();
     if (!j->wanted)
         return;
     j->job.issue = how->issue;
@@ -112,35 +106,35 @@ void kp_replay_passes(struct kp_window *w, const struct kp_repetition *how, long
     kp_mute_end(&mute);
 }
 
-static void run_passes(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
+static void run_passes(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out)
 {
-    struct kp_job j = how->job(w);
+    struct kp_job j = how->whole ? kp_job_of_whole(w) : kp_job_make(w);
     kp_replay_passes(w, how, KP_REHEARSAL_MS, &j, out);
     if (j.wanted)
-        kp_probe_learn(w, j.job.executed, j.job.n_executed);
+        kp_probe_learn(j.job.executed, j.job.n_executed);
     else
         out->note = kp_strdup("out of memory");
     kp_job_free(&j);
 }
 
-static bool has_wanted(const struct kp_window *w)
+static bool has_wanted(void)
 {
-    size_t k = 0;
-    while (k < w->end && !w->items[k].result)
-        k++;
-    return k < w->end;
+    const size_t end = kp_journal_facts().repeated;
+    for (size_t k = 0; k < end; k++) {
+        const struct kp_entry *e = kp_journal_entry(k);
+        if (e && e->result)
+            return true;
+    }
+    return false;
 }
 
 /* Counts the launches of the window; where a read comes out differently, once more those before it. */
-static void count(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
+static void count(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out)
 {
-    for (int tries = 0; tries < how->tries && has_wanted(w); tries++) {
+    for (int tries = 0; tries < how->tries && has_wanted(); tries++) {
         run_passes(w, how, out);
-        kp_reads_learn(w, out->replay.failed == KP_STAGE_NONE);
-        if (!w->cut || out->replay.dead || out->replay.damaged)
-            return;
-        w->end = w->cut - 1;
-        if (tries + 1 == how->tries || !has_wanted(w))
+        bool cut = kp_journal_was_cut(out->replay.failed == KP_STAGE_NONE);
+        if (!cut || out->replay.dead || out->replay.damaged || tries + 1 == how->tries || !has_wanted())
             return;
         kp_counters_free(out->counters);
         free(out->note);
@@ -148,61 +142,49 @@ static void count(struct kp_window *w, const struct kp_repetition *how, struct k
     }
 }
 
-/* Keeps the memory of the program's own execution where the program has read from it, or has written it. False: it
- * cannot be kept. */
-static bool keep_own(struct kp_window *w, struct kp_window_outcome *out)
+/* Keeps the memory of the program's own execution where the program has read from it, or has written it. *lacks: but
+ * for memory that is new. False: it cannot be kept. */
+static bool keep_own(const struct kp_window *w, bool *lacks, struct kp_window_outcome *out)
 {
+    const struct kp_journal_facts j = kp_journal_facts();
     struct kp_collector *c = w->context->collector;
-    if (!w->reads && !w->keeps_host)
-        return true;
-    if (kp_collector_keep(c, &out->note))
+    bool needed = j.reads || j.keeps_host;
+    if (needed && kp_collector_keep(c, &out->note))
         return false;
-    if (!kp_collector_lacks_new(c) || kp_new_memory_keep(w))
-        return true;
-    out->note = kp_strdup("the device has no room for a copy of memory that is new in the window: not replayed");
-    return false;
-}
-
-/* Puts new memory back that the kept state lacks. */
-static void put_back_new(const struct kp_window *w, struct kp_window_outcome *out)
-{
-    if (!out->replay.dead && kp_new_memory_put_back(w) != CUDA_SUCCESS)
-        out->replay.damaged = true;
+    *lacks = needed && kp_collector_lacks_new(c);
+    return true;
 }
 
 /* Counts the launches, and leaves the memory of the program's own execution. */
-static void count_own(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
+static void count_own(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out)
 {
-    kp_reads_collect(w);
-    if (!keep_own(w, out))
+    bool lacks;
+    kp_journal_collect();
+    if (!keep_own(w, &lacks, out))
         return;
-    if (!kp_mapped_still(w)) {
-        out->note = kp_strdup("the driver has given up memory that a graph of the window allocated: not replayed");
-        return;
-    }
-    if (!kp_repeat_make_twins(w)) {
-        out->note = kp_strdup("the driver made no events that order the window's streams again: not replayed");
+    const char *why = kp_journal_prepare(lacks);
+    if (why) {
+        out->note = kp_strdup(why);
         return;
     }
-    kp_snapshot_keep(&w->host);
     if (how->prepare)
-        how->prepare(w);
+        how->prepare();
     count(w, how, out);
     if (how->over)
-        how->over(w);
-    put_back_new(w, out);
-    kp_repeat_set_all(w);
-    kp_snapshot_settle(&w->host);
+        how->over();
+    if (kp_journal_restore(out->replay.dead) != CUDA_SUCCESS)
+        out->replay.damaged = true;
 }
 
 /* Repeats nothing: another thread's call may have changed memory within the window. */
 static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
 {
-    w->hangs = kp_patience_wait(w->setup->driver, w->context->ctx, KP_EXIT_MS) != CUDA_SUCCESS;
-    if (w->hangs)
+    if (kp_patience_wait(w->setup->driver, w->context->ctx, KP_EXIT_MS) != CUDA_SUCCESS) {
+        kp_journal_hangs();
         kp_collector_leave(w->context->collector);
-    else
+    } else {
         kp_collector_drop(w->context->collector);
+    }
     out->note = kp_strdup("a call of another thread did not end while the window was open: not replayed");
 }
 
@@ -210,9 +192,9 @@ static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
 static void give_up_waiting(struct kp_window *w, long waited_ms, bool called, struct kp_window_outcome *out)
 {
     if (!called)
-        kp_stuck_note_unended(w);
+        kp_journal_note_unended();
     kp_collector_leave(w->context->collector);
-    w->hangs = true;
+    kp_journal_hangs();
     if (asprintf(&out->note,
                  "the window's launches did not end within %ld s (%s waits for something that comes later): not "
                  "replayed",
@@ -223,7 +205,7 @@ static void give_up_waiting(struct kp_window *w, long waited_ms, bool called, st
 /* Repeats nothing: the last launch waits for the host. */
 static void close_unending(struct kp_window *w, struct kp_window_outcome *out)
 {
-    w->hangs = true;
+    kp_journal_hangs();
     kp_collector_leave(w->context->collector);
     out->note = kp_strdup("a kernel that was made soon after waits for the host, and memory cannot be restored "
                           "meanwhile: not replayed");
@@ -235,11 +217,11 @@ static long end_wait(const struct kp_window *w)
         return KP_EXIT_MS;
     if (w->left && kp_context_beside(w->context, NULL))
         return KP_ELSEWHERE_MS;
-    return kp_stuck_may_wait(w) ? KP_LONGER_MS : KP_END_MS;
+    return kp_journal_may_wait() ? KP_LONGER_MS : KP_END_MS;
 }
 
 /* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for exactly that. */
-void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
+void kp_replay_close(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out)
 {
     long end_ms = end_wait(w);
     if (kp_flags_spoiled() || w->unending) {
@@ -247,7 +229,7 @@ void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struc
         return;
     }
     bool called;
-    CUresult rc = kp_host_calls_wait(w, &end_ms, &called);
+    CUresult rc = kp_journal_wait(&end_ms, &called);
     if (rc == CUDA_ERROR_NOT_READY) {
         give_up_waiting(w, end_ms, called, out);
         return;
@@ -258,14 +240,11 @@ void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struc
     }
     kp_replay_ended(w);
     kp_timeline_pause(w->context->id);
-    if (w->wanted)
+    if (kp_journal_facts().wanted)
         count_own(w, how, out);
     kp_collector_drop(w->context->collector);
     kp_timeline_resume();
 }
-
-const struct kp_repetition kp_one_by_one = {
-    .job = kp_job_make, .issue = kp_repeat_issue, .rehearse = kp_repeat_rehearse, .tries = 3};
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {

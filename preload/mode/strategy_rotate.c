@@ -94,7 +94,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     uint64_t from = kp_clock_ns();
     kp_strategy_count.close(w, out);
     kp_rotation_spent(w->context->rotation, w->begin_ns + kp_clock_ns() - from);
-    if (!out->counters && w->wanted)
+    if (!out->counters && kp_journal_facts().wanted)
         kp_rotation_failed(w->context->rotation, w->group, out->note);
 }
 
@@ -113,9 +113,9 @@ static const char *admit(const struct kp_question *q)
     return why ? why : kp_strategy_count.admit(q);
 }
 
-static CUresult issue(struct kp_window *w, struct kp_item *i)
+static CUresult issue(struct kp_window *w, struct kp_entry *e)
 {
-    CUresult rc = kp_strategy_count.issue(w, i);
+    CUresult rc = kp_strategy_count.issue(w, e);
     if (rc != CUDA_SUCCESS && w->chooses)
         kp_collector_count_refused(w->context->collector);
     return rc;

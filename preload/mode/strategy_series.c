@@ -8,6 +8,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "preload/mode/close.h"
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 #include "preload/session/session.h"
@@ -40,9 +41,9 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     return opened;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_item *i)
+static CUresult issue(struct kp_window *w, struct kp_entry *e)
 {
-    return kp_strategy_replay.issue(w, i);
+    return kp_strategy_replay.issue(w, e);
 }
 
 /* ---- settings of a variant ---- */
@@ -114,7 +115,7 @@ static void undo(const struct settings *s)
 
 struct series {
     struct kp_window *w;
-    struct kp_item *item;
+    struct kp_entry *item;
     struct kp_window_outcome *out; /* of the window; a variant that breaks it ends the series */
 };
 
@@ -152,7 +153,7 @@ static void evaluate(struct series *s, struct kp_result *r, struct kp_window_out
     char *wrong = out->counters ? kp_counters_evaluate(out->counters, &(struct kp_result *){r}) : NULL;
     if (wrong)
         note(r, wrong);
-    kp_harvest_fill(s->w, s->item, r);
+    kp_window_fill(s->item, r);
     kp_plan_store_missing(c->plan, r->launch.note ? r->launch.note : "not collected", r);
     kp_plan_derive(c->plan, r);
     free(wrong);
@@ -174,7 +175,7 @@ static void count(struct series *s, struct kp_result *r, const char *name)
     struct kp_window *w = s->w;
     struct kp_window_outcome out = {.note = NULL};
     const char *waits = s->item->function->waits;
-    struct kp_job j = kp_one_by_one.job(w);
+    struct kp_job j = kp_job_make(w);
     j.job.probe = w->setup->configs && j.job.executed && kp_context_may_probe();
     s->item->config = (struct kp_known_config){0};
     if (j.job.probe)
@@ -207,7 +208,7 @@ static void fill_header(const struct series *s, struct kp_result *r, const struc
 /* Launches the trial in the place of the program's launch. */
 static void run(struct series *s, struct kp_result *r, const struct kp_trial *t, const char *name)
 {
-    struct kp_item *i = s->item;
+    struct kp_entry *i = s->item;
     struct settings settings = {.driver = s->w->setup->driver};
     kp_trial_apply(t, &i->launch);
     const char *refusal = set_up(&settings, t, &i->launch);
@@ -222,7 +223,7 @@ static void run(struct series *s, struct kp_result *r, const struct kp_trial *t,
 /* Tries one variant; `why`: no variant can be tried. */
 static void try_one(struct series *s, const struct kp_variation *of, const char *why)
 {
-    struct kp_item *i = s->item;
+    struct kp_entry *i = s->item;
     const struct kp_launch own = i->launch;
     const struct kp_known_config config = i->config;
     struct kp_variant *v = kp_result_add_variant(i->result, of->name);
@@ -251,7 +252,7 @@ static const char *prepare(struct kp_window *w)
     if (kp_flags_hurried())
         return "the program was ending";
     if (!kp_collector_keep(w->context->collector, &why)) {
-        kp_snapshot_keep(&w->host);
+        kp_journal_keep_host();
         return NULL;
     }
     kp_debug(KP_DEBUG_WINDOW, "no variants: %s", why ? why : "");
@@ -272,14 +273,15 @@ static void try_all(struct series *s)
         try_one(s, &of, why);
     }
     if (!why && !s->out->replay.dead)
-        kp_snapshot_release(&w->host);
-    w->cut = w->stuck = 0;
+        kp_journal_release_host();
+    kp_journal_begin_repeats();
 }
 
 /* Whether the launch has ended, so that variants can be tried. Where not, the replay says why. */
 static bool has_ended(struct kp_window *w)
 {
-    bool ended = !kp_flags_spoiled() && !w->unending && w->n == 1 && w->items[0].result &&
+    bool ended = !kp_flags_spoiled() && !w->unending && kp_journal_facts().records == 1 &&
+                 kp_journal_entry(0)->result &&
                  kp_wait_context(w->setup->driver, w->context->ctx, KP_END_MS, KP_SHORT_MS) == CUDA_SUCCESS;
     if (ended)
         kp_replay_ended(w);
@@ -288,7 +290,7 @@ static bool has_ended(struct kp_window *w)
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
-    struct series s = {w, w->items, out};
+    struct series s = {w, kp_journal_entry(0), out};
     if (has_ended(w)) {
         kp_timeline_pause(w->context->id);
         try_all(&s);

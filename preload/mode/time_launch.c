@@ -6,9 +6,10 @@
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/results/harvest.h"
-#include "preload/journal/record.h"
 #include "preload/mode/rotate.h"
 #include "preload/mode/strategy.h"
+#include "preload/results/describe.h"
+#include "preload/results/harvest.h"
 #include "preload/mode/timing_records.h"
 
 static const char waits_outside[] = "it waits for the host, other processes or devices, and the program would wait for "
@@ -17,16 +18,12 @@ static const char waits_outside[] = "it waits for the host, other processes or d
 /* Makes the result of the launch as a window would. NULL without memory. */
 static struct kp_result *describe(const struct kp_question *q, struct kp_launch *l)
 {
-    struct kp_window w = {.setup = q->setup, .context = q->context, .strategy = &kp_strategy_count};
-    struct kp_result *r = NULL;
-    if (kp_record_launch(&w, l, true, NULL, (struct kp_known_function *)q->function)) {
-        kp_harvest_fill(&w, &w.items[0], w.items[0].result);
-        r = w.items[0].result;
-        w.items[0].result = NULL;
-        *l = w.items[0].launch; /* it keeps its arguments, as they are copied with it */
-        w.items[0].is_launch = false;
-    }
-    free(w.items);
+    struct kp_known_function *f = (struct kp_known_function *)q->function;
+    struct kp_result *r = kp_describe_launch(q->setup, q->context, l, NULL, f);
+    const struct kp_harvest h = {.setup = q->setup, .context = q->context, .no_config = kp_counted_no_config};
+    const struct kp_entry e = {.launch = *l, .function = f};
+    if (r)
+        kp_harvest_fill(&h, &e, r);
     return r;
 }
 

@@ -150,7 +150,7 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *why, l
         kp_patience_reap();
         kp_timeline_flush(true);
         kp_context_close(&process->setup, match, arg, does_end);
-        kp_window_contexts_ended();
+        kp_journal_contexts_ended();
         kp_timed_settle(); /* no record comes of what they ran */
         kp_guard--;
         kp_gate_leave_exclusive();

@@ -82,7 +82,7 @@ void kp_process_read_later(const char *symbol, CUresult rc)
 {
     if (rc == CUDA_SUCCESS) {
         kp_guard++;
-        if (!kp_window_log(last_ticket))
+        if (!kp_journal_log(last_ticket))
             kp_window_read(last_ticket, symbol);
         kp_guard--;
     }
@@ -93,7 +93,7 @@ void kp_process_read_later(const char *symbol, CUresult rc)
 bool kp_process_log(void)
 {
     kp_guard++;
-    bool stays = kp_window_log(last_ticket);
+    bool stays = kp_journal_log(last_ticket);
     kp_guard--;
     kp_window_synchronised();
     return stays;
@@ -122,9 +122,9 @@ static __thread uint64_t allocation[ALLOCATION_ARGS] __attribute__((tls_model("i
 static bool stays(enum kp_gift what, const uint64_t *args)
 {
     if (what == KP_GIFT_MAPPING)
-        return kp_window_takes_mapping(&process->setup, args);
+        return kp_journal_takes_mapping(&process->setup, args);
     if (what == KP_GIFT_ACCESS)
-        return kp_window_takes_access(&process->setup, args);
+        return kp_journal_takes_access(&process->setup, args);
     return true;
 }
 
@@ -173,7 +173,7 @@ void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc)
     if (rc == CUDA_SUCCESS)
         show_window(symbol, what);
     else if (what == KP_GIFT_ACCESS)
-        kp_window_not_granted(allocation[0], allocation[1]);
+        kp_journal_accessible(allocation[0], allocation[1]);
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(cancel_before, &cancel_before);
@@ -321,7 +321,7 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
     if (!enter_beside_window(&cancel))
         return false;
     kp_guard++;
-    bool held = kp_window_sets(&process->setup, real, before, after, &last_ticket);
+    bool held = kp_journal_sets(&process->setup, real, before, after, &last_ticket);
     kp_guard--;
     if (held)
         kp_gate_exclusive_to_shared();
@@ -357,7 +357,7 @@ bool kp_process_changes_graph(CUgraphExec exec)
     int before;
     if (!enter_beside_window(&before))
         return false;
-    return leave_to_call(!kp_window_repeats_graph(exec), before);
+    return leave_to_call(!kp_journal_repeats_graph(exec), before);
 }
 
 bool kp_process_tells_free(uint64_t *more)
@@ -366,7 +366,7 @@ bool kp_process_tells_free(uint64_t *more)
     if (!enter_beside_window(&before))
         return false;
     kp_guard++;
-    bool told = kp_window_tells_free(&process->setup, more);
+    bool told = kp_journal_tells_free(&process->setup, more);
     kp_guard--;
     return leave_to_call(told, before);
 }
@@ -376,7 +376,7 @@ bool kp_process_tells_pool(CUmemPool_attribute what)
     int before;
     if (!enter_beside_window(&before))
         return false;
-    return leave_to_call(kp_window_tells_pool(what), before);
+    return leave_to_call(kp_journal_tells_pool(what), before);
 }
 
 bool kp_process_releases(CUmemGenericAllocationHandle memory)
@@ -393,7 +393,7 @@ bool kp_process_ends_stream(CUstream stream, CUresult *answer)
     if (!enter_beside_window(&before))
         return false;
     kp_guard++;
-    bool kept = kp_gate_captures() <= 0 && kp_window_ends_stream(&process->setup, stream, answer);
+    bool kept = kp_gate_captures() <= 0 && kp_journal_ends_stream(&process->setup, stream, answer);
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(before, &before);
@@ -406,7 +406,7 @@ bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)
     if (!enter_beside_window(&before))
         return false;
     kp_guard++;
-    bool kept = kp_window_frees(&process->setup, memory, later, answer);
+    bool kept = kp_journal_frees(&process->setup, memory, later, answer);
     kp_guard--;
     kp_gate_leave_exclusive();
     pthread_setcancelstate(before, &before);

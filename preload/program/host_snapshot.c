@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char kp_reaches_host[] = "a kernel that can reach host memory";
+
 enum { PAGE = 4096 };
 
 struct kp_snapshot_part {

@@ -17,4 +17,12 @@ bool kp_kernel_waits_outside(const struct kp_driver *d, CUfunction f);
 /* Returns why the kernel's code must not run twice: of enum kp_once. */
 unsigned kp_kernel_once(const struct kp_driver *d, CUfunction f);
 
+/* Give the kernels of the images that are loaded from now on: kp_kernel_code_once asks them. They stay for good. */
+struct kp_kernels;
+void kp_kernel_images(struct kp_kernels *of);
+/* Returns them; NULL where no images are kept. Any thread. */
+struct kp_kernels *kp_kernel_images_known(void);
+/* Returns why the code of kernel `mangled` ("" = unknown) must not run a second time: of enum kp_once. Any thread. */
+unsigned kp_kernel_code_once(const char *mangled);
+
 #endif

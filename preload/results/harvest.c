@@ -14,8 +14,6 @@
 #include "preload/session/session.h"
 #include "preload/results/batch.h"
 #include "preload/gate/window_facts.h"
-#include "preload/mode/strategy.h"
-#include "preload/mode/timing_records.h"
 
 static const char no_record[] = "read from an activity record, which another user of CUPTI in this process holds, or "
                                 "which this CUPTI lacks";
@@ -28,9 +26,9 @@ static const char after_failure[] = "a kernel had failed";
 
 /* ---- the passes ---- */
 
-void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out)
+void kp_harvest_judge(const struct kp_harvest *h, const struct kp_window_outcome *out)
 {
-    struct kp_context *c = w->context;
+    struct kp_context *c = h->context;
     if (out->replay.dead)
         c->dead = true;
     if (out->replay.damaged) {
@@ -51,121 +49,101 @@ void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out)
 /* ---- results ---- */
 
 /* Returns why a launch lacks values that only an activity record has. */
-static const char *why_no_config(const struct kp_window *w)
+static const char *why_no_config(const struct kp_harvest *h)
 {
     if (!kp_context_cupti())
-        return w->context->no_counters;
-    if (w->context->dead)
+        return h->context->no_counters;
+    if (h->context->dead)
         return after_failure;
-    if (w->strategy->no_config)
-        return w->strategy->no_config;
+    if (h->no_config)
+        return h->no_config;
     return kp_graph_any() ? after_graph : no_record;
 }
 
-void kp_harvest_fill(const struct kp_window *w, const struct kp_item *i, struct kp_result *r)
+void kp_harvest_fill(const struct kp_harvest *h, const struct kp_entry *e, struct kp_result *r)
 {
-    struct kp_shape shape = i->launch.shape;
-    const struct kp_function *f = &i->function->facts;
-    struct kp_launch_extra extra = {.shared_config = i->config.shared_config,
-                                    .registers = i->config.registers,
-                                    .shared_config_why = why_no_config(w),
-                                    .curves = w->context->curves};
+    struct kp_shape shape = e->launch.shape;
+    const struct kp_function *f = &e->function->facts;
+    struct kp_launch_extra extra = {.shared_config = e->config.shared_config,
+                                    .registers = e->config.registers,
+                                    .shared_config_why = why_no_config(h),
+                                    .curves = h->context->curves};
     if (!shape.cluster[0] && f->cluster[0])
         memcpy(shape.cluster, f->cluster, sizeof(shape.cluster));
     if (!shape.cluster_policy)
         shape.cluster_policy = f->cluster_policy;
-    kp_launch_metrics(r, w->setup->driver, &w->context->device, &w->context->facts, f, &shape, &extra);
-    kp_device_metrics_copy(r, &w->context->machine);
+    kp_launch_metrics(r, h->setup->driver, &h->context->device, &h->context->facts, f, &shape, &extra);
+    kp_device_metrics_copy(r, &h->context->machine);
 }
 
-void kp_harvest_settle(const struct kp_window *w, struct kp_item *i)
+void kp_harvest_settle(const struct kp_harvest *h, struct kp_entry *e)
 {
-    if (i->result && i->function)
-        kp_harvest_fill(w, i, i->result);
-    i->function = NULL; /* may be read anew by the next launch */
+    if (e->result && e->function)
+        kp_harvest_fill(h, e, e->result);
+    e->function = NULL; /* may be read anew by the next launch */
 }
 
 /* Returns the window's cost to the program for each launch with a result, ns. */
-static double cost_of_each(const struct kp_window *w)
+static double cost_of_each(const struct kp_harvest *h, size_t wanted)
 {
-    double open_ns = kp_now_ns() - w->opened_ns, ns = w->ours_ns < open_ns ? w->ours_ns : open_ns;
-    return w->wanted ? ns / (double)w->wanted : 0;
+    double open_ns = kp_now_ns() - h->opened_ns, ns = h->ours_ns < open_ns ? h->ours_ns : open_ns;
+    return wanted ? ns / (double)wanted : 0;
 }
 
 /* Returns why launches without counters lack them, or NULL. */
-static const char *why_missing(const struct kp_window *w, const struct kp_window_outcome *out)
+static const char *why_missing(const struct kp_harvest *h, const struct kp_window_outcome *out)
 {
-    if (w->context->no_counters)
-        return w->context->no_counters;
+    if (h->context->no_counters)
+        return h->context->no_counters;
     if (out->note)
         return out->note;
-    return w->setup->one_pass || w->rotates ? NULL : w->obstacle; /* if nothing is replayed, it is no news */
+    return h->setup->one_pass || h->rotates ? NULL : h->obstacle; /* if nothing is replayed, it is no news */
 }
 
 /* Whether the counters of a launch may tell what its arguments do not: that it writes host memory. A kernel that prints
  * does so, too, and nothing tells its other writes from these. */
-static bool is_unaware(const struct kp_window *w, size_t k)
+static bool is_unaware(const struct kp_harvest *h, const struct kp_entry *e)
 {
-    const struct kp_item *i = &w->items[k];
-    bool repeated = k < w->end && w->strategy->rewinds && !w->strategy->whole;
-    return repeated && i->function && !(i->function->once & KP_ONCE_PRINTS) && !i->reaches_host &&
+    return h->repeated && e->function && !(e->function->once & KP_ONCE_PRINTS) && !e->reaches_host &&
            !kp_flags_met(KP_MET_MANAGED) && kp_hostmem_any();
 }
 
-void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
+/* Takes the result of an entry, operation `k` of the journal. */
+static void take(const struct kp_harvest *h, struct kp_batch *b, struct kp_entry *e, bool counted)
 {
-    struct kp_batch *b = kp_batch_new(w->wanted);
-    double each = cost_of_each(w);
-    if (b && w->rotates)
-        kp_batch_group(b, w->group);
-    for (size_t k = 0; k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        if (b && w->reads && k == w->end)
+    const char *name = e->function && *e->function->base ? e->function->base : e->result->launch.demangled;
+    kp_batch_add(b, e->result, name ? name : "", e->key, false);
+    e->result = NULL;
+    if (!counted || !is_unaware(h, e))
+        return;
+    kp_batch_watch(b, !e->function->watched);
+    e->function->watched = true;
+}
+
+void kp_harvest_hand_on(const struct kp_harvest *h, struct kp_window_outcome *out)
+{
+    const struct kp_journal_facts j = kp_journal_facts();
+    struct kp_batch *b = kp_batch_new(j.wanted);
+    double each = cost_of_each(h, j.wanted);
+    if (b && h->rotates)
+        kp_batch_group(b, h->group);
+    for (size_t k = 0; k < j.records; k++) {
+        struct kp_entry *e = kp_journal_entry(k);
+        if (b && j.reads && k == j.repeated)
             kp_batch_cut(b, read_differed);
-        if (!i->result)
+        if (!e || !e->result)
             continue;
-        if (i->function && !w->hands_off)
-            kp_harvest_fill(w, i, i->result);
-        i->result->launch.passes = k < w->end ? (uint32_t)out->replay.passes : 0;
-        i->result->launch.profiler_ns = each;
-        const char *name = i->function && *i->function->base ? i->function->base : i->result->launch.demangled;
-        if (b) {
-            kp_batch_add(b, i->result, name ? name : "", i->key, false);
-            i->result = NULL;
-            if (is_unaware(w, k)) {
-                kp_batch_watch(b, !i->function->watched);
-                i->function->watched = true;
-            }
-        }
+        if (e->function && !h->hands_off)
+            kp_harvest_fill(h, e, e->result);
+        e->result->launch.passes = k < j.repeated ? (uint32_t)out->replay.passes : 0;
+        e->result->launch.profiler_ns = each;
+        if (b)
+            take(h, b, e, k < j.repeated);
     }
     if (!b) {
         kp_session_warn(KP_FAILURE_MEMORY, "out of memory: results of a window are lost");
-        kp_session_skip(kp_lost, w->wanted);
+        kp_session_skip(kp_lost, j.wanted);
     }
-    kp_batch_finish(b, w->setup, w->context, out->counters, why_missing(w, out));
+    kp_batch_finish(b, h->setup, h->context, out->counters, why_missing(h, out));
     out->counters = NULL;
-}
-
-/* ---- planning again ---- */
-
-/* Plans with the counters that the device offers, after it refused the plan for the whole chip. */
-static void plan_again(const struct kp_window *w)
-{
-    struct kp_context *c = w->context;
-    kp_worker_drain(KP_FOREVER);
-    kp_timed_end(); /* it ends the rotation, whose keys launches wait for */
-    kp_context_plan_again(w->setup, c);
-    if (c->no_counters)
-        kp_session_warn_once(c->no_counters);
-}
-
-void kp_harvest_follow_up(struct kp_window *w, const struct kp_window_outcome *out)
-{
-    char *text;
-    while (w->context->collector && (text = kp_collector_complaint(w->context->collector))) {
-        kp_session_warn(KP_FAILURE_IN_PART, text);
-        free(text);
-    }
-    if (out->replay.failed == KP_STAGE_BEGIN || out->replay.failed == KP_STAGE_START)
-        plan_again(w);
 }

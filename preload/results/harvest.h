@@ -4,19 +4,30 @@
 #ifndef KP_PRELOAD_RESULTS_HARVEST_H
 #define KP_PRELOAD_RESULTS_HARVEST_H
 
-#include "preload/journal/state.h"
+#include "preload/journal/journal.h"
+
+/* What results are of. */
+struct kp_harvest {
+    const struct kp_context_setup *setup;
+    struct kp_context *context;
+    const char *no_config; /* why launches lack facts of activity records; NULL: these are unavailable */
+    const char *obstacle;  /* why the launches were counted instead of replayed */
+    bool repeated;         /* each launch was repeated by itself */
+    bool rotates;          /* they have counted this group of the context's rotation */
+    size_t group;
+    bool hands_off; /* the driver must not be called */
+    double opened_ns, ours_ns;
+};
 
 /* Reports failures of the passes, and marks the context accordingly. */
-void kp_harvest_judge(struct kp_window *w, const struct kp_window_outcome *out);
-/* Reads what the results need of the launch's function, now that it has been made. So the function need not stay as it
+void kp_harvest_judge(const struct kp_harvest *h, const struct kp_window_outcome *out);
+/* Reads what the result needs of the launch's function, now that it has been made. So the function need not stay as it
  * is until the window closes. */
-void kp_harvest_settle(const struct kp_window *w, struct kp_item *i);
-/* Sets the values of `i` in `r` that need no counter: its result, or that of a variant, whose shape `i` has then.
+void kp_harvest_settle(const struct kp_harvest *h, struct kp_entry *e);
+/* Sets the values of `e` in `r` that need no counter: its result, or that of a variant, whose shape `e` has then.
  * Attributes of the launch win over those of the function. */
-void kp_harvest_fill(const struct kp_window *w, const struct kp_item *i, struct kp_result *r);
-/* Passes on the results, with the counters of *out. */
-void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out);
-/* Reports what the collector lacks besides the counters, and plans again where the profiler refused the plan. */
-void kp_harvest_follow_up(struct kp_window *w, const struct kp_window_outcome *out);
+void kp_harvest_fill(const struct kp_harvest *h, const struct kp_entry *e, struct kp_result *r);
+/* Passes on the results of the journal, with the counters of *out. */
+void kp_harvest_hand_on(const struct kp_harvest *h, struct kp_window_outcome *out);
 
 #endif

@@ -9,47 +9,58 @@ static uint32_t threads_of(const struct kp_launch *l)
     return l->shape.block[0] * l->shape.block[1] * l->shape.block[2];
 }
 
-bool kp_probe_wanted(struct kp_window *w)
+/* Returns the next launch of a function from operation *k on, which moves behind it; NULL: there is none. */
+static struct kp_entry *next_launch(size_t *k, size_t n)
 {
+    while (*k < n) {
+        struct kp_entry *e = kp_journal_entry((*k)++);
+        if (e && e->function)
+            return e;
+    }
+    return NULL;
+}
+
+static const struct kp_known_config *known_of(const struct kp_entry *e)
+{
+    return kp_context_config(e->function, threads_of(&e->launch), e->launch.shape.dynamic_shared);
+}
+
+bool kp_probe_wanted(const struct kp_context_setup *setup)
+{
+    const size_t n = kp_journal_facts().records;
     bool missing = false;
-    for (size_t k = 0; w->setup->configs && k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        if (!i->function || !i->result)
-            continue;
-        const struct kp_known_config *known =
-            kp_context_config(i->function, threads_of(&i->launch), i->launch.shape.dynamic_shared);
+    struct kp_entry *e;
+    for (size_t k = 0; setup->configs && (e = next_launch(&k, n));) {
+        const struct kp_known_config *known = e->result ? known_of(e) : NULL;
         if (known)
-            i->config = *known;
-        else
-            missing = true;
+            e->config = *known;
+        missing |= e->result && !known;
     }
     return missing && kp_context_may_probe();
 }
 
-void kp_probe_mark_one(struct kp_item *i)
+void kp_probe_mark_one(struct kp_entry *e)
 {
-    i->as_graph = kp_graph_any();
+    e->as_graph = kp_graph_any();
 }
 
-/* Whether an earlier launch of the window will tell the facts of this one. */
-static bool is_told_before(const struct kp_window *w, size_t at)
+/* Whether a launch before operation `at` will tell the facts of this one. */
+static bool is_told_before(const struct kp_entry *e, size_t at)
 {
-    const struct kp_item *i = &w->items[at];
-    for (size_t k = 0; !w->settings && k < at; k++) {
-        const struct kp_item *o = &w->items[k];
-        if (o->as_graph && o->function == i->function && threads_of(&o->launch) == threads_of(&i->launch) &&
-            o->launch.shape.dynamic_shared == i->launch.shape.dynamic_shared)
+    const struct kp_entry *o;
+    for (size_t k = 0; (o = next_launch(&k, at));)
+        if (o->as_graph && o->function == e->function && threads_of(&o->launch) == threads_of(&e->launch) &&
+            o->launch.shape.dynamic_shared == e->launch.shape.dynamic_shared)
             return true;
-    }
     return false;
 }
 
-void kp_probe_mark(struct kp_window *w)
+void kp_probe_mark(void)
 {
-    for (size_t k = 0; kp_graph_any() && k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        i->as_graph = i->function && i->result && !i->config.shared_config && !is_told_before(w, k);
-    }
+    const struct kp_journal_facts j = kp_journal_facts();
+    struct kp_entry *e;
+    for (size_t k = 0; kp_graph_any() && (e = next_launch(&k, j.records));)
+        e->as_graph = e->result && !e->config.shared_config && (j.settings || !is_told_before(e, k - 1));
 }
 
 bool kp_probe_tells(const struct kp_executed *r)
@@ -58,40 +69,38 @@ bool kp_probe_tells(const struct kp_executed *r)
 }
 
 /* Sets facts of launches that were told by others. */
-static void share(struct kp_window *w)
+static void share(size_t n)
 {
-    for (size_t k = 0; !w->settings && k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        const struct kp_known_config *known = NULL;
-        if (i->function && i->result && !i->config.shared_config)
-            known = kp_context_config(i->function, threads_of(&i->launch), i->launch.shape.dynamic_shared);
+    struct kp_entry *e;
+    for (size_t k = 0; (e = next_launch(&k, n));) {
+        const struct kp_known_config *known = e->result && !e->config.shared_config ? known_of(e) : NULL;
         if (known)
-            i->config = *known;
+            e->config = *known;
     }
 }
 
 /* Skips records of other kernels, which a kernel launched itself. */
-void kp_probe_learn(struct kp_window *w, const struct kp_executed *records, size_t n)
+void kp_probe_learn(const struct kp_executed *records, size_t n)
 {
+    const struct kp_journal_facts j = kp_journal_facts();
     size_t next = 0;
-    for (size_t k = 0; k < w->n; k++) {
-        struct kp_item *i = &w->items[k];
-        if (!i->function)
-            continue;
-        while (next < n && strncmp(records[next].name, i->function->facts.mangled, sizeof(records[next].name) - 1))
+    struct kp_entry *e;
+    for (size_t k = 0; (e = next_launch(&k, j.records));) {
+        while (next < n && strncmp(records[next].name, e->function->facts.mangled, sizeof(records[next].name) - 1))
             next++;
         if (next == n)
             break;
         const struct kp_executed *r = &records[next++];
-        if (!kp_probe_tells(r) || i->config.shared_config)
+        if (!kp_probe_tells(r) || e->config.shared_config)
             continue;
-        i->config = (struct kp_known_config){.threads = threads_of(&i->launch),
-                                             .dynamic_shared = i->launch.shape.dynamic_shared,
+        e->config = (struct kp_known_config){.threads = threads_of(&e->launch),
+                                             .dynamic_shared = e->launch.shape.dynamic_shared,
                                              .shared_config = r->shared_config_size,
                                              .registers = r->registers};
         /* Where settings change within the window, a later launch may differ. */
-        if (!w->settings && !kp_context_config(i->function, i->config.threads, i->config.dynamic_shared))
-            kp_context_learn(i->function, &i->config);
+        if (!j.settings && !kp_context_config(e->function, e->config.threads, e->config.dynamic_shared))
+            kp_context_learn(e->function, &e->config);
     }
-    share(w);
+    if (!j.settings)
+        share(j.records);
 }

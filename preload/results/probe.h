@@ -5,21 +5,21 @@
 #define KP_PRELOAD_RESULTS_PROBE_H
 
 #include "cupti/target.h"
-#include "preload/journal/state.h"
+#include "preload/journal/journal.h"
 
-/* Sets known facts of the window's launches. Returns whether a record would add missing ones. */
-bool kp_probe_wanted(struct kp_window *w);
+/* Sets known facts of the journal's launches. Returns whether a record would add missing ones. */
+bool kp_probe_wanted(const struct kp_context_setup *setup);
 
 /* Has launches whose facts are missing be issued as graphs the next time, where records of others would be wrong. Once
  * a graph was instantiated, CUPTI 13.0 gives plain launches the configuration of the last one that was recorded before
  * it, or 0; nodes of graphs have their own (tests/gpu/RESULTS.md, "Records after graphs"). */
-void kp_probe_mark(struct kp_window *w);
+void kp_probe_mark(void);
 /* Does so for one launch. */
-void kp_probe_mark_one(struct kp_item *i);
+void kp_probe_mark_one(struct kp_entry *e);
 /* Whether a record has the facts of its launch. */
 bool kp_probe_tells(const struct kp_executed *r);
 
 /* Applies `n` records, in launch order. */
-void kp_probe_learn(struct kp_window *w, const struct kp_executed *records, size_t n);
+void kp_probe_learn(const struct kp_executed *records, size_t n);
 
 #endif

@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "preload/results/describe.h"
+#include "preload/journal/journal.h"
 #include "base/lock.h"
 #include "preload/contexts/ranges.h"
 #include "preload/session/session.h"
-#include "preload/journal/record.h"
 
-static bool fill_header(const struct kp_window *w, struct kp_launch_info *i)
+static bool fill_header(const struct kp_context *c, struct kp_launch_info *i)
 {
     struct kp_range_open *r = kp_ranges_open();
     i->kind = KP_WORKLOAD_RANGE;
@@ -17,35 +18,33 @@ static bool fill_header(const struct kp_window *w, struct kp_launch_info *i)
     i->mangled = kp_strdup(r->name);
     i->nvtx = r->nvtx;
     r->nvtx = (struct kp_nvtx){.ranges = NULL};
-    return kp_record_place(w, i) && i->mangled;
+    return kp_describe_place(c, i) && i->mangled;
 }
 
-bool kp_range_result_make(struct kp_window *w)
+bool kp_range_result_make(const struct kp_context *c)
 {
-    struct kp_item *i = kp_record_new(w);
-    struct kp_result *r = i ? calloc(1, sizeof(*r)) : NULL;
-    if (r) {
-        i->result = r;
-        w->wanted = 1;
-        r->lossy = !fill_header(w, &r->launch);
-    }
-    return r;
+    struct kp_result *r = calloc(1, sizeof(*r));
+    if (!r)
+        return false;
+    r->lossy = !fill_header(c, &r->launch);
+    if (kp_journal_stand_in(r))
+        return true;
+    kp_result_free(r);
+    free(r);
+    return false;
 }
 
-void kp_range_result_drop(struct kp_window *w)
+void kp_range_result_drop(void)
 {
-    kp_result_free(w->items[0].result);
-    free(w->items[0].result);
-    w->items[0].result = NULL;
-    w->wanted = 0;
+    kp_journal_drop_result(kp_journal_entry(0));
 }
 
-void kp_range_result_cut(struct kp_window *w, const char *what, uint64_t launches)
+void kp_range_result_cut(const char *closer, const char *what, uint64_t launches)
 {
-    struct kp_result *r = w->items[0].result;
+    struct kp_result *r = kp_journal_entry(0)->result;
     char *line = NULL;
     if (asprintf(&line, "the range '%s' ends early (%s)%s; %" PRIu64 " launch%s counted",
-                 r->launch.mangled ? r->launch.mangled : "", w->closer, what, launches,
+                 r->launch.mangled ? r->launch.mangled : "", closer, what, launches,
                  launches == 1 ? " is" : "es are") < 0)
         line = NULL;
     if (line)

@@ -4,14 +4,14 @@
 #ifndef KP_PRELOAD_RESULTS_RANGE_RESULT_H
 #define KP_PRELOAD_RESULTS_RANGE_RESULT_H
 
-#include "preload/journal/state.h"
+#include "preload/journal/journal.h"
 
 /* Makes it, with the header of the range that is open. False: there is no memory. */
-bool kp_range_result_make(struct kp_window *w);
+bool kp_range_result_make(const struct kp_context *c);
 /* Drops it: the range has no launch. */
-void kp_range_result_drop(struct kp_window *w);
+void kp_range_result_drop(void);
 /* Sets and tells that the range ends before the program has ended it, as the window's closer says, with `launches`.
  * `what`: what that means. */
-void kp_range_result_cut(struct kp_window *w, const char *what, uint64_t launches);
+void kp_range_result_cut(const char *closer, const char *what, uint64_t launches);
 
 #endif

@@ -134,6 +134,13 @@ uint64_t kp_variables_questions(void)
     return causes & ASKED ? 4 : 3;
 }
 
+static struct kp_journal_facts journal;
+
+struct kp_journal_facts kp_journal_facts(void)
+{
+    return journal;
+}
+
 bool kp_context_several(const struct kp_context_setup *setup)
 {
     (void)setup;
@@ -191,12 +198,13 @@ static struct kp_question judged(unsigned of)
                                   .mode = KP_RANGE_AUTO,
                                   .most = 3,
                                   .rotates = of & TURNS,
-                                  .launches = of & FULL ? 3 : 2,
-                                  .unwanted_in_a_row = MANY,
-                                  .has_per_thread = true,
-                                  .serial = 7,
-                                  .questions = 3,
-                                  .variables = 1};
+                                  .unwanted_in_a_row = MANY};
+    journal = (struct kp_journal_facts){.open = true,
+                                        .launches = of & FULL ? 3 : 2,
+                                        .has_per_thread = true,
+                                        .serial = 7,
+                                        .questions = 3,
+                                        .variables = 1};
     struct kp_question q = {&t.window, &t.setup, &t.context, &t.launch, &t.what, is_graph ? NULL : &t.function,
                             {0},       0,        NULL};
     kp_admit_judge(&q);

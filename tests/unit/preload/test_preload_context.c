@@ -18,6 +18,7 @@
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
 #include "preload/contexts/context.h"
+#include "preload/program/kernel.h"
 #include "preload/program/loaded_modules.h"
 #include "preload/session/session.h"
 #include "tests/support/collect_support.h"
@@ -232,7 +233,7 @@ static void prepare_images(const struct row *r)
     check(r, "all kept", t.kept, 0);
     kp_context_prepare_images(&setup);
     check(r, "watched once", t.watched, 1);
-    check(r, "must not run twice", kp_context_once(""), 0); /* no image has come */
+    check(r, "must not run twice", kp_kernel_code_once(""), 0); /* no image has come */
     _exit(0);
 }
 

@@ -22,8 +22,6 @@
 #include "preload/mode/closers.h"
 #include "preload/journal/defer.h"
 #include "preload/gate/window_facts.h"
-#include "preload/journal/issue.h"
-#include "preload/journal/repeat.h"
 #include "preload/mode/strategy.h"
 #include "preload/mode/window.h"
 #include "tests/support/collect_support.h"
@@ -136,8 +134,9 @@ static bool toy_suits(const struct kp_question *q)
 
 static const char *toy_admit(const struct kp_question *q)
 {
+    (void)q;
     kp_test_met("admit");
-    return q->window->launches >= toy.takes ? "the toy has enough" : NULL;
+    return kp_journal_facts().launches >= toy.takes ? "the toy has enough" : NULL;
 }
 
 static bool toy_open(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
@@ -149,10 +148,11 @@ static bool toy_open(struct kp_window *w, const struct kp_question *q, char **wh
     return toy.opens && !toy.refuses;
 }
 
-static CUresult toy_issue(struct kp_window *w, struct kp_item *i)
+static CUresult toy_issue(struct kp_window *w, struct kp_entry *e)
 {
     kp_test_met("issue");
-    return kp_issue_launch(w, i, NULL);
+    (void)w;
+    return kp_journal_issue(e, NULL);
 }
 
 static void toy_close(struct kp_window *w, struct kp_window_outcome *out)
@@ -186,9 +186,10 @@ static bool twice_open(struct kp_window *w, const struct kp_question *q, char **
 
 static void twice_close(struct kp_window *w, struct kp_window_outcome *out)
 {
-    struct kp_repeat repeat = {.w = w};
+    struct kp_repeat repeat = {0};
     kp_test_met("close-twice");
-    assert_int_equal(kp_repeat_issue(&repeat, NULL), CUDA_SUCCESS);
+    (void)w;
+    assert_int_equal(kp_one_by_one.issue(&repeat, NULL), CUDA_SUCCESS);
     out->note = kp_strdup(note_of_twice);
 }
 
