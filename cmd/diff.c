@@ -382,7 +382,7 @@ static int average(struct kp_result *out, const struct kp_metric *m, const struc
     if (launches > 0)
         return kp_result_set_real(out, m->name, unit, sum / launches);
     if (m->kind == KP_VALUE_NA)
-        return kp_result_set_na(out, m->name, m->text);
+        return kp_result_set_why(out, m->name, kp_metric_why(m));
     return texts == n ? kp_result_set_text(out, m->name, m->unit, m->text) : 0;
 }
 

@@ -85,6 +85,7 @@ static int take_launch(struct joining *x, struct kp_result *r, struct kp_result 
     r->launch.profiler_ns += from->launch.profiler_ns;
     if (!r->launch.note && from->launch.note) {
         r->launch.note = from->launch.note;
+        r->launch.reason = from->launch.reason;
         from->launch.note = NULL;
     }
     return rc;
@@ -218,7 +219,8 @@ struct completing {
  * needed: a value that does not come from all of them is taken back. */
 static int set_missing(struct completing *c, const struct kp_runs_line *line)
 {
-    char why[96] = "not collected";
+    char text[96];
+    struct kp_why why = {KP_REASON_NOT_COLLECTED, NULL};
     size_t first = (size_t)line->list + FIRST_COUNTED, end = first + kp_plan_runs_passes(line), runs = c->x->j->runs;
     size_t run = first;
     while (run < end && run < runs && !c->x->missing[c->launch * runs + run])
@@ -229,10 +231,12 @@ static int set_missing(struct completing *c, const struct kp_runs_line *line)
     if (run == end && kp_result_find(c->r, line->name))
         return 0;
     if (run < end && run >= runs)
-        snprintf(why, sizeof why, "run %zu of the program was not made", run + 1);
+        snprintf(text, sizeof text, "run %zu of the program was not made", run + 1);
     else if (run < end)
-        snprintf(why, sizeof why, "run %zu of the program has no such %s", run + 1, word(c->x->j));
-    return kp_result_set_na(c->r, line->name, why);
+        snprintf(text, sizeof text, "run %zu of the program has no such %s", run + 1, word(c->x->j));
+    if (run < end)
+        why = (struct kp_why){run >= runs ? KP_REASON_RUN_NOT_MADE : KP_REASON_RUN_LACKS, text};
+    return kp_result_set_why(c->r, line->name, why);
 }
 
 /* Sets a throughput to the largest of its constituents. Without one of them it is not known, in this round. */
@@ -248,7 +252,9 @@ static int set_largest(const struct completing *c, const struct kp_runs_line *li
         const struct kp_metric *m = name ? kp_result_find(c->r, name) : NULL;
         free(name);
         if (!kp_metric_number(m, &value))
-            return kp_result_set_na(c->r, line->name, m && m->text ? m->text : "a constituent was not collected");
+            return kp_result_set_why(c->r, line->name,
+                                     m && m->kind == KP_VALUE_NA ? kp_metric_why(m)
+                                                                 : kp_why_of(KP_REASON_NO_CONSTITUENT, NULL));
         largest = value > largest ? value : largest;
     }
     return kp_result_set_real(c->r, line->name, line->unit, largest);
@@ -262,7 +268,7 @@ static int set_line(struct completing *c, const struct kp_runs_line *line)
     case KP_RUNS_SEVERAL:
         return set_missing(c, line);
     case KP_RUNS_CANNOT:
-        return kp_result_find(c->r, line->name) ? 0 : kp_result_set_na(c->r, line->name, line->text);
+        return kp_result_find(c->r, line->name) ? 0 : kp_result_set_why(c->r, line->name, kp_plan_runs_why(line));
     default:
         return 0;
     }
@@ -330,8 +336,10 @@ static void note_missing(struct joining *x, size_t launch)
             n++;
             first = k;
         }
-    if (n && !l->note &&
-        asprintf(&l->note, "%zu of %zu runs of the program %s no such %s, the first of them run %zu", n, x->j->runs,
+    if (!n || l->note)
+        return;
+    l->reason = KP_REASON_RUNS_DIFFER;
+    if (asprintf(&l->note, "%zu of %zu runs of the program %s no such %s, the first of them run %zu", n, x->j->runs,
                  n == 1 ? "has" : "have", word(x->j), first + 1) < 0)
         l->note = NULL;
 }
@@ -342,7 +350,7 @@ static int take_back(struct joining *x, const struct kp_result *r)
     uint64_t launches = x->j->ranges ? (uint64_t)launches_in(r) : 1;
     launches = launches < x->session.launches_profiled ? launches : x->session.launches_profiled;
     x->session.launches_profiled -= launches;
-    return launches ? kp_session_add_skip(&x->session, KP_SKIP_NO_COUNTERS, launches) : 0;
+    return launches ? kp_session_add_skip(&x->session, kp_why_of(KP_REASON_NO_COUNTERS, NULL), launches) : 0;
 }
 
 static int complete(struct joining *x, size_t launch)

@@ -349,7 +349,7 @@ static int add_facts(struct kp_session *s, struct kp_session *from)
 {
     int rc = add_devices(s, from);
     for (size_t i = 0; !rc && i < from->n_skips; i++)
-        rc = kp_session_add_skip(s, from->skips[i].reason, from->skips[i].count);
+        rc = kp_session_add_skip(s, from->skips[i].why, from->skips[i].count);
     for (size_t i = 0; !rc && i < from->n_kernels; i++)
         rc = kp_session_add_kernel(s, from->kernels[i].name, from->kernels[i].count);
     for (size_t i = 0; !rc && i < from->n_ranges; i++)

@@ -61,8 +61,9 @@ def show_window():
     launches = int(j["launches"])
     print(f"window: open, strategy {strategy}; {launches} launches, {j['wanted']} with results, "
           f"{int(j['n']) - launches} operations")
-    if int(w["obstacle"]):
-        print(f"    one launch that {text(w['obstacle'])}")
+    if int(w["once_reason"]):
+        row = value("rows", "report/model/reasons.c")[int(w["once_reason"])]
+        print(f"    one launch that {text(row['text'])}")
 
 
 def show_worker():

@@ -92,10 +92,6 @@ bool kp_launch_is_metric(const char *name)
 }
 
 /* The reason where only the kernel's code has the value; its image is kept if anything is collected by instruction. */
-static const char barrier_unknown[] =
-    "the driver does not tell how many barriers this kernel uses; section SourceCounters does";
-static const char code_unknown[] = "the driver does not tell; with section SourceCounters, the kernel's code does";
-static const char no_answer[] = "the driver does not answer for this launch";
 
 struct source {
     struct kp_result *r;
@@ -128,10 +124,15 @@ static void text(struct source *x, const char *name, const char *value)
     x->rc = x->rc ? x->rc : rc;
 }
 
-static void missing(struct source *x, const char *name, const char *why)
+static void missing_as(struct source *x, const char *name, struct kp_why why)
 {
-    int rc = kp_result_set_na(x->r, name, why);
+    int rc = kp_result_set_why(x->r, name, why);
     x->rc = x->rc ? x->rc : rc;
+}
+
+static void missing(struct source *x, const char *name, enum kp_reason reason)
+{
+    missing_as(x, name, kp_why_of(reason, NULL));
 }
 
 static void instances(struct source *x, const char *name, const char *const *keys, const double *values, size_t n)
@@ -223,8 +224,7 @@ static void spilling(struct source *x)
     static const char *const names[] = {"derived__local_spilling_requests", "derived__local_spilling_requests_pct"};
     for (int i = 0; i < 2; i++)
         if (x->f->local_bytes && (!x->f->code_known || x->f->code.spills))
-            missing(x, names[i],
-                    "the kernel has local memory; which accesses are spills is counted with section SourceCounters");
+            missing(x, names[i], KP_REASON_SPILLS_UNCOUNTED);
         else
             count(x, names[i], i ? "%" : "", 0);
 }
@@ -254,19 +254,19 @@ static void geometry(struct source *x)
     if (x->context->sm_count == x->device->sm_count)
         text(x, "launch__tpc_enabled", "all");
     else
-        missing(x, "launch__tpc_enabled", "the driver does not tell which TPCs a green context has");
+        missing(x, "launch__tpc_enabled", KP_REASON_GREEN_CONTEXT);
     count(x, "launch__uses_green_context", "", x->context->sm_count != x->device->sm_count);
     count(x, "launch__uses_nvlink_centric_scheduling", "", x->s->nvlink_centric);
     if (x->device->mps >= 0)
         count(x, "launch__uses_mps", "", (uint64_t)x->device->mps);
     else
-        missing(x, "launch__uses_mps", "this driver does not tell");
+        missing(x, "launch__uses_mps", KP_REASON_UNTOLD);
     if (x->device->cc_major < 8)
         return; /* persisting accesses came with compute capability 8.0 */
     if (x->context->persisting_l2_known)
         count(x, "launch__persisting_l2_cache_size", "byte", x->context->persisting_l2);
     else
-        missing(x, "launch__persisting_l2_cache_size", "the driver does not tell for this context");
+        missing(x, "launch__persisting_l2_cache_size", KP_REASON_CONTEXT_UNTOLD);
 }
 
 /* Sets the number of barriers. Without the code, the blocks that the barriers allow often leave only one possible
@@ -281,13 +281,13 @@ static void barriers(struct source *x)
     else if (x->device->cc_major >= 9 && exact)
         count(x, "launch__barrier_count", "", n);
     else
-        missing(x, "launch__barrier_count", barrier_unknown);
+        missing(x, "launch__barrier_count", KP_REASON_BARRIERS_UNTOLD);
     if (x->device->cc_major < 9)
         return;
     if (limit)
         count(x, "launch__occupancy_limit_barriers", "block", limit);
     else
-        missing(x, "launch__occupancy_limit_barriers", barrier_unknown);
+        missing(x, "launch__occupancy_limit_barriers", KP_REASON_BARRIERS_UNTOLD);
 }
 
 static void code(struct source *x)
@@ -296,8 +296,8 @@ static void code(struct source *x)
         count(x, "launch__function_pcs", "", x->f->code.functions);
         count(x, "launch__uses_cdp", "", x->f->code.launches);
     } else {
-        missing(x, "launch__function_pcs", code_unknown);
-        missing(x, "launch__uses_cdp", code_unknown);
+        missing(x, "launch__function_pcs", KP_REASON_CODE_UNTOLD);
+        missing(x, "launch__uses_cdp", KP_REASON_CODE_UNTOLD);
     }
 }
 
@@ -312,8 +312,8 @@ static void shared_memory(struct source *x)
         count(x, "launch__shared_mem_config_size", "byte", x->extra->shared_config);
         count(x, "launch__occupancy_limit_shared_mem", "block", x->o.limit_shared);
     } else {
-        missing(x, "launch__shared_mem_config_size", x->extra->shared_config_why);
-        missing(x, "launch__occupancy_limit_shared_mem", x->extra->shared_config_why);
+        missing_as(x, "launch__shared_mem_config_size", x->extra->shared_config_why);
+        missing_as(x, "launch__occupancy_limit_shared_mem", x->extra->shared_config_why);
     }
 }
 
@@ -330,7 +330,7 @@ static void occupancy(struct source *x)
     if (slots > 0)
         real(x, "launch__waves_per_multiprocessor", "", (double)volume(x->s->grid) / slots);
     else
-        missing(x, "launch__waves_per_multiprocessor", "no block of this launch fits on a multiprocessor");
+        missing(x, "launch__waves_per_multiprocessor", KP_REASON_NO_BLOCK_FITS);
 }
 
 static void config_for_driver(const struct source *x, CUlaunchConfig *c, CUlaunchAttribute *a)
@@ -413,15 +413,15 @@ static void clusters(struct source *x)
         x->d->cuOccupancyMaxPotentialClusterSize(&largest, x->f->handle, &config) == CUDA_SUCCESS)
         count(x, "launch__cluster_max_potential_size", "block", (uint64_t)largest);
     else
-        missing(x, "launch__cluster_max_potential_size", no_answer);
+        missing(x, "launch__cluster_max_potential_size", KP_REASON_NO_ANSWER);
     if (size) {
         config.attrs = &attribute;
         config.numAttrs = 1;
         if (!x->d->cuOccupancyMaxActiveClusters ||
             x->d->cuOccupancyMaxActiveClusters(&active, x->f->handle, &config) != CUDA_SUCCESS) {
-            missing(x, "launch__cluster_max_active", no_answer);
-            missing(x, "launch__occupancy_cluster_pct", no_answer);
-            missing(x, "launch__occupancy_cluster_gpu_pct", no_answer);
+            missing(x, "launch__cluster_max_active", KP_REASON_NO_ANSWER);
+            missing(x, "launch__occupancy_cluster_pct", KP_REASON_NO_ANSWER);
+            missing(x, "launch__occupancy_cluster_gpu_pct", KP_REASON_NO_ANSWER);
             return;
         }
         if (x->extra->curves)
@@ -482,8 +482,8 @@ static void curves(struct source *x)
         if (x->extra->shared_config) {
             curve(x, p, (enum kp_curve)c);
         } else {
-            missing(x, curve_metrics[c].warps, x->extra->shared_config_why);
-            missing(x, curve_metrics[c].percent, x->extra->shared_config_why);
+            missing_as(x, curve_metrics[c].warps, x->extra->shared_config_why);
+            missing_as(x, curve_metrics[c].percent, x->extra->shared_config_why);
         }
     }
     free(p);

@@ -30,7 +30,7 @@ struct kp_shape {
 struct kp_launch_extra {
     uint64_t shared_config; /* byte; 0 = not known */
     uint32_t registers;     /* per thread, as launched; 0 = as in the function's attribute */
-    const char *shared_config_why;
+    struct kp_why shared_config_why;
     bool curves; /* also sets the occupancy curves: launch__occupancy_per_* and derived__pct_occupancy_per_* */
 };
 

@@ -192,18 +192,18 @@ static void free_ends(struct reading *x)
 }
 
 int kp_nvlink_read(const struct kp_dl *dl, const char *library, const char *const *bus_ids, size_t n,
-                   struct kp_nvlink *out, const char **why)
+                   struct kp_nvlink *out, enum kp_reason *why)
 {
     struct reading x = {.bus_ids = bus_ids, .out = out};
     *out = (struct kp_nvlink){0};
-    *why = NULL;
+    *why = KP_REASON_NONE;
     void *handle = dl->open(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
-        *why = "NVML, the driver's management library, is not there";
+        *why = KP_REASON_NO_NVML;
     else if (!bind(&x.nvml, dl, handle))
-        *why = "NVML, the driver's management library, is too old";
+        *why = KP_REASON_OLD_NVML;
     else if (x.nvml.nvmlInit_v2() != NVML_SUCCESS)
-        *why = "NVML, the driver's management library, does not start";
+        *why = KP_REASON_NVML_FAILS;
     if (*why)
         return -ENOENT;
     int rc = make_room(&x, n) ? 0 : -ENOMEM;

@@ -6,6 +6,8 @@
 #ifndef KP_COLLECTORS_FACTS_NVLINK_H
 #define KP_COLLECTORS_FACTS_NVLINK_H
 
+#include "report/model/reasons.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +43,7 @@ struct kp_nvlink {
 /* Reads the devices with these PCI bus ids, whose index is their ordinal, from `library`. 0; -ENOMEM; -ENOENT with
  * *why, a static clause, when the library is missing or does not answer. Frees nothing of *out on entry. */
 int kp_nvlink_read(const struct kp_dl *dl, const char *library, const char *const *bus_ids, size_t n,
-                   struct kp_nvlink *out, const char **why);
+                   struct kp_nvlink *out, enum kp_reason *why);
 void kp_nvlink_free(struct kp_nvlink *n);
 
 #endif

@@ -23,9 +23,9 @@ struct reading {
     const struct kp_device *device;
     const struct kp_machine *machine;
     struct kp_gpus gpus;
-    struct kp_nvlink nvlink; /* read when a name first needs it */
-    const char *nvlink_why;  /* why reading failed */
-    int rc;                  /* the first error; later calls do not change it */
+    struct kp_nvlink nvlink;   /* read when a name first needs it */
+    enum kp_reason nvlink_why; /* why reading failed */
+    int rc;                    /* the first error; later calls do not change it */
 };
 
 /* A row of device_metrics.def. */
@@ -69,7 +69,7 @@ static void text(struct reading *x, const struct row *row, const char *value)
     keep(x, kp_result_set_text(x->r, row->name, "", value));
 }
 
-static void missing(struct reading *x, const struct row *row, const char *why)
+static void missing(struct reading *x, const struct row *row, enum kp_reason why)
 {
     keep(x, kp_result_set_na(x->r, row->name, why));
 }
@@ -81,14 +81,12 @@ static bool attribute(const struct reading *x, CUdevice_attribute a, int *value)
     return x->d->cuDeviceGetAttribute(value, a, x->device->device) == CUDA_SUCCESS;
 }
 
-static const char untold[] = "this driver does not tell";
-
 /* Sets a driver's attribute; one that may be negative (the NUMA node of a system without) is no count. */
 static void driver_attribute(struct reading *x, const struct row *row)
 {
     int value = 0;
     if (!attribute(x, (CUdevice_attribute)row->what, &value))
-        missing(x, row, untold);
+        missing(x, row, KP_REASON_UNTOLD);
     else if (value < 0)
         keep(x, kp_result_set_real(x->r, row->name, "", value));
     else
@@ -111,7 +109,7 @@ static void total_memory(struct reading *x, const struct row *row)
     if (x->d->cuDeviceTotalMem(&bytes, x->device->device) == CUDA_SUCCESS)
         count(x, row, bytes);
     else
-        missing(x, row, untold);
+        missing(x, row, KP_REASON_UNTOLD);
 }
 
 static void registers_per_thread(struct reading *x, const struct row *row)
@@ -154,7 +152,7 @@ static void pci_device(struct reading *x, const struct row *row)
     if (attribute(x, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, &id))
         count(x, row, (uint32_t)id >> 16);
     else
-        missing(x, row, untold);
+        missing(x, row, KP_REASON_UNTOLD);
 }
 
 /* ---- the chip ---- */
@@ -168,15 +166,13 @@ static const struct chip {
 #undef KP_CHIP_FACTS
 };
 
-static const char unknown_chip[] = "not known of this chip";
-
 /* Returns NULL where the metric is n/a. */
 static const struct chip *find_chip(struct reading *x, const struct row *row)
 {
     for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++)
         if (!strcmp(chips[i].name, x->machine->chip))
             return &chips[i];
-    missing(x, row, unknown_chip);
+    missing(x, row, KP_REASON_CHIP_UNTOLD);
     return NULL;
 }
 
@@ -199,9 +195,9 @@ static void of_partitions(struct reading *x, const struct row *row, const struct
 {
     int bits = 0;
     if (!attribute(x, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &bits))
-        missing(x, row, untold);
+        missing(x, row, KP_REASON_UNTOLD);
     else if (!c->partition_bits || bits <= 0 || (unsigned)bits % c->partition_bits)
-        missing(x, row, unknown_chip);
+        missing(x, row, KP_REASON_CHIP_UNTOLD);
     else
         count(x, row, (unsigned)bits / c->partition_bits * times);
 }
@@ -226,7 +222,7 @@ static void l2_slices_of_partition(struct reading *x, const struct row *row)
     if (c && c->partition_slices)
         count(x, row, c->partition_slices);
     else if (c)
-        missing(x, row, unknown_chip);
+        missing(x, row, KP_REASON_CHIP_UNTOLD);
 }
 
 /* From ncu's raw pages: 8 for compute capability 8.6, 9 for 9.0. */
@@ -236,7 +232,7 @@ static void sass_level(struct reading *x, const struct row *row)
     if (major == 8 || major == 9)
         count(x, row, (uint64_t)major);
     else
-        missing(x, row, unknown_chip);
+        missing(x, row, KP_REASON_CHIP_UNTOLD);
 }
 
 /* ---- the kernel's files ---- */
@@ -266,15 +262,13 @@ static bool read_of_gpu(const struct reading *x, size_t gpu, const char *name, c
     return *id && read_line(x, line, "bus/pci/devices/%s/%s", id, name);
 }
 
-static const char no_file[] = "the system's files on PCI devices do not tell";
-
 static void pci_number(struct reading *x, const struct row *row, const char *file, int base)
 {
     char line[LINE];
     if (read_of_gpu(x, x->gpus.own, file, line) && isdigit((unsigned char)*line))
         count(x, row, strtoul(line, NULL, base));
     else
-        missing(x, row, no_file);
+        missing(x, row, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_revision(struct reading *x, const struct row *row)
@@ -302,7 +296,7 @@ static void pci_link_rate(struct reading *x, const struct row *row)
     if (rate)
         count(x, row, rate);
     else
-        missing(x, row, no_file);
+        missing(x, row, KP_REASON_PCI_UNTOLD);
 }
 
 /* The parent of a device's folder is the folder of its port. A virtual machine may have no port; ncu prints 0 then. */
@@ -314,7 +308,7 @@ static void of_port(struct reading *x, const struct row *row, unsigned long valu
     if (rate_of(x, "max_link_speed"))
         count(x, row, value);
     else
-        missing(x, row, no_file);
+        missing(x, row, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_port_rate(struct reading *x, const struct row *row)
@@ -337,7 +331,7 @@ static void generation(struct reading *x, const struct row *row, unsigned long r
             count(x, row, i);
             return;
         }
-    missing(x, row, no_file);
+    missing(x, row, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_generation_of_gpu(struct reading *x, const struct row *row)
@@ -357,7 +351,7 @@ static void pci_generation(struct reading *x, const struct row *row)
 /* Writes a GPU's element of a list; false when unknown. */
 typedef bool (*element)(const struct reading *x, size_t gpu, char line[LINE]);
 
-static void list(struct reading *x, const struct row *row, element get, const char *why)
+static void list(struct reading *x, const struct row *row, element get, enum kp_reason why)
 {
     char *all = NULL, line[LINE];
     size_t size = 0;
@@ -390,7 +384,7 @@ static bool name_of(const struct reading *x, size_t gpu, char line[LINE])
 
 static void all_names(struct reading *x, const struct row *row)
 {
-    list(x, row, name_of, untold);
+    list(x, row, name_of, KP_REASON_UNTOLD);
 }
 
 static bool cpus_of(const struct reading *x, size_t gpu, char line[LINE])
@@ -400,7 +394,7 @@ static bool cpus_of(const struct reading *x, size_t gpu, char line[LINE])
 
 static void cpu_affinity(struct reading *x, const struct row *row)
 {
-    list(x, row, cpus_of, no_file);
+    list(x, row, cpus_of, KP_REASON_PCI_UNTOLD);
 }
 
 /* Reads the next range of a list like "0-3,8,10-11"; false at its end. */
@@ -443,11 +437,9 @@ static bool nodes_of_cpus(const struct reading *x, size_t gpu, char line[LINE])
     return len > 0;
 }
 
-static const char no_nodes[] = "the system's files do not tell of NUMA nodes";
-
 static void numa_of_cpus(struct reading *x, const struct row *row)
 {
-    list(x, row, nodes_of_cpus, no_nodes);
+    list(x, row, nodes_of_cpus, KP_REASON_NUMA_UNTOLD);
 }
 
 /* Writes the memory's node; on a machine with one node a GPU may have none: -1. */
@@ -462,12 +454,10 @@ static bool node_of_memory(const struct reading *x, size_t gpu, char line[LINE])
 
 static void numa_of_memory(struct reading *x, const struct row *row)
 {
-    list(x, row, node_of_memory, no_nodes);
+    list(x, row, node_of_memory, KP_REASON_NUMA_UNTOLD);
 }
 
 /* ---- NVML ---- */
-
-static const char not_by_nvml[] = "NVML does not tell";
 
 static int ask_nvml(struct reading *x)
 {
@@ -497,7 +487,7 @@ static void vgpu(struct reading *x, const struct row *row)
         return;
     int mode = x->nvlink.devices[x->gpus.own].mode;
     if (mode < 0)
-        missing(x, row, not_by_nvml);
+        missing(x, row, KP_REASON_NVML_UNTOLD);
     else
         count(x, row, mode == KP_NVML_VGPU);
 }
@@ -508,8 +498,7 @@ static void confidential_computing(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     if (x->nvlink.confidential)
-        missing(x, row,
-                x->nvlink.confidential < 0 ? not_by_nvml : "computing is confidential; how, is not looked into");
+        missing(x, row, x->nvlink.confidential < 0 ? KP_REASON_NVML_UNTOLD : KP_REASON_CONFIDENTIAL);
     else
         text(x, row, "No-CC");
 }
@@ -543,7 +532,7 @@ static void nvlink_device(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     if (row->what == PORTS && !x->nvlink.devices[x->gpus.own].ports)
-        missing(x, row, not_by_nvml);
+        missing(x, row, KP_REASON_NVML_UNTOLD);
     else
         sum(x, row, of_device, x->nvlink.n_devices);
 }
@@ -597,7 +586,7 @@ static void nvlink_bandwidth(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     if (x->nvlink.n_pairs)
-        missing(x, row, "NVML is not asked for the speed of links");
+        missing(x, row, KP_REASON_LINK_SPEED);
     else
         count(x, row, 0);
 }
@@ -722,7 +711,7 @@ static int copy_value(struct kp_result *to, const struct kp_metric *m)
     case KP_VALUE_NA:
         break;
     }
-    return kp_result_set_na(to, m->name, m->text);
+    return kp_result_set_why(to, m->name, kp_metric_why(m));
 }
 
 int kp_device_metrics_copy(struct kp_result *to, const struct kp_result *from)

@@ -53,24 +53,25 @@ static size_t lower_mode(const double *v, size_t n, double mean)
     return apart > least_apart * fabs(mean) && apart > least_widths * (low > high ? low : high) ? at : 0;
 }
 
-bool kp_alike(const char *metric, double *values, size_t n, char *why, size_t size)
+/* Makes the reason of values that are not alike; `low` are in the lower of two modes. */
+static struct kp_why say_difference(const char *metric, const double *values, size_t n, size_t low, double spread)
+{
+    if (low)
+        return kp_why_make(KP_REASON_TWO_KINDS, "%s is %.4g in %zu of them, %.4g in %zu", metric, mean_of(values, low),
+                           low, mean_of(values + low, n - low), n - low);
+    return kp_why_make(KP_REASON_LAUNCHES_DIFFER, "%s spreads by %.0f %% (at most %.0f)", metric, 100 * spread,
+                       100 * most_spread);
+}
+
+bool kp_alike(const char *metric, double *values, size_t n, struct kp_why *why)
 {
     if (n < 2)
         return true;
     qsort(values, n, sizeof(*values), by_size);
     double mean = mean_of(values, n), spread = mean != 0 ? deviation_of(values, n, mean) / fabs(mean) : 0;
     size_t low = lower_mode(values, n, mean);
-    if (low)
-        snprintf(
-            why, size,
-            "it mixes groups of counters, and launches of this kernel and shape are of two kinds: %s is %.4g in %zu of "
-            "them, %.4g in %zu",
-            metric, mean_of(values, low), low, mean_of(values + low, n - low), n - low);
-    else if (spread > most_spread)
-        snprintf(
-            why, size,
-            "it mixes groups of counters, and launches of this kernel and shape differ: %s spreads by %.0f %% (at most "
-            "%.0f)",
-            metric, 100 * spread, 100 * most_spread);
-    return !low && spread <= most_spread;
+    bool alike = !low && spread <= most_spread;
+    if (!alike && why)
+        *why = say_difference(metric, values, n, low, spread);
+    return alike;
 }

@@ -8,7 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sorts the values, and judges them. False: they spread too much, or fall into two modes; `why` then says so. */
-bool kp_alike(const char *metric, double *values, size_t n, char *why, size_t size);
+#include "report/model/reasons.h"
+
+/* Sorts the values, and judges them. False: they spread too much, or fall into two modes; *why (NULL: not wanted) then
+ * says so, for kp_why_free. */
+bool kp_alike(const char *metric, double *values, size_t n, struct kp_why *why);
 
 #endif

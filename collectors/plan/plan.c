@@ -140,7 +140,7 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
         if (lists[i].to && kp_text_end(lists[i].to, lists[i].text) && !rc)
             rc = -ENOMEM;
     if (rc > 0) {
-        *err = kp_library_explain(c, "cannot plan the collection", rc);
+        *err = kp_library_explain(c, KP_REASON_NOT_PLANNED, rc).text;
         rc = -EIO;
     }
     if (rc)

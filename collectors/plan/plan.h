@@ -25,15 +25,15 @@ struct kp_planned {
     char *name;
     char unit[48];
     int group;
-    char *why;      /* of KP_CANNOT_COLLECT */
-    bool derived;   /* computed from others of the plan, see kp_plan_derive */
-    char *composed; /* of a rotation, what fits no single pass: an expression over others of the plan; NULL = none */
-    bool listed;    /* among kp_plan.listed */
-    bool fits;      /* of a rotation: it is known to fit one pass */
-    char *parts;    /* the metrics of which it is the largest, a comma list; NULL = it is counted; see runs.h */
-    bool part;      /* planned for `parts` of another alone */
-    size_t passes;  /* of its list, in as many runs from that list on; 0 = one */
-    bool watch;     /* counted for kp_plan_host_writes alone: no result has it */
+    struct kp_why why; /* of KP_CANNOT_COLLECT */
+    bool derived;      /* computed from others of the plan, see kp_plan_derive */
+    char *composed;    /* of a rotation, what fits no single pass: an expression over others of the plan; NULL = none */
+    bool listed;       /* among kp_plan.listed */
+    bool fits;         /* of a rotation: it is known to fit one pass */
+    char *parts;       /* the metrics of which it is the largest, a comma list; NULL = it is counted; see runs.h */
+    bool part;         /* planned for `parts` of another alone */
+    size_t passes;     /* of its list, in as many runs from that list on; 0 = one */
+    bool watch;        /* counted for kp_plan_host_writes alone: no result has it */
 };
 
 struct kp_plan {
@@ -116,7 +116,7 @@ bool kp_plan_counts(const struct kp_plan *p);
 int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struct kp_result *r);
 
 /* Marks every counter of the plan that `r` does not have yet as missing for `why`. 0 or -ENOMEM. */
-int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_result *r);
+int kp_plan_store_missing(const struct kp_plan *p, struct kp_why why, struct kp_result *r);
 
 /* Whether the plan counts any of what kernels write to host memory. */
 bool kp_plan_watches(const struct kp_plan *p);
@@ -144,7 +144,7 @@ extern const char *const kp_plan_canaries[];
 bool kp_plan_is_canary(const char *metric);
 /* Marks the composed and derived metrics in `r` as missing for `why` that mix groups of counters: launches of a kernel
  * were too different for that. Call it last. 0 or -ENOMEM. */
-int kp_plan_refuse(const struct kp_plan *p, const char *why, struct kp_result *r);
+int kp_plan_refuse(const struct kp_plan *p, struct kp_why why, struct kp_result *r);
 
 /* Lists of metrics of the launch and the device, which are not counted; NULL at the end of each, and of the whole. */
 extern const char *const *const kp_plan_uncounted[];

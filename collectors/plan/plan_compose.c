@@ -15,7 +15,7 @@ struct function {
     const struct kp_planned *metric;
     const struct kp_expr *expression; /* of a composed metric; NULL of a derived one */
     const char *moved;                /* the name of a metric, or NULL */
-    const char *missing;              /* why there is no value, or NULL */
+    struct kp_why missing;            /* why there is no value; it refers to `r` */
 };
 
 static double value_of(const struct function *f, const struct kp_metric *m)
@@ -33,7 +33,7 @@ static int look_up(const char *name, void *arg, double *value)
         *value = value_of(f, m);
         return 0;
     }
-    f->missing = m && m->text ? m->text : "not collected";
+    f->missing = m && m->kind == KP_VALUE_NA ? kp_metric_why(m) : kp_why_of(KP_REASON_NOT_COLLECTED, NULL);
     return -ENOENT;
 }
 
@@ -121,7 +121,7 @@ static int compose(struct kp_result *r, const struct kp_planned *m)
         rc = kp_result_set_real(r, m->name, m->unit, value);
         rc = rc ? rc : set_spread(r, &f, value);
     } else if (!rc) {
-        rc = kp_result_set_na(r, m->name, f.missing ? f.missing : "the counters gave no number");
+        rc = kp_result_set_why(r, m->name, f.missing.reason ? f.missing : kp_why_of(KP_REASON_NO_NUMBER, NULL));
     }
     kp_expr_free(e);
     return rc;

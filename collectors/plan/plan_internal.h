@@ -69,8 +69,6 @@ enum { KP_CANARIES = 2 };
 /* Writes those of kp_plan_canaries that the plan has, and returns how many. */
 size_t kp_plan_canaries_of(const struct kp_plan *p, const char **names);
 
-/* Plans a metric as one that the library refuses, for that reason. 0 or -ENOMEM. */
-extern const char kp_plan_refused[];
 int kp_plan_leave_refused(struct kp_planner *x, const char *name);
 
 /* Makes the plan's lists the passes of one image, as far as the library combines them: changing from one to the next

@@ -71,7 +71,7 @@ void kp_plan_free(struct kp_plan *p)
         kp_config_free(&p->groups[i]);
     for (size_t i = 0; i < p->n_metrics; i++) {
         free(p->metrics[i].name);
-        free(p->metrics[i].why);
+        kp_why_free(&p->metrics[i].why);
         free(p->metrics[i].composed);
         free(p->metrics[i].parts);
     }
@@ -101,21 +101,21 @@ int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struc
     for (size_t i = 0; i < group->n_names; i++) {
         const struct kp_planned *m = kp_plan_find(p, group->names[i]);
         int rc = isfinite(values[i]) ? kp_result_set_real(r, m->name, m->unit, values[i])
-                                     : kp_result_set_na(r, m->name, "the counters gave no number");
+                                     : kp_result_set_na(r, m->name, KP_REASON_NO_NUMBER);
         if (rc)
             return rc;
     }
     return 0;
 }
 
-int kp_plan_store_missing(const struct kp_plan *p, const char *why, struct kp_result *r)
+int kp_plan_store_missing(const struct kp_plan *p, struct kp_why why, struct kp_result *r)
 {
     for (size_t i = 0; i < p->n_metrics; i++) {
         const struct kp_planned *m = &p->metrics[i];
         if (m->group == KP_NOT_A_COUNTER || m->group == KP_OTHER_RUN || m->composed || m->watch ||
             kp_result_find(r, m->name))
             continue;
-        int rc = kp_result_set_na(r, m->name, m->group == KP_CANNOT_COLLECT && m->why ? m->why : why);
+        int rc = kp_result_set_why(r, m->name, m->group == KP_CANNOT_COLLECT && m->why.reason ? m->why : why);
         if (rc)
             return rc;
     }

@@ -63,14 +63,14 @@ static bool mixes(const struct kp_plan *p, const struct kp_planned *m, int *rc)
     return s.several || (s.any && s.canary);
 }
 
-int kp_plan_refuse(const struct kp_plan *p, const char *why, struct kp_result *r)
+int kp_plan_refuse(const struct kp_plan *p, struct kp_why why, struct kp_result *r)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < p->n_metrics; i++) {
         const struct kp_planned *m = &p->metrics[i];
         const struct kp_metric *value = m->composed || m->derived ? kp_result_find(r, m->name) : NULL;
         if (value && value->kind == KP_VALUE_REAL && mixes(p, m, &rc) && !rc)
-            rc = kp_result_set_na(r, m->name, why);
+            rc = kp_result_set_why(r, m->name, why);
     }
     return rc;
 }

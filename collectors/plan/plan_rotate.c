@@ -37,9 +37,6 @@ static const struct {
      "100 * lts__t_sectors_op_write_lookup_hit.sum / lts__t_sectors_op_write.sum"},
 };
 
-static const char fits_none[] =
-    "it needs several passes, and a rotation has one for each launch: take --replay-mode kernel";
-
 /* Writes an expression of from_sums for a metric. */
 static void write_expression(const char *form, const char *name, size_t base, char out[EXPRESSION_ROOM])
 {
@@ -155,8 +152,8 @@ static int say_why(const struct kp_planner *x, struct kp_planned *m)
 {
     int passes = passes_alone(x, m->name);
     if (passes >= 0)
-        m->why = kp_strdup(passes ? fits_none : kp_plan_refused);
-    return passes < 0 ? passes : m->why ? 0 : -ENOMEM;
+        m->why.reason = passes ? KP_REASON_SEVERAL_PASSES : KP_REASON_CUPTI_REFUSES;
+    return passes < 0 ? passes : 0;
 }
 
 /* Sets how the metric of that name is composed, or that it cannot be. */

@@ -70,8 +70,8 @@ static int cannot(struct kp_planner *x, const char *name, int rc)
 {
     struct kp_planned *m = kp_plan_find(x->plan, name);
     m->group = KP_CANNOT_COLLECT;
-    m->why = kp_library_explain(x->cupti, "CUPTI refuses it", rc);
-    return m->why ? 0 : -ENOMEM;
+    m->why = kp_library_explain(x->cupti, KP_REASON_CUPTI_REFUSES, rc);
+    return 0;
 }
 
 /* Plans one constituent, and adds it to the list of the parts. -EINVAL: it is the throughput itself. */

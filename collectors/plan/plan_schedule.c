@@ -230,11 +230,11 @@ static int leave_out(struct pack *o, const char *name, int why)
     struct kp_planned *m = kp_plan_find(o->x->plan, name);
     m->group = KP_CANNOT_COLLECT;
     if (why == -E2BIG)
-        m->why = kp_strdup("it does not fit into one pass beside the others on this chip");
+        m->why.reason = KP_REASON_NO_FIT;
     else
         m->why =
-            kp_library_explain(o->x->cupti, beside ? "CUPTI refuses it beside the others" : "CUPTI refuses it", why);
-    return m->why ? 0 : -ENOMEM;
+            kp_library_explain(o->x->cupti, beside ? KP_REASON_CUPTI_REFUSES_BESIDE : KP_REASON_CUPTI_REFUSES, why);
+    return 0;
 }
 
 /* Returns the names[0..n) without a group whose unit is not left to another list; returns how many. */
@@ -284,14 +284,12 @@ static int leave_units(struct pack *o, const char *const *names, size_t n, const
     return rc;
 }
 
-const char kp_plan_refused[] = "CUPTI refuses it";
-
 int kp_plan_leave_refused(struct kp_planner *x, const char *name)
 {
     struct kp_planned *m = kp_plan_find(x->plan, name);
     m->group = KP_CANNOT_COLLECT;
-    m->why = kp_strdup(kp_plan_refused);
-    return m->why ? 0 : -ENOMEM;
+    m->why.reason = KP_REASON_CUPTI_REFUSES;
+    return 0;
 }
 
 int kp_plan_commit(struct kp_plan *p, struct kp_config *config)

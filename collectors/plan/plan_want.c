@@ -44,12 +44,12 @@ static int add(struct kp_planner *x, const char *name, const char *unit, int gro
 
 const char *const *const kp_plan_uncounted[] = {kp_launch_metric_names, kp_device_metric_names, NULL};
 
-static int want_absent(struct kp_planner *x, const char *metric, const char *unit, const char *why)
+static int want_absent(struct kp_planner *x, const char *metric, const char *unit, enum kp_reason why)
 {
     struct kp_planned *m;
     int rc = add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : "", KP_CANNOT_COLLECT, &m);
-    if (!rc && m->group == KP_CANNOT_COLLECT && !m->why && !(m->why = kp_strdup(why)))
-        rc = -ENOMEM;
+    if (!rc && m->group == KP_CANNOT_COLLECT && !m->why.reason)
+        m->why.reason = why;
     return rc;
 }
 
@@ -60,7 +60,7 @@ static int want_counter(struct kp_planner *x, const char *metric, const char *un
     *had = m ? m->group == KP_NOT_SCHEDULED : !kp_tables_metric(x->host, metric, &props);
     if (*had)
         return add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : props.unit, KP_NOT_SCHEDULED, &m);
-    return required ? want_absent(x, metric, unit, "this CUPTI does not offer it for this chip") : 0;
+    return required ? want_absent(x, metric, unit, KP_REASON_NOT_OFFERED) : 0;
 }
 
 /* The inputs of a derived metric: being looked up, or planned. */
@@ -89,7 +89,7 @@ static int want_derived(struct kp_planner *x, const char *metric, const char *un
     int rc = d ? kp_derived_inputs(d, take_input, &in) : 0;
     *had = d && !rc && in.all_had;
     if (!d || rc == -ELOOP)
-        return required ? want_absent(x, metric, unit, "it has no definition that can be computed") : 0;
+        return required ? want_absent(x, metric, unit, KP_REASON_NO_DEFINITION) : 0;
     if (rc || (!*had && !required))
         return rc;
     rc = add(x, metric, strcmp(unit, KP_UNIT_OF_CHIP) ? unit : d->unit, KP_NOT_A_COUNTER, &m);

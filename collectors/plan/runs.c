@@ -28,6 +28,22 @@ static enum kp_runs_kind kind_of(const struct kp_planned *m)
     return m->part ? KP_RUNS_PART : KP_RUNS_COUNTED;
 }
 
+/* Writes the key and the clause. */
+static void write_why(const struct kp_why *why, char *out, size_t size)
+{
+    *out = '\0';
+    if (why->reason)
+        snprintf(out, size, "%s %s", kp_reason_key(why->reason), kp_why_text(why));
+}
+
+struct kp_why kp_plan_runs_why(const struct kp_runs_line *line)
+{
+    const char *end = strchr(line->text, ' ');
+    char key[64];
+    snprintf(key, sizeof(key), "%.*s", end ? (int)(end - line->text) : 0, line->text);
+    return kp_why_of(kp_reason_find(key), end ? (char *)end + 1 : NULL);
+}
+
 char *kp_plan_runs_text(const struct kp_plan *p)
 {
     char *text = NULL;
@@ -40,12 +56,13 @@ char *kp_plan_runs_text(const struct kp_plan *p)
         enum kp_runs_kind kind = kind_of(m);
         if (kind == KP_RUNS_KINDS)
             continue;
-        char several[64];
+        char several[64], cannot[1024];
         snprintf(several, sizeof(several), "%zu%s", m->passes, m->part ? " part" : "");
-        const char *more = kind == KP_RUNS_LARGEST            ? m->parts
-                           : kind == KP_RUNS_SEVERAL          ? several
-                           : kind == KP_RUNS_CANNOT && m->why ? m->why
-                                                              : "";
+        write_why(&m->why, cannot, sizeof(cannot));
+        const char *more = kind == KP_RUNS_LARGEST   ? m->parts
+                           : kind == KP_RUNS_SEVERAL ? several
+                           : kind == KP_RUNS_CANNOT  ? cannot
+                                                     : "";
         int list = kind == KP_RUNS_CANNOT || kind == KP_RUNS_LARGEST ? m->part : m->group;
         fprintf(f, "%s\t%s\t%s\t%d\t%s\n", kinds[kind], m->name, m->unit, list, more);
     }
@@ -115,8 +132,9 @@ static int take_line(const struct kp_runs_line *line, void *arg)
     m->part = part;
     m->passes = line->kind == KP_RUNS_SEVERAL ? kp_plan_runs_passes(line) : 0;
     m->group = counted ? line->list : groups[line->kind];
-    char **text = line->kind == KP_RUNS_LARGEST ? &m->parts : &m->why;
-    return counted || (*text = kp_strdup(line->text)) ? 0 : -ENOMEM;
+    if (line->kind == KP_RUNS_CANNOT)
+        m->why = kp_why_copy(kp_plan_runs_why(line));
+    return line->kind != KP_RUNS_LARGEST || (m->parts = kp_strdup(line->text)) ? 0 : -ENOMEM;
 }
 
 int kp_plan_runs_read(struct kp_plan *p, char *text)

@@ -25,7 +25,7 @@ enum kp_runs_kind {
                       */
     KP_RUNS_LARGEST, /* the largest of the metrics in the comma list `text`; `list` is 1 for a part, else 0 */
     KP_RUNS_DERIVED, /* computed when all of the launch is known */
-    KP_RUNS_CANNOT,  /* cannot be collected, for the reason `text`; `list` is 1 for a part */
+    KP_RUNS_CANNOT,  /* cannot be collected, see kp_plan_runs_why; `list` is 1 for a part */
     KP_RUNS_KINDS
 };
 
@@ -43,6 +43,8 @@ int kp_plan_runs_each(char *text, int (*fn)(const struct kp_runs_line *line, voi
 /* Whether reports do not show the metric, and how many runs from `list` on count it. */
 bool kp_plan_runs_is_part(const struct kp_runs_line *line);
 size_t kp_plan_runs_passes(const struct kp_runs_line *line);
+/* Returns why the metric of a line of KP_RUNS_CANNOT cannot be collected; it refers to the line. */
+struct kp_why kp_plan_runs_why(const struct kp_runs_line *line);
 /* Shares a plan of KP_PLAN_UNSHARED as the text says, which this changes. 0, -EINVAL or -ENOMEM. */
 int kp_plan_runs_read(struct kp_plan *p, char *text);
 

@@ -10,17 +10,17 @@
 
 struct missing {
     struct kp_result *r;
-    const char *why;
+    struct kp_why why;
 };
 
 static int mark_missing(const char *metric, void *arg)
 {
     const struct missing *m = arg;
     bool there = kp_result_find(m->r, metric) || kp_result_find_series(m->r, metric);
-    return there ? 0 : kp_result_set_na(m->r, metric, m->why);
+    return there ? 0 : kp_result_set_why(m->r, metric, m->why);
 }
 
-int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_provider *p, const char *why,
+int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_provider *p, struct kp_why why,
                      struct kp_result *r)
 {
     struct missing m = {r, why};
@@ -30,21 +30,21 @@ int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_pro
 static int store_losses(const struct kp_counters *g, size_t result, struct kp_result *r)
 {
     const struct kp_counters_launch *l = &g->launches[result];
-    int rc = l->lost ? kp_counters_mark(g->setup, l->lost, l->why, r) : 0;
+    int rc = l->lost ? kp_counters_mark(g->setup, l->lost, kp_why_of(l->why, NULL), r) : 0;
     for (size_t k = 0; !rc && g->rows && g->rows[k]; k++)
-        if (g->lost[k].why && result >= g->lost[k].first)
+        if (g->lost[k].why.reason && result >= g->lost[k].first)
             rc = kp_counters_mark(g->setup, g->rows[k], g->lost[k].why, r);
     return rc;
 }
 
-const char *kp_counters_lost(const struct kp_counters *g, size_t result)
+struct kp_why kp_counters_lost(const struct kp_counters *g, size_t result)
 {
     if (!g->only)
-        return NULL;
+        return kp_why_of(KP_REASON_NONE, NULL);
     for (size_t k = 0; g->rows[k]; k++)
-        if (g->rows[k] == g->only && g->lost[k].why && result >= g->lost[k].first)
+        if (g->rows[k] == g->only && g->lost[k].why.reason && result >= g->lost[k].first)
             return g->lost[k].why;
-    return result < g->n_launches ? NULL : "out of memory";
+    return kp_why_of(result < g->n_launches ? KP_REASON_NONE : KP_REASON_OUT_OF_MEMORY, NULL);
 }
 
 int kp_counters_store(const struct kp_counters *g, size_t result, struct kp_result *r)
@@ -59,7 +59,7 @@ int kp_counters_store(const struct kp_counters *g, size_t result, struct kp_resu
     return rc ? rc : store_losses(g, result, r);
 }
 
-char *kp_counters_evaluate(struct kp_counters *g, struct kp_result *const *results)
+struct kp_why kp_counters_evaluate(struct kp_counters *g, struct kp_result *const *results)
 {
     int rc = 0;
     for (size_t k = 0; g->rows[k]; k++) {
@@ -72,7 +72,7 @@ char *kp_counters_evaluate(struct kp_counters *g, struct kp_result *const *resul
         if (!rc)
             rc = one;
     }
-    return rc ? kp_library_explain(g->setup->cupti, "cannot evaluate the counters", rc) : NULL;
+    return rc ? kp_library_explain(g->setup->cupti, KP_REASON_NOT_EVALUATED, rc) : kp_why_of(KP_REASON_NONE, NULL);
 }
 
 bool kp_counters_any(const struct kp_counters *g)
@@ -91,7 +91,7 @@ void kp_counters_free(struct kp_counters *g)
         free(g->names[i]);
     free(g->names);
     for (size_t k = 0; k < KP_PROVIDERS_MOST; k++) {
-        free(g->lost[k].why);
+        kp_why_free(&g->lost[k].why);
         if (g->of[k])
             g->rows[k]->free(g->of[k]);
     }

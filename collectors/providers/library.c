@@ -86,14 +86,14 @@ const char *kp_library_path(const struct kp_cupti *c)
     return kp_cupti_path(c);
 }
 
-char *kp_library_explain(const struct kp_cupti *c, const char *what, int code)
+struct kp_why kp_library_explain(const struct kp_cupti *c, enum kp_reason reason, int code)
 {
-    return kp_cupti_explain(c, what, code);
+    return kp_why_of(reason, kp_cupti_explain(c, kp_reason_text(reason), code));
 }
 
-char *kp_library_explain_begin(const struct kp_cupti *c, const char *what, int code)
+struct kp_why kp_library_explain_begin(const struct kp_cupti *c, enum kp_reason reason, int code)
 {
-    return kp_cupti_explain_begin(c, what, code);
+    return kp_why_of(reason, kp_cupti_explain_begin(c, kp_reason_text(reason), code));
 }
 
 bool kp_library_denied(void)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/dl.h"
+#include "report/model/reasons.h"
 
 struct kp_cupti;
 
@@ -39,11 +40,11 @@ void kp_library_free(struct kp_cupti *c);
 const char *kp_library_version(const struct kp_cupti *c);
 const char *kp_library_path(const struct kp_cupti *c);
 
-/* Explains a code, or a negative errno, and names the remedy: a malloc'ed line, NULL without memory. `what` names
- * the operation. */
-char *kp_library_explain(const struct kp_cupti *c, const char *what, int code);
+/* Explains a code, or a negative errno, and names the remedy, behind the text of `reason`, which names the operation.
+ * The caller frees the text, which is NULL without memory. */
+struct kp_why kp_library_explain(const struct kp_cupti *c, enum kp_reason reason, int code);
 /* Likewise for what begins to count or to sample: where the code may mean that another process does, says so. */
-char *kp_library_explain_begin(const struct kp_cupti *c, const char *what, int code);
+struct kp_why kp_library_explain_begin(const struct kp_cupti *c, enum kp_reason reason, int code);
 /* Whether one of the codes explained so far was a missing permission. Any thread. */
 bool kp_library_denied(void);
 

@@ -156,9 +156,6 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t
     (void)arg, (void)pc, (void)reason, (void)samples;
 }
 
-static const char flooded[] =
-    "it had more samples than the device's buffer holds; raise warp-sampling-interval or warp-sampling-buffer-size";
-
 /* Makes room for more samples: at once in the buffer, then by rarer samples in the next pass, in which the launches
  * that have theirs keep them. False: there is no more. */
 static bool make_room(const struct kp_providers *x)
@@ -240,7 +237,7 @@ static int pcsamp_after(struct kp_providers *x, struct kp_counters_launch *l)
         return rc;
     if (!more) {
         l->lost = &kp_provider_pcsamp;
-        l->why = flooded;
+        l->why = KP_REASON_FLOODED;
         kp_provider_complain(x, &kp_provider_pcsamp, false, rc);
     }
     return go_on(x);
@@ -267,17 +264,15 @@ static void pcsamp_over(struct kp_providers *x)
         pcsamp_end(x);
 }
 
-static char *pcsamp_explain(const struct kp_providers *x, int code)
+static struct kp_why pcsamp_explain(const struct kp_providers *x, int code)
 {
     const struct pcsamp *p = own(x);
     char *text = NULL;
     if (code != KP_CUPTI_OUT_OF_MEMORY || !p->full)
-        return NULL;
-    return asprintf(&text, "%s of a launch: %s", kp_provider_pcsamp.what,
-                    p->again ? "it had more samples than the device's buffer held, which is larger from now on"
-                             : flooded) < 0
-               ? NULL
-               : text;
+        return kp_why_of(KP_REASON_NONE, NULL);
+    enum kp_reason reason = p->again ? KP_REASON_FLOODED_ONCE : KP_REASON_FLOODED;
+    int n = asprintf(&text, "%s of a launch: %s", kp_reason_text(kp_provider_pcsamp.what), kp_reason_text(reason));
+    return kp_why_of(reason, n < 0 ? NULL : text);
 }
 
 static void pcsamp_close(struct kp_providers *x, bool alive)
@@ -311,7 +306,7 @@ int kp_providers_pcsamp_interval(int option)
 
 const struct kp_provider kp_provider_pcsamp = {
     .bit = KP_PROVIDER_PCSAMP,
-    .what = "warp states are not sampled",
+    .what = KP_REASON_NOT_SAMPLED,
     .size = sizeof(struct pcsamp),
     .flushes = true,
     .adds_up = true,

@@ -512,7 +512,7 @@ static int pm_store(const struct kp_counters *g, struct kp_counters_launch *l, s
 
 const struct kp_provider kp_provider_pm = {
     .bit = KP_PROVIDER_PM,
-    .what = "nothing is sampled over time",
+    .what = KP_REASON_PM_NOT_SAMPLED,
     .size = sizeof(struct pm),
     .flushes = true,
     .by_launch = true,

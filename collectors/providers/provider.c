@@ -42,25 +42,26 @@ void kp_provider_tell_once(struct kp_providers *x, const struct kp_provider *p, 
     x->told[k] |= what;
 }
 
-char *kp_providers_explain_begin(const struct kp_providers *x, const char *what, int code)
+struct kp_why kp_providers_explain_begin(const struct kp_providers *x, enum kp_reason what, int code)
 {
     const struct kp_providers_setup *s = &x->setup;
     char *text = NULL, *holder = code == KP_CUPTI_BUSY && s->holder ? s->holder(s->holder_arg) : NULL;
     if (!holder)
         return kp_library_explain_begin(s->cupti, what, code);
-    if (asprintf(&text, "%s: %s", what, holder) < 0)
+    if (asprintf(&text, "%s: %s", kp_reason_text(what), holder) < 0)
         text = NULL;
     free(holder);
-    return text;
+    return kp_why_of(KP_REASON_COUNTERS_KEPT, text);
 }
 
 void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, bool begins, int rc)
 {
     size_t k = kp_provider_number(x, p);
-    free(x->why[k]);
-    x->why[k] = p->explain ? p->explain(x, rc) : NULL;
-    if (!x->why[k])
-        x->why[k] =
-            begins ? kp_providers_explain_begin(x, p->what, rc) : kp_library_explain(x->setup.cupti, p->what, rc);
-    kp_provider_tell_once(x, p, KP_TOLD_FAILURE, x->why[k] ? strdup(x->why[k]) : NULL);
+    struct kp_why *why = &x->why[k];
+    kp_why_free(why);
+    if (p->explain)
+        *why = p->explain(x, rc);
+    if (!why->reason)
+        *why = begins ? kp_providers_explain_begin(x, p->what, rc) : kp_library_explain(x->setup.cupti, p->what, rc);
+    kp_provider_tell_once(x, p, KP_TOLD_FAILURE, strdup(kp_why_text(why)));
 }

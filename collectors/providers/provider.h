@@ -28,7 +28,7 @@ struct kp_counters_launch {
     size_t n_series;
     uint64_t pm_dropped;            /* times that samples were lost */
     const struct kp_provider *lost; /* its values are lost for this launch alone; NULL = none, */
-    const char *why;                /* for this reason */
+    enum kp_reason why;             /* for this reason */
     bool short_of_memory;
 };
 
@@ -36,7 +36,7 @@ enum { KP_PROVIDERS_MOST = 8 };
 
 /* The loss of a provider in a window: the values of launches from `first` on, and the reason. */
 struct kp_counters_loss {
-    char *why; /* NULL = nothing is lost */
+    struct kp_why why; /* no reason = nothing is lost */
     size_t first;
 };
 
@@ -77,20 +77,20 @@ struct kp_providers {
     size_t groups[KP_PROVIDERS_MOST]; /* of passes, in the current window */
     bool gone[KP_PROVIDERS_MOST];     /* has failed for good */
     char *complaints[KP_PROVIDERS_MOST];
-    unsigned told[KP_PROVIDERS_MOST]; /* complaints made already, as each comes once */
-    char *why[KP_PROVIDERS_MOST];     /* why it last failed */
+    unsigned told[KP_PROVIDERS_MOST];     /* complaints made already, as each comes once */
+    struct kp_why why[KP_PROVIDERS_MOST]; /* why it last failed */
 };
 
 /* One provider. Functions may be NULL unless noted. Functions returning int return 0 or a code for
  * kp_library_explain. */
 struct kp_provider {
-    unsigned bit;     /* of kp_providers_setup.kinds; 0 = always there */
-    const char *what; /* begins the line that reports a failure: "warp states are not sampled" */
-    size_t size;      /* of its data in a collection, zeroed, see kp_provider_own */
-    bool flushes;     /* its launches need cold caches */
-    bool adds_up;     /* what it gives of several launches of a kernel adds up; else one launch tells all */
-    bool by_launch;   /* `before` begins to count or to sample, for a launch alone */
-    bool by_time;     /* its preparation depends on how long launches take */
+    unsigned bit;        /* of kp_providers_setup.kinds; 0 = always there */
+    enum kp_reason what; /* its text begins the line that reports a failure */
+    size_t size;         /* of its data in a collection, zeroed, see kp_provider_own */
+    bool flushes;        /* its launches need cold caches */
+    bool adds_up;        /* what it gives of several launches of a kernel adds up; else one launch tells all */
+    bool by_launch;      /* `before` begins to count or to sample, for a launch alone */
+    bool by_time;        /* its preparation depends on how long launches take */
     /* The window exists for its counts, graphs included, and its failure is the window's. The failure of any other
      * provider only ends its own part of the window. */
     bool carries;
@@ -125,8 +125,8 @@ struct kp_provider {
     int (*decode)(struct kp_providers *x);           /* after the last pass of a group */
     void (*end)(struct kp_providers *x);             /* ends a pass without stop, also after a failed begin or watch */
     void (*over)(struct kp_providers *x);            /* ends the window: frees values not gathered */
-    /* Explains code `code` of a stage, if the code alone does not: malloc'ed, NULL = no explanation. */
-    char *(*explain)(const struct kp_providers *x, int code);
+    /* Explains code `code` of a stage, if the code alone does not; else there is no reason. */
+    struct kp_why (*explain)(const struct kp_providers *x, int code);
 
     /* Evaluates its part of the results into results[], one for each launch with a result. Any thread. */
     int (*evaluate)(void *of, struct kp_result *const *results);
@@ -166,7 +166,7 @@ void kp_counters_drop(struct kp_counters_launch *l);
 int kp_counters_store_counts(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r);
 
 /* Marks metrics of the provider that were asked for, and that `r` lacks, as missing for `why`. 0 or -ENOMEM. */
-int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_provider *p, const char *why,
+int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_provider *p, struct kp_why why,
                      struct kp_result *r);
 
 /* Calls `fn` for each metric of the provider with that bit that sections or names need, except the series of

@@ -46,7 +46,7 @@ void kp_providers_close(struct kp_providers *x, bool alive)
             x->rows[k]->close(x, alive);
         free(x->own[k]);
         free(x->complaints[k]);
-        free(x->why[k]);
+        kp_why_free(&x->why[k]);
     }
     free(x);
 }
@@ -130,13 +130,13 @@ size_t kp_providers_retries(const struct kp_providers *x, size_t group)
 }
 
 /* Marks the values of provider `k` as lost, from launch `first` on. */
-static void lose(struct kp_providers *x, size_t k, size_t first, const char *why)
+static void lose(struct kp_providers *x, size_t k, size_t first, struct kp_why why)
 {
     struct kp_counters_loss *loss = x->gathered ? &x->gathered->lost[k] : NULL;
-    if (!loss || (loss->why && loss->first <= first))
+    if (!loss || (loss->why.reason && loss->first <= first))
         return;
-    free(loss->why);
-    *loss = (struct kp_counters_loss){kp_strdup(why), first};
+    kp_why_free(&loss->why);
+    *loss = (struct kp_counters_loss){kp_why_copy(why), first};
 }
 
 /* Ends the current provider's part of this window, and makes it release its hardware. */
@@ -149,12 +149,12 @@ static void fail(struct kp_providers *x, bool begins, int rc)
     x->kind = NULL;
 }
 
-void kp_providers_refused(struct kp_providers *x, const char *why)
+void kp_providers_refused(struct kp_providers *x, struct kp_why why)
 {
     char *text = NULL;
     if (!x->kind)
         return;
-    if (asprintf(&text, "%s in a window: %s", x->kind->what, why) < 0)
+    if (asprintf(&text, "%s in a window: %s", kp_reason_text(x->kind->what), kp_why_text(&why)) < 0)
         text = NULL;
     lose(x, kp_provider_number(x, x->kind), x->next, why);
     kp_provider_tell_once(x, x->kind, KP_TOLD_REFUSAL, text);
@@ -212,7 +212,7 @@ static void open_launches(struct kp_providers *x, struct kp_counters *g)
     size_t results = count_results(&x->window);
     g->any = true;
     for (size_t k = 0; x->rows[k]; k++)
-        if (!x->groups[k] && x->why[k] && !x->window.alone) /* has failed for good */
+        if (!x->groups[k] && x->why[k].reason && !x->window.alone) /* has failed for good */
             lose(x, k, 0, x->why[k]);
     g->launches = calloc(results + 1, sizeof(*g->launches));
     if (g->launches)
@@ -472,17 +472,17 @@ struct kp_beside kp_providers_beside_at(struct kp_providers *x, size_t group)
     return (struct kp_beside){.adds_up = p && p->adds_up, .first = p && p->watch};
 }
 
-int kp_providers_beside_missing(struct kp_providers *x, size_t group, const char *why, struct kp_result *r)
+int kp_providers_beside_missing(struct kp_providers *x, size_t group, struct kp_why why, struct kp_result *r)
 {
     size_t part;
     const struct kp_provider *p = x->rows[beside_at(x, group, &part)];
     return p ? kp_counters_mark(&x->setup, p, why, r) : 0;
 }
 
-const char *kp_providers_why(struct kp_providers *x, size_t group)
+struct kp_why kp_providers_why(struct kp_providers *x, size_t group)
 {
     size_t part, k = beside_at(x, group, &part);
-    return x->rows[k] ? x->why[k] : NULL;
+    return x->rows[k] ? x->why[k] : kp_why_of(KP_REASON_NONE, NULL);
 }
 
 void kp_providers_carry(struct kp_providers *x, const struct kp_carry *carry)
@@ -539,12 +539,13 @@ bool kp_providers_stuck(const struct kp_providers *x)
     return false;
 }
 
-char *kp_providers_explain(const struct kp_providers *x, int code)
+struct kp_why kp_providers_explain(const struct kp_providers *x, int code)
 {
-    char *text = NULL;
-    for (size_t k = 0; !text && x->rows[k]; k++)
-        text = x->rows[k]->explain ? x->rows[k]->explain(x, code) : NULL;
-    return text;
+    struct kp_why why = {KP_REASON_NONE, NULL};
+    for (size_t k = 0; !why.reason && x->rows[k]; k++)
+        if (x->rows[k]->explain)
+            why = x->rows[k]->explain(x, code);
+    return why;
 }
 
 char *kp_providers_complaint(struct kp_providers *x)

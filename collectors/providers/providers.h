@@ -180,7 +180,7 @@ CUresult kp_providers_before(struct kp_providers *x, CUstream stream, enum kp_pr
 CUresult kp_providers_after(struct kp_providers *x, enum kp_providers_wait wait, bool *failed);
 /* Notes that the driver refused an operation of the current pass, for `why`. Launches from there on lack the values
  * of this pass. */
-void kp_providers_refused(struct kp_providers *x, const char *why);
+void kp_providers_refused(struct kp_providers *x, struct kp_why why);
 
 /* Begins and starts counting a list of `one_pass`, without replay, for at most `room` launches. kp_providers_window is
  * called at its end, with the same `swept`. */
@@ -205,12 +205,12 @@ struct kp_beside {
 };
 struct kp_beside kp_providers_beside_at(struct kp_providers *x, size_t group);
 /* Marks what the group would have given, and `r` lacks, as missing for `why`. 0 or -ENOMEM. Any thread. */
-int kp_providers_beside_missing(struct kp_providers *x, size_t group, const char *why, struct kp_result *r);
+int kp_providers_beside_missing(struct kp_providers *x, size_t group, struct kp_why why, struct kp_result *r);
 /* Begins and starts the pass of such a group, for at most `room` launches with a result. The longest of them takes
  * about so long (0 = not known). kp_providers_stop ends it. Returns 0, or a code, which kp_providers_why explains. */
 int kp_providers_run(struct kp_providers *x, size_t group, size_t room, uint64_t longest_ns, bool swept);
-/* Returns why the group's provider last failed, NULL = it has not; valid until it fails again. */
-const char *kp_providers_why(struct kp_providers *x, size_t group);
+/* Returns why the group's provider last failed, no reason if it has not; valid until it fails again. */
+struct kp_why kp_providers_why(struct kp_providers *x, size_t group);
 /* A pass of a list that takes several, each in a run of its own: the counter data goes from run to run in files. */
 struct kp_carry {
     size_t pass;      /* from 0 on */
@@ -234,26 +234,26 @@ void kp_providers_give(struct kp_providers *x);
 /* Whether a provider failed to release hardware, for good. */
 bool kp_providers_stuck(const struct kp_providers *x);
 
-/* Returns the reason of code `code` of a pass, if the code alone does not tell: malloc'ed line, or NULL. */
-char *kp_providers_explain(const struct kp_providers *x, int code);
+/* Returns the reason of code `code` of a pass, for kp_why_free; none if the code alone tells. */
+struct kp_why kp_providers_explain(const struct kp_providers *x, int code);
 /* Explains a code of what begins to count or to sample, as kp_library_explain_begin does; names the holder that there
  * is in this process. */
-char *kp_providers_explain_begin(const struct kp_providers *x, const char *what, int code);
+struct kp_why kp_providers_explain_begin(const struct kp_providers *x, enum kp_reason what, int code);
 /* Returns why a provider failed since the last call, for the user: malloc'ed line, or NULL. Call it until it returns
  * NULL. */
 char *kp_providers_complaint(struct kp_providers *x);
 
 /* ---- results ---- */
 
-/* Returns why launch `result` lacks all that a pass of kp_providers_run gathers, or NULL. Valid as long as `g`. */
-const char *kp_counters_lost(const struct kp_counters *g, size_t result);
+/* Returns why launch `result` lacks all that a pass of kp_providers_run gathers, or no reason. Valid as long as `g`. */
+struct kp_why kp_counters_lost(const struct kp_counters *g, size_t result);
 /* Whether there is anything to evaluate. */
 bool kp_counters_any(const struct kp_counters *g);
 /* Evaluates into results[i], one for each wanted launch, all different. It is slow (0.5 to 1.6 ms a launch and
  * thread). So up to three threads of `setup.start` share the launches of a large window; all have been joined on
- * return. One call at a time for a context, from any thread. Returns NULL, or why values are missing (malloc'ed):
- * the error of the first launch that lacks any. */
-char *kp_counters_evaluate(struct kp_counters *g, struct kp_result *const *results);
+ * return. One call at a time for a context, from any thread. Returns why values are missing, for kp_why_free, or no
+ * reason: the error of the first launch that lacks any. */
+struct kp_why kp_counters_evaluate(struct kp_counters *g, struct kp_result *const *results);
 /* Puts the unevaluated results of launch `result` of the window into `r`; marks lost ones as missing, with the
  * reason. Call it while the collection that gathered them is open. 0 or -ENOMEM. */
 int kp_counters_store(const struct kp_counters *g, size_t result, struct kp_result *r);

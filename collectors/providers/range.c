@@ -757,18 +757,17 @@ static bool range_stuck(const struct kp_providers *x)
     return why_stuck(own(x));
 }
 
-static char *range_explain(const struct kp_providers *x, int code)
+static struct kp_why range_explain(const struct kp_providers *x, int code)
 {
     const struct range *r = own(x);
-    char *note = NULL;
+    char *text = NULL;
     if (r->hook)
-        return kp_library_explain(x->setup.cupti, "cannot mark the range of a launch", r->hook);
+        return kp_library_explain(x->setup.cupti, KP_REASON_NOT_MARKED, r->hook);
     if (code != WRONG_RANGES)
-        return NULL;
-    return asprintf(&note, "the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
-                    r->seen, r->expected) < 0
-               ? NULL
-               : note;
+        return kp_why_of(KP_REASON_NONE, NULL);
+    int n = asprintf(&text, "the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
+                     r->seen, r->expected);
+    return kp_why_of(KP_REASON_OTHER_KERNELS, n < 0 ? NULL : text);
 }
 
 static void range_free(void *of)
@@ -890,7 +889,7 @@ static int range_evaluate(void *of, struct kp_result *const *results)
 }
 
 const struct kp_provider kp_provider_range = {
-    .what = "nothing is counted",
+    .what = KP_REASON_NOT_COUNTED,
     .size = sizeof(struct range),
     .flushes = true,
     .carries = true,

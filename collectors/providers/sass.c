@@ -103,17 +103,15 @@ static void sass_close(struct kp_providers *x, bool alive)
         kp_sass_release(own(x)->list, x->setup.ctx);
 }
 
-static char *sass_explain(const struct kp_providers *x, int code)
+static struct kp_why sass_explain(const struct kp_providers *x, int code)
 {
     (void)x;
-    return code == KP_SASS_OVER ? kp_strdup("instructions are not counted: CUPTI does so no more on a device once the "
-                                            "program has ended the first context that it did so in")
-                                : NULL;
+    return kp_why_of(code == KP_SASS_OVER ? KP_REASON_SASS_OVER : KP_REASON_NONE, NULL);
 }
 
 const struct kp_provider kp_provider_sass = {
     .bit = KP_PROVIDER_SASS,
-    .what = "instructions are not counted",
+    .what = KP_REASON_SASS_NOT_COUNTED,
     .size = sizeof(struct sass),
     .by_launch = true,
     .begin = sass_begin,

@@ -73,25 +73,27 @@ uint64_t kp_footprint_host_share(void)
 static const double seconds_a_byte = 0.6e-9;
 
 /* Whether saving takes no longer than wanted, with so much of it in the host's memory. */
-static bool is_quick(uint64_t used, uint64_t on_host, uint64_t most_ns, char **why)
+static bool is_quick(uint64_t used, uint64_t on_host, uint64_t most_ns, struct kp_why *why)
 {
     double seconds = (double)on_host * seconds_a_byte;
     if (!most_ns || seconds * 1e9 <= (double)most_ns)
         return true;
+    char *text;
     if (asprintf(
-            why,
+            &text,
             "saving the %.1f GB of device memory in use would take about %.0f s for each window, as %.1f GB of it do "
             "not fit into the rest of the device: launches are not replayed (save-time, KPROF_SAVE_TIME, gives more "
             "time than %.3g s)",
             (double)used / 1e9, seconds, (double)on_host / 1e9, (double)most_ns / 1e9) < 0)
-        *why = NULL;
+        text = NULL;
+    *why = kp_why_of(KP_REASON_SAVE_TOO_SLOW, text);
     return false;
 }
 
-bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, char **why)
+bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, struct kp_why *why)
 {
     size_t available_here = 0, total = 0;
-    *why = NULL;
+    *why = kp_why_of(KP_REASON_NONE, NULL);
     if (d->cuMemGetInfo(&available_here, &total) != CUDA_SUCCESS)
         return true; /* let the save itself report it */
     uint64_t used = total - available_here;
@@ -102,11 +104,13 @@ bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, char **why)
     uint64_t host = kp_footprint_host_share();
     if (used - room <= host)
         return is_quick(used, used - room, most_ns, why);
-    if (asprintf(why,
+    char *text;
+    if (asprintf(&text,
                  "%.1f GB of device memory in use fit neither into the %.1f GB left of it nor into the %.1f GB of host "
                  "memory that can be had: launches cannot be replayed (set `quick` does without)",
                  (double)used / 1e9, (double)available_here / 1e9, (double)host / 1e9) < 0)
-        *why = NULL;
+        text = NULL;
+    *why = kp_why_of(KP_REASON_SAVE_TOO_LARGE, text);
     return false;
 }
 

@@ -6,14 +6,15 @@
 #include <stdint.h>
 
 #include "collectors/facts/driver.h"
+#include "report/model/reasons.h"
 
 /* Returns how much of a device with `total` byte stays free while a window is open, byte. */
 uint64_t kp_footprint_margin(uint64_t total);
 
 /* Whether a copy of the device memory in use fits into its free part and, beyond that, into the free memory of the
- * host. It must be made there in `most_ns` at most (0: no limit). If not, *why is a malloc'ed line. The checkpoint
+ * host. It must be made there in `most_ns` at most (0: no limit). If not, *why says so, for kp_why_free. The checkpoint
  * library would use files where memory lacks, and fill the disk. */
-bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, char **why);
+bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, struct kp_why *why);
 
 /* Reserves some of the device's memory if a copy of the memory in use would fill it. The checkpoint library uses all
  * of it before host memory; but without a free part the profiler cannot start. The reserved part has no address, so

@@ -8,14 +8,13 @@
  * replayed. */
 static const struct {
     bool rewound;
-    const char *obstacle;
+    enum kp_reason reason;
 } kinds[] = {
-    [KP_MEMORY_HOST_VIRTUAL] = {false, "can reach memory of cuMemCreate or of a pool that is the host's or managed, "
-                                       "which is not rewound, not replayed"},
-    [KP_MEMORY_HEAP_BLOCKS] = {false, "can reach blocks of the device's heap, which cannot be rewound, not replayed"},
+    [KP_MEMORY_HOST_VIRTUAL] = {false, KP_REASON_HOST_VIRTUAL},
+    [KP_MEMORY_HEAP_BLOCKS] = {false, KP_REASON_HEAP_BLOCKS},
 };
 
-const char *kp_not_rewound(enum kp_memory kind)
+enum kp_reason kp_not_rewound(enum kp_memory kind)
 {
-    return kinds[kind].rewound ? NULL : kinds[kind].obstacle;
+    return kinds[kind].rewound ? KP_REASON_NONE : kinds[kind].reason;
 }

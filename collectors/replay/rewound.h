@@ -7,12 +7,14 @@
 
 #include <stddef.h>
 
+#include "report/model/reasons.h"
+
 enum kp_memory {
     KP_MEMORY_HOST_VIRTUAL, /* memory of the host of cuMemCreate, or of a pool; or of a managed pool */
     KP_MEMORY_HEAP_BLOCKS,  /* content of blocks of the device's heap, which kernels took by malloc */
 };
 
-/* Returns why launches that can reach such memory are not replayed (static text), or NULL if it is rewound. */
-const char *kp_not_rewound(enum kp_memory kind);
+/* Returns why launches that can reach such memory are not replayed; no reason if it is rewound. */
+enum kp_reason kp_not_rewound(enum kp_memory kind);
 
 #endif

@@ -55,25 +55,17 @@ struct flight {
     size_t n_pages;
 };
 
-static const char *const stage_words[] = {
-    [KP_STAGE_NONE] = "",
-    [KP_STAGE_RESTORE] = "cannot restore the device memory",
-    [KP_STAGE_FLUSH] = "cannot flush the caches (KPROF_CACHE_CONTROL=none does without)",
-    [KP_STAGE_REHEARSE] = "the launch failed when it was run again",
-    [KP_STAGE_BEGIN] = "cannot enable the counters",
-    [KP_STAGE_START] = "cannot start the counters",
-    [KP_STAGE_ISSUE] = "the launch failed",
-    [KP_STAGE_STOP] = "cannot stop the counters",
-    [KP_STAGE_DECODE] = "cannot read the counters",
-    [KP_STAGE_PASSES] = "the counters did not finish in the passes announced",
+static const enum kp_reason stage_reasons[] = {
+    [KP_STAGE_NONE] = KP_REASON_NONE,           [KP_STAGE_RESTORE] = KP_REASON_NOT_RESTORED,
+    [KP_STAGE_FLUSH] = KP_REASON_NOT_FLUSHED,   [KP_STAGE_REHEARSE] = KP_REASON_REHEARSAL_FAILED,
+    [KP_STAGE_BEGIN] = KP_REASON_NOT_ENABLED,   [KP_STAGE_START] = KP_REASON_NOT_STARTED,
+    [KP_STAGE_ISSUE] = KP_REASON_LAUNCH_FAILED, [KP_STAGE_STOP] = KP_REASON_NOT_STOPPED,
+    [KP_STAGE_DECODE] = KP_REASON_NOT_READ,     [KP_STAGE_PASSES] = KP_REASON_PASSES_LEFT,
 };
 
-static const char cannot_save[] = "cannot save the device memory that a replay must restore";
-
-static char *explain_driver(const struct flight *f, const char *what, CUresult rc)
+static struct kp_why explain_driver(const struct flight *f, enum kp_reason reason, CUresult rc)
 {
-    char *note = NULL;
-    return asprintf(&note, "%s: %s", what, kp_driver_error(f->c->setup.driver, rc)) < 0 ? NULL : note;
+    return kp_why_make(reason, "%s", kp_driver_error(f->c->setup.driver, rc));
 }
 
 /* ---- operations of the replay loop ---- */
@@ -284,15 +276,13 @@ static int judge_issue(struct flight *f, CUresult rc)
     return rc == CUDA_SUCCESS ? ISSUE_OK : KP_ISSUE_REFUSED;
 }
 
-static const char refused_again[] = "the driver refused a launch when it was run again";
-
 /* Gives up an additional pass: a refusal only costs the values of that pass. */
 static int give_up_pass(struct flight *f)
 {
-    char *why = f->flush != CUDA_SUCCESS ? explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush)
-                                         : explain_driver(f, refused_again, f->refused);
-    kp_providers_refused(f->c->providers, why ? why : refused_again);
-    free(why);
+    struct kp_why why = f->flush != CUDA_SUCCESS ? explain_driver(f, stage_reasons[KP_STAGE_FLUSH], f->flush)
+                                                 : explain_driver(f, KP_REASON_REFUSED_AGAIN, f->refused);
+    kp_providers_refused(f->c->providers, why);
+    kp_why_free(&why);
     f->flush = f->refused = CUDA_SUCCESS;
     return KP_ISSUE_GIVEN_UP;
 }
@@ -405,7 +395,7 @@ struct kp_beside kp_collector_beside_at(struct kp_collector *c, size_t group)
     return kp_providers_beside_at(c->providers, group);
 }
 
-int kp_collector_beside_missing(struct kp_collector *c, size_t group, const char *why, struct kp_result *r)
+int kp_collector_beside_missing(struct kp_collector *c, size_t group, struct kp_why why, struct kp_result *r)
 {
     return kp_providers_beside_missing(c->providers, group, why, r);
 }
@@ -459,13 +449,13 @@ static size_t free_memory(const struct kp_collector *c, size_t *total)
 bool kp_collector_can_save(struct kp_collector *c)
 {
     enum { AGE_MS = 1000 };
-    char *why;
+    struct kp_why why;
     size_t total, left = free_memory(c, &total);
     long now = kp_now_ms();
     if (c->full.known && left <= c->full.left && now - c->full.at_ms < AGE_MS)
         return false;
     bool can = kp_footprint_fits(c->setup.driver, c->setup.save_time, &why);
-    free(why);
+    kp_why_free(&why);
     c->full.known = !can;
     c->full.left = left;
     c->full.at_ms = now;
@@ -509,12 +499,12 @@ static bool wants_change(const struct kp_collector *c)
     return c->shadow || used > total / STATES || used > much;
 }
 
-/* Lists the memory to save. False: it cannot be saved by change, and *why (static text, NULL: not wanted) says why. */
-static bool list_owned(const struct kp_collector *c, struct kp_part **parts, size_t *n, const char **why)
+/* Lists the memory to save. False: it cannot be saved by change, and *why (no reason: not wanted) says why. */
+static bool list_owned(const struct kp_collector *c, struct kp_part **parts, size_t *n, enum kp_reason *why)
 {
     uint64_t known = 0, held = kp_shadow_held(c->shadow);
     size_t total, left = free_memory(c, &total);
-    *why = NULL;
+    *why = KP_REASON_NONE;
     if (!wants_change(c) || !c->setup.owned || !kp_shadow_available(c->setup.driver) ||
         !c->setup.owned(c->setup.owned_arg, parts, n, why))
         return false;
@@ -524,7 +514,7 @@ static bool list_owned(const struct kp_collector *c, struct kp_part **parts, siz
              (double)known / 1e9, *n, (double)held / 1e9);
     if (total - left <= known + held + most_unknown)
         return true;
-    *why = "memory that the program was not seen to allocate";
+    *why = KP_REASON_OWNED_UNSEEN;
     free(*parts);
     return false;
 }
@@ -533,7 +523,7 @@ static bool list_owned(const struct kp_collector *c, struct kp_part **parts, siz
 static bool save_change(struct kp_collector *c)
 {
     struct kp_part *parts = NULL;
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     size_t n = 0;
     uint64_t start = kp_clock_ns();
     CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
@@ -545,7 +535,7 @@ static bool save_change(struct kp_collector *c)
             rc = kp_shadow_save(c->shadow, parts, n, &room);
         free(parts);
         if (rc != CUDA_SUCCESS)
-            why = kp_driver_error(c->setup.driver, rc);
+            kp_debug(KP_DEBUG_REPLAY, "a save by change failed: %s", kp_driver_error(c->setup.driver, rc));
     }
     c->by_change = rc == CUDA_SUCCESS;
     if (c->by_change) {
@@ -553,7 +543,7 @@ static bool save_change(struct kp_collector *c)
         return true;
     }
     if (why)
-        kp_debug(KP_DEBUG_REPLAY, "memory cannot be saved by change: %s", why);
+        kp_debug(KP_DEBUG_REPLAY, "memory cannot be saved by change: %s", kp_reason_text(why));
     kp_shadow_close(c->shadow, true);
     c->shadow = NULL;
     return false;
@@ -583,11 +573,11 @@ void kp_collector_rest(struct kp_collector *c)
 
 /* ---- saving all ---- */
 
-static int save_all(struct kp_collector *c, char **why)
+static int save_all(struct kp_collector *c, struct kp_why *why)
 {
     size_t total;
     if (!kp_saved_available(c->setup.cupti)) {
-        *why = kp_strdup("libcheckpoint.so is missing beside libcupti: memory could not be restored between passes");
+        *why = kp_why_of(KP_REASON_NO_CHECKPOINT, NULL);
         return -1;
     }
     if (!kp_footprint_fits(c->setup.driver, c->setup.save_time, why))
@@ -602,13 +592,13 @@ static int save_all(struct kp_collector *c, char **why)
     c->copied = before > after ? before - after : 0;
     kp_taken_copied(c->setup.taken, rc ? 0 : c->copied);
     if (rc)
-        *why = kp_library_explain(c->setup.cupti, cannot_save, rc);
+        *why = kp_library_explain(c->setup.cupti, KP_REASON_NOT_SAVED, rc);
     return rc ? -1 : 0;
 }
 
-int kp_collector_save(struct kp_collector *c, char **why)
+int kp_collector_save(struct kp_collector *c, struct kp_why *why)
 {
-    *why = NULL;
+    *why = kp_why_of(KP_REASON_NONE, NULL);
     if (c->saved || c->by_change)
         return 0;
     tell_save(c);
@@ -642,37 +632,34 @@ bool kp_collector_has_room(const struct kp_collector *c, size_t more)
     return fits_again(c, more + ((size_t)1 << 30));
 }
 
-static const char no_room[] =
-    "the program has read from memory of which the device has no room for a second copy: not replayed";
-
-static int keep_change(struct kp_collector *c, char **why)
+static int keep_change(struct kp_collector *c, struct kp_why *why)
 {
     uint64_t start = kp_clock_ns();
     struct kp_slot_room room = shadow_room(c);
     CUresult rc = c->kept_change ? CUDA_SUCCESS : kp_shadow_keep(c->shadow, &room);
     c->kept_change = rc == CUDA_SUCCESS;
     if (rc == CUDA_ERROR_OUT_OF_MEMORY)
-        *why = kp_strdup(no_room);
-    else if (rc != CUDA_SUCCESS && asprintf(why, "%s: %s", cannot_save, kp_driver_error(c->setup.driver, rc)) < 0)
-        *why = NULL;
+        *why = kp_why_of(KP_REASON_NO_SECOND_COPY, NULL);
+    else if (rc != CUDA_SUCCESS)
+        *why = kp_why_make(KP_REASON_NOT_SAVED, "%s", kp_driver_error(c->setup.driver, rc));
     tell_change(c, "save of what the program's own execution left", start);
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
-int kp_collector_keep(struct kp_collector *c, char **why)
+int kp_collector_keep(struct kp_collector *c, struct kp_why *why)
 {
-    *why = NULL;
+    *why = kp_why_of(KP_REASON_NONE, NULL);
     if (c->by_change)
         return keep_change(c, why);
     if (c->kept)
         return 0;
     if (!fits_again(c, 0)) { /* in the host's memory it would take seconds, up to half a second a gigabyte */
-        *why = kp_strdup(no_room);
+        *why = kp_why_of(KP_REASON_NO_SECOND_COPY, NULL);
         return -1;
     }
     int rc = kp_saved_make(c->setup.cupti, c->setup.ctx, &c->kept);
     if (rc)
-        *why = kp_library_explain(c->setup.cupti, cannot_save, rc);
+        *why = kp_library_explain(c->setup.cupti, KP_REASON_NOT_SAVED, rc);
     return rc ? -1 : 0;
 }
 
@@ -708,35 +695,33 @@ void kp_collector_leave(struct kp_collector *c)
 
 /* ---- running ---- */
 
-static char *explain(const struct flight *f)
+static struct kp_why explain(const struct flight *f)
 {
     const struct kp_replay_outcome *r = &f->out->replay;
     if (r->failed == KP_STAGE_NONE)
-        return NULL;
+        return kp_why_of(KP_REASON_NONE, NULL);
     if (r->code == KP_ISSUE_TOO_LONG)
-        return kp_strdup("a launch did not end when it was run again by itself: it waits for the host or for another "
-                         "kernel; not replayed");
+        return kp_why_of(KP_REASON_REHEARSAL_UNENDED, NULL);
     if (r->code == KP_ISSUE_LEFT)
-        return kp_strdup("the program ended, in a handler of a signal, while its launches were run again");
+        return kp_why_of(KP_REASON_LEFT_BY_HANDLER, NULL);
     if (r->code == KP_ISSUE_CUT)
-        return kp_strdup(
-            "a value that the program read was another one when its launches were run again; not replayed");
+        return kp_why_of(KP_REASON_READ_DIFFERED, NULL);
     if (f->flush != CUDA_SUCCESS && !r->dead)
-        return explain_driver(f, stage_words[KP_STAGE_FLUSH], f->flush);
+        return explain_driver(f, stage_reasons[KP_STAGE_FLUSH], f->flush);
     if (f->restore != CUDA_SUCCESS)
-        return explain_driver(f, stage_words[KP_STAGE_RESTORE], f->restore);
-    char *told = kp_providers_explain(f->c->providers, r->code);
-    if (told)
+        return explain_driver(f, stage_reasons[KP_STAGE_RESTORE], f->restore);
+    struct kp_why told = kp_providers_explain(f->c->providers, r->code);
+    if (told.reason)
         return told;
     if (r->failed == KP_STAGE_REHEARSE && !r->dead)
-        return kp_strdup(refused_again);
+        return kp_why_of(KP_REASON_REFUSED_AGAIN, NULL);
     if (r->failed == KP_STAGE_ISSUE || r->failed == KP_STAGE_REHEARSE)
-        return explain_driver(f, stage_words[r->failed], r->dead ? f->fault : f->refused);
+        return explain_driver(f, stage_reasons[r->failed], r->dead ? f->fault : f->refused);
     if (r->failed == KP_STAGE_PASSES)
-        return kp_strdup(stage_words[r->failed]);
+        return kp_why_of(stage_reasons[r->failed], NULL);
     bool begins = r->failed == KP_STAGE_BEGIN || r->failed == KP_STAGE_START;
-    return begins ? kp_providers_explain_begin(f->c->providers, stage_words[r->failed], r->code)
-                  : kp_library_explain(f->c->setup.cupti, stage_words[r->failed], r->code);
+    return begins ? kp_providers_explain_begin(f->c->providers, stage_reasons[r->failed], r->code)
+                  : kp_library_explain(f->c->setup.cupti, stage_reasons[r->failed], r->code);
 }
 
 /* Says where the time of a window's repetitions went. */
@@ -761,10 +746,10 @@ static void conclude(struct flight *f)
         return;
     kp_counters_free(out->counters);
     out->counters = NULL;
-    char *note = explain(f);
-    if (note) {
-        free(out->note);
-        out->note = note;
+    struct kp_why why = explain(f);
+    if (why.reason) {
+        kp_why_free(&out->why);
+        out->why = why;
     }
 }
 
@@ -815,7 +800,7 @@ static void replay(struct kp_collector *c, struct kp_window_job *job, struct kp_
     f.hooks = (struct kp_issue_hooks){
         .reaches = c->setup.flush ? reaches : NULL, .before = before_launch, .after = after_launch, .arg = &f};
     if (c->setup.flush && !c->flush && kp_flush_open(c->setup.driver, c->setup.device, &c->flush) != CUDA_SUCCESS)
-        out->note = kp_strdup("the cache flush could not be prepared: caches were warm");
+        out->why = kp_why_of(KP_REASON_CACHES_UNPREPARED, NULL);
     if (open_window(&f, false) || !passes)
         request.groups = 0;
     f.timed = kp_providers_want_longest(c->providers) ? 2 : 0;
@@ -883,11 +868,11 @@ static struct flight *new_count(struct kp_collector *c, enum kp_range_mode mode)
 }
 
 /* Goes on with a count that has begun, or failed to with code `rc`: then *why has the reason, unless it is known. */
-static int begun(struct kp_collector *c, struct flight *f, int rc, char **why)
+static int begun(struct kp_collector *c, struct flight *f, int rc, struct kp_why *why)
 {
     if (rc) {
-        if (!*why)
-            *why = kp_providers_explain_begin(c->providers, stage_words[KP_STAGE_START], rc);
+        if (!why->reason)
+            *why = kp_providers_explain_begin(c->providers, stage_reasons[KP_STAGE_START], rc);
         kp_counters_free(kp_providers_take(c->providers));
         free(f);
         return -1;
@@ -899,13 +884,14 @@ static int begun(struct kp_collector *c, struct flight *f, int rc, char **why)
     return 0;
 }
 
-int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why)
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list,
+                             struct kp_why *why)
 {
     kp_taken_begin(c->setup.taken, true);
     struct flight *f = new_count(c, mode);
     bool swept = f && f->cold && kp_flush_is_kernel(c->flush);
     int rc = -ENOMEM;
-    *why = NULL;
+    *why = kp_why_of(KP_REASON_NONE, NULL);
     if (f)
         f->beside = c->setup.beside;
     if (f)
@@ -915,15 +901,17 @@ int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, si
     return begun(c, f, rc, why);
 }
 
-int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns, char **why)
+int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns,
+                              struct kp_why *why)
 {
     kp_taken_begin(c->setup.taken, true);
     struct flight *f = new_count(c, KP_RANGE_AUTO);
     kp_providers_release(c->providers); /* the list before may have left the counters enabled */
     int rc = f ? kp_providers_run(c->providers, group, room, longest_ns, false) : -ENOMEM;
     kp_taken_end(c->setup.taken);
-    const char *known = rc ? kp_providers_why(c->providers, group) : NULL;
-    *why = known ? kp_strdup(known) : NULL;
+    *why = kp_why_of(KP_REASON_NONE, NULL);
+    if (rc)
+        *why = kp_why_copy(kp_providers_why(c->providers, group));
     if (f)
         f->beside = true;
     return begun(c, f, rc, why);
@@ -979,7 +967,7 @@ void kp_collector_count_end(struct kp_collector *c, const struct kp_window_job *
     end_pass(f);
     out->counters = kp_providers_take(c->providers);
     if (f->flush != CUDA_SUCCESS)
-        out->note = kp_strdup("the caches could not be flushed: they were warm");
+        out->why = kp_why_of(KP_REASON_CACHES_WARM, NULL);
     if (c->flush)
         kp_flush_give(c->flush);
     conclude(f);

@@ -43,7 +43,7 @@ struct kp_collector_setup {
     enum kp_save save;              /* all: by the checkpoint; by change: with a shadow (shadow.h) */
     /* Lists the program's memory on the device, sorted (*parts malloc'ed). False: some cannot be listed, *why (static
      * text) says which. NULL = none can. */
-    bool (*owned)(void *arg, struct kp_part **parts, size_t *n, const char **why);
+    bool (*owned)(void *arg, struct kp_part **parts, size_t *n, enum kp_reason *why);
     void *owned_arg;
     void (*settle)(void); /* waits until all kp_counters in use have been freed */
     /* Starts a thread that runs fn(arg) with all signals blocked; false if that fails. NULL = never */
@@ -85,7 +85,7 @@ struct kp_window_job {
 
 struct kp_window_outcome {
     struct kp_replay_outcome replay;
-    char *note;                   /* why counters are missing, malloc'ed, or NULL */
+    struct kp_why why;            /* why counters are missing, for kp_why_free; or why they were read otherwise */
     struct kp_counters *counters; /* NULL = none */
 };
 
@@ -103,7 +103,7 @@ size_t kp_collector_room(struct kp_collector *c);
 
 /* Saves all memory of the context that a kernel can write. No work of the program may run. 0, or -1 with *why
  * (malloc'ed): too much memory in use, or the library refused. */
-int kp_collector_save(struct kp_collector *c, char **why);
+int kp_collector_save(struct kp_collector *c, struct kp_why *why);
 
 /* Whether it can be tried: the memory fits, and the time that it would take. An answer that it cannot is remembered for
  * a second, or until the device has more memory left. */
@@ -113,7 +113,7 @@ bool kp_collector_can_save(struct kp_collector *c);
 bool kp_collector_has_room(const struct kp_collector *c, size_t more);
 /* Saves memory a second time, as the program's own execution left it: kp_collector_replay ends with that state. No work
  * of the program may run. 0, or -1 with *why (malloc'ed). */
-int kp_collector_keep(struct kp_collector *c, char **why);
+int kp_collector_keep(struct kp_collector *c, struct kp_why *why);
 /* Whether what is kept lacks memory that was made since kp_collector_save. */
 bool kp_collector_lacks_new(const struct kp_collector *c);
 
@@ -148,7 +148,7 @@ void kp_collector_carry(struct kp_collector *c, const struct kp_carry *carry);
 size_t kp_collector_beside(struct kp_collector *c);
 /* As kp_providers_beside_at and kp_providers_beside_missing, which any thread may call. */
 struct kp_beside kp_collector_beside_at(struct kp_collector *c, size_t group);
-int kp_collector_beside_missing(struct kp_collector *c, size_t group, const char *why, struct kp_result *r);
+int kp_collector_beside_missing(struct kp_collector *c, size_t group, struct kp_why why, struct kp_result *r);
 
 /* Returns the loss of additional passes since the last call, as kp_providers_complaint. */
 char *kp_collector_complaint(struct kp_collector *c);
@@ -156,9 +156,11 @@ char *kp_collector_complaint(struct kp_collector *c);
 /* Counts in one pass, without replay: between begin and end every launch of the context is counted as it comes, with
  * the hooks around it. `room`: the most launches; `list`: which list of the plan for such launches. 0, or -1 with *why
  * (malloc'ed). */
-int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list, char **why);
+int kp_collector_count_begin(struct kp_collector *c, enum kp_range_mode mode, size_t room, size_t list,
+                             struct kp_why *why);
 /* Does so for such a group, of kernels alone. `longest_ns`: about how long the longest launch takes; 0 = not known. */
-int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns, char **why);
+int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room, uint64_t longest_ns,
+                              struct kp_why *why);
 /* Returns how many launches the count that has begun has room for, where it is of those with a result alone: others
  * pass beside it, and are not part of its job. 0: it is of all. */
 size_t kp_collector_chooses(const struct kp_collector *c);

@@ -42,13 +42,6 @@
 #include "preload/who/timeline.h"
 #include "report/define/derive_source.h"
 
-static const char foreign_buffers[] = "the timeline ends where another user of CUPTI in this process, such as a "
-                                      "framework's own profiler, takes the activity records";
-
-static const char beside_timeline[] =
-    "samples of warps, counts by instruction and samples over time are not collected of "
-    "launches that take turns, as a timeline is recorded";
-
 static struct kp_context *contexts;
 static atomic_uint generation;
 static atomic_bool foreign_activity;
@@ -76,7 +69,7 @@ static struct {
     bool started; /* or failed to: then there is no `cupti` */
     struct kp_cupti *cupti;
     struct early *_Atomic early; /* before CUDA is initialised; NULL = was not opened then */
-    char *why_not;
+    struct kp_why why_not;
     struct kp_codes *codes;
     bool keeps_code; /* results need the code of kernels itself */
 } loaded;
@@ -94,12 +87,12 @@ static atomic_uint_fast64_t leaves_at;
 static atomic_bool is_out; /* set inside the gate, or by a call of the program's that ends CUPTI */
 
 /* Sets why the context has no counters; the first reason wins. */
-static void without_counters(struct kp_context *c, char *why)
+static void without_counters(struct kp_context *c, struct kp_why why)
 {
-    if (c->no_counters)
-        free(why);
+    if (c->no_counters.reason)
+        kp_why_free(&why);
     else
-        c->no_counters = why ? why : kp_strdup("out of memory");
+        c->no_counters = why;
 }
 
 /* Has CUPTI ready again; where that fails, nothing more is counted. */
@@ -108,7 +101,7 @@ static void come_back(CUcontext ctx)
     int rc = kp_library_come_back(loaded.cupti, ctx);
     is_out = false;
     for (struct kp_context *c = contexts; rc && c; c = c->next)
-        without_counters(c, kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler again", rc));
+        without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_PROFILER_AGAIN, rc));
 }
 
 /* Uses CUPTI from now on: in `ctx` if it has to come back. */
@@ -196,7 +189,7 @@ static void stop_timeline(void)
     if (!kp_timeline_is_on())
         return;
     kp_timeline_stop();
-    kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
+    kp_session_warn(KP_FAILURE_IN_PART, kp_reason_text(KP_REASON_TIMELINE_TAKEN));
 }
 
 void kp_context_foreign_activity(void)
@@ -300,10 +293,13 @@ static void load_cupti(const char *dir)
     loaded.tried = true;
     const struct early *e = atomic_load(&loaded.early);
     loaded.cupti = e && !strcmp(e->dir, dir) ? e->cupti : NULL;
-    if (!loaded.cupti && open_cupti(dir, &loaded.cupti, &loaded.why_not))
+    char *why = NULL;
+    if (!loaded.cupti && open_cupti(dir, &loaded.cupti, &why)) {
+        loaded.why_not = kp_why_of(KP_REASON_CUPTI_UNAVAILABLE, why);
         kp_outcome_failed(KP_FAILURE_CUPTI);
-    else
+    } else {
         kp_exit_first();
+    }
 }
 
 /* Threads that need CUPTI's libraries now, or wait to. */
@@ -328,7 +324,7 @@ static void start_cupti(const struct kp_context_setup *setup)
     bool ended = atomic_exchange(&is_out, false) && setup->driver->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS && ctx;
     int rc = ended ? kp_library_come_back(loaded.cupti, ctx) : kp_library_start(loaded.cupti);
     if (rc) {
-        loaded.why_not = kp_library_explain(loaded.cupti, "cannot start CUPTI's profiler", rc);
+        loaded.why_not = kp_library_explain(loaded.cupti, KP_REASON_PROFILER_START, rc);
         loaded.cupti = NULL; /* not freed: images may be kept by it */
         kp_outcome_failed(KP_FAILURE_CUPTI);
     }
@@ -352,17 +348,19 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup)
     if (!setup->options->timeline)
         return;
     if (atomic_load(&foreign_activity) || kp_other_holds()) {
-        kp_session_warn(KP_FAILURE_IN_PART, foreign_buffers);
+        kp_session_warn(KP_FAILURE_IN_PART, kp_reason_text(KP_REASON_TIMELINE_TAKEN));
         return;
     }
     start_cupti(setup);
     int rc = loaded.cupti ? kp_timeline_begin(loaded.cupti, on_many) : 0;
-    char *why = rc ? kp_library_explain(loaded.cupti, "cannot record a timeline", rc) : NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
+    if (rc)
+        why = kp_library_explain(loaded.cupti, KP_REASON_TIMELINE_UNRECORDED, rc);
     if (loaded.cupti)
         kp_exit_first();
-    if (why || !loaded.cupti)
-        kp_session_warn(KP_FAILURE_IN_PART, why ? why : loaded.why_not);
-    free(why);
+    if (why.reason || !loaded.cupti)
+        kp_session_warn(KP_FAILURE_IN_PART, kp_why_text(why.reason ? &why : &loaded.why_not));
+    kp_why_free(&why);
 }
 
 /* Whether launch metrics are wanted that only the code tells. */
@@ -512,7 +510,7 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
     if (rc == -EINVAL && bad_input)
         *bad_input = err;
     else if (rc)
-        without_counters(c, err);
+        without_counters(c, kp_why_of(KP_REASON_NOT_PLANNED, err));
     return rc;
 }
 
@@ -593,7 +591,7 @@ static bool is_beside_timeline(size_t extras)
 {
     if (!extras || !kp_timeline_is_on())
         return false;
-    kp_session_warn(KP_FAILURE_IN_PART, beside_timeline);
+    kp_session_warn(KP_FAILURE_IN_PART, kp_reason_text(KP_REASON_TIMELINE_TURNS));
     return true;
 }
 
@@ -630,7 +628,7 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
         return;
     }
     c->chip = "";
-    without_counters(c, kp_library_explain(loaded.cupti, "cannot identify the chip", rc));
+    without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_CHIP_UNKNOWN, rc));
 }
 
 static void settle(void)
@@ -729,11 +727,11 @@ static bool own_launched(void *arg, CUfunction f)
 
 /* Modules of which no kernel was launched yet are left out. At the first launch of one the window copies its variables,
  * or closes. */
-static bool list_owned(void *arg, struct kp_part **parts, size_t *n, const char **why)
+static bool list_owned(void *arg, struct kp_part **parts, size_t *n, enum kp_reason *why)
 {
     struct kp_context *c = arg;
     if (!kp_context_sees_loads(c->driver) || c->unlisted || !kp_launched_each(c->ctx, own_launched, c)) {
-        *why = "variables of a module";
+        *why = KP_REASON_OWNED_VARIABLES;
         return false;
     }
     return kp_owned_list(c->driver, c->device_ordinal, parts, n, why);
@@ -761,20 +759,20 @@ static bool counts_instead(const struct kp_context *other, const struct kp_conte
     return other != c && !other->dead && other->taken.enabled && other->device_ordinal == c->device_ordinal;
 }
 
-/* Disables the profiler of a context. Returns why that keeps the counters, or NULL. */
-static const char *take_counters(const struct kp_driver *d, struct kp_context *from,
-                                 bool (*rests)(struct kp_context *other))
+/* Disables the profiler of a context. Returns why that keeps the counters, if there is a reason. */
+static enum kp_reason take_counters(const struct kp_driver *d, struct kp_context *from,
+                                    bool (*rests)(struct kp_context *other))
 {
     CUcontext before;
     if (!rests)
-        return "a stream was being captured when they were to be taken from it";
+        return KP_REASON_KEPT_CAPTURE;
     if (d->cuCtxPushCurrent(from->ctx) != CUDA_SUCCESS)
-        return "the driver refuses it";
+        return KP_REASON_KEPT_REFUSED;
     bool may = rests(from);
     if (may)
         kp_collector_rest(from->collector);
     d->cuCtxPopCurrent(&before);
-    return !may ? "its work has not ended" : from->taken.enabled ? "counting could not be ended there" : NULL;
+    return !may ? KP_REASON_KEPT_BUSY : from->taken.enabled ? KP_REASON_KEPT_COUNTING : KP_REASON_NONE;
 }
 
 struct kp_context *kp_context_beside(const struct kp_context *c, const struct kp_context *before)
@@ -808,7 +806,8 @@ static char *tell_holder(void *arg)
     const struct kp_context *other = holder_of(arg);
     char *text = NULL;
     if (other && other->keeps &&
-        asprintf(&text, "context %u of this process has them, and keeps them: %s", other->id, other->keeps) < 0)
+        asprintf(&text, "context %u of this process has them, and keeps them: %s", other->id,
+                 kp_reason_text(other->keeps)) < 0)
         text = NULL;
     return text;
 }
@@ -874,20 +873,20 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
     };
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)
-        without_counters(c, kp_library_explain(loaded.cupti, "cannot prepare the collection", rc));
+        without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_NOT_PREPARED, rc));
     else if (setup->run)
         join_series(setup, c);
 }
 
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    if (c->availability || !c->plan || c->no_counters || holder_of(c))
+    if (c->availability || !c->plan || c->no_counters.reason || holder_of(c))
         return;
     kp_taken_begin(&c->taken, true);
     int rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
     kp_taken_end(&c->taken);
     if (rc) {
-        without_counters(c, kp_library_explain(loaded.cupti, "cannot ask for counters", rc));
+        without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_NO_AVAILABILITY, rc));
         return;
     }
     kp_rotation_end(c->rotation); /* asks the collector */
@@ -914,7 +913,7 @@ static bool is_first(void *of, size_t i)
     return kp_collector_beside_at(of, i).first;
 }
 
-static int set_missing(void *of, size_t i, const char *why, struct kp_result *r)
+static int set_missing(void *of, size_t i, struct kp_why why, struct kp_result *r)
 {
     return kp_collector_beside_missing(of, i, why, r);
 }
@@ -943,7 +942,7 @@ static struct kp_rotation_extras extras_of(const struct kp_context *c)
 struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
-    if (c->rotation || !c->collector || c->no_counters ||
+    if (c->rotation || !c->collector || c->no_counters.reason ||
         !(kp_plan_counts(c->plan) || kp_collector_beside(c->collector)))
         return c->rotation;
     struct kp_rotation_extras extras = extras_of(c);
@@ -1063,7 +1062,7 @@ static void free_context(struct kp_context *c, bool alive)
     forget_functions(c);
     free_functions(&c->forgotten);
     free(c->availability);
-    free(c->no_counters);
+    kp_why_free(&c->no_counters);
     free(c);
 }
 
@@ -1148,7 +1147,7 @@ static bool prepare_context(const struct kp_context_setup *setup, struct kp_cont
         return false;
     kp_safe_point();
     if (!loaded.cupti) {
-        without_counters(c, kp_strdup(loaded.why_not));
+        without_counters(c, kp_why_copy(loaded.why_not));
         return true;
     }
     plan_context(setup, c, bad_input);

@@ -35,14 +35,13 @@ struct kp_known_function {
     char *demangled, *base;
     struct kp_known_config *configs;
     size_t n_configs;
-    const char
-        *waits;    /* a launch of it did not end by itself: why kprof never waits for it again (static text), or NULL */
-    unsigned ends; /* launches that were seen to end by themselves, up to KP_ENDS_ENOUGH */
-    bool loud;     /* host memory that a launch of it can reach changed meanwhile */
-    bool writes_host; /* it writes host memory that no argument points into (host_writes.h) */
-    bool watched;     /* a launch of it was counted that may tell so */
-    bool launched;    /* a launch of it was made inside the gate */
-    unsigned once;    /* of enum kp_once: why it must not run a second time */
+    enum kp_reason waits_reason; /* a launch of it did not end by itself: why kprof never waits for it again */
+    unsigned ends;               /* launches that were seen to end by themselves, up to KP_ENDS_ENOUGH */
+    bool loud;                   /* host memory that a launch of it can reach changed meanwhile */
+    bool writes_host;            /* it writes host memory that no argument points into (host_writes.h) */
+    bool watched;                /* a launch of it was counted that may tell so */
+    bool launched;               /* a launch of it was made inside the gate */
+    unsigned once;               /* of enum kp_once: why it must not run a second time */
     struct kp_known_function *next;
 };
 
@@ -67,18 +66,18 @@ struct kp_context {
     struct kp_plan *turns;        /* the lists of the rotation beside a replay; made when first needed */
     bool no_turns;                /* making them failed, or there are none */
     struct kp_collector *collector;
-    struct kp_taken taken; /* of the device's memory, by kprof */
-    char *no_counters;     /* why there are no counters, or NULL */
-    bool unsaved;          /* its memory could not be saved when a window was to be opened */
-    bool unsavable;        /* nor will it be: it has a part of the device, whose memory CUPTI does not save */
-    bool dead;             /* a kernel faulted: every later call fails, as it would without kprof. Or it has ended */
-    bool ended;            /* while the gate could not be entered: its handle may be another's by now */
-    bool stalled;          /* other work did not end in time at the last wait, or may not end by itself */
-    unsigned outlasted;    /* waits in a row for other contexts (stuck.h) that its work outlasted */
-    bool calls_wait;       /* a host function did not end in time: later ones close windows (host_calls.h) */
-    unsigned unended;      /* waits in a row for its counters that its work outlasted (claim.h), */
-    const char *keeps;     /* and why it keeps them */
-    unsigned cuts;         /* repetitions that ended early, as a value came out differently (reads.h) */
+    struct kp_taken taken;     /* of the device's memory, by kprof */
+    struct kp_why no_counters; /* why there are no counters */
+    bool unsaved;              /* its memory could not be saved when a window was to be opened */
+    bool unsavable;            /* nor will it be: it has a part of the device, whose memory CUPTI does not save */
+    bool dead;            /* a kernel faulted: every later call fails, as it would without kprof. Or it has ended */
+    bool ended;           /* while the gate could not be entered: its handle may be another's by now */
+    bool stalled;         /* other work did not end in time at the last wait, or may not end by itself */
+    unsigned outlasted;   /* waits in a row for other contexts (stuck.h) that its work outlasted */
+    bool calls_wait;      /* a host function did not end in time: later ones close windows (host_calls.h) */
+    unsigned unended;     /* waits in a row for its counters that its work outlasted (claim.h), */
+    enum kp_reason keeps; /* and why it keeps them */
+    unsigned cuts;        /* repetitions that ended early, as a value came out differently (reads.h) */
     unsigned generation;
     const struct kp_driver *driver;
     struct kp_seen listed; /* modules whose variables are noted as the program's memory */

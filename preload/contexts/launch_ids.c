@@ -122,30 +122,30 @@ static void ask(const struct kp_context_setup *setup, const struct kp_launch *l,
     k->stream = kp_context_stream_id(setup, c, l->stream, l->ptsz);
 }
 
-static const char *find(const struct kp_context_setup *setup, const struct kp_launch *l, CUcontext ctx, struct known *k,
-                        char **bad_input)
+static enum kp_reason find(const struct kp_context_setup *setup, const struct kp_launch *l, CUcontext ctx,
+                           struct known *k, char **bad_input)
 {
     bool has_key = read_key(setup->driver, l, ctx, k);
     if (has_key && look_up(k))
-        return NULL;
+        return KP_REASON_NONE;
     if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
-        return KP_SKIP_BUSY;
+        return KP_REASON_BUSY;
     bool captures = kp_gate_captures() > 0; /* setting up a context could break a capture */
     if (!captures)
         ask(setup, l, ctx, k, bad_input);
     kp_gate_leave_exclusive();
     if (has_key && k->context)
         keep(k);
-    return captures ? KP_SKIP_CAPTURE : NULL;
+    return captures ? KP_REASON_CAPTURE : KP_REASON_NONE;
 }
 
-const char *kp_place_ids(const struct kp_context_setup *setup, const struct kp_launch *l, uint64_t *context,
-                         uint64_t *stream, char **bad_input)
+enum kp_reason kp_place_ids(const struct kp_context_setup *setup, const struct kp_launch *l, uint64_t *context,
+                            uint64_t *stream, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
     struct known k = {.valid = false};
     bool current, pushed = false;
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     *bad_input = NULL;
     kp_guard++;
     CUcontext ctx = kp_launch_context(d, l, &current);

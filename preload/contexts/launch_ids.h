@@ -14,10 +14,10 @@ int kp_place_device(const struct kp_driver *d, const struct kp_launch *l);
 /* Notes that a context may end, so that its handle may return for another device. */
 void kp_place_forget(void);
 
-/* Finds ids. The first launch into a stream waits until no other thread is in a driver call. Returns NULL, or why
- * the ids are unavailable (static text); ids are 0 where the driver does not tell them. *bad_input is set as by
+/* Finds ids. The first launch into a stream waits until no other thread is in a driver call. Returns none, or why
+ * the ids are unavailable; ids are 0 where the driver does not tell them. *bad_input is set as by
  * kp_context_get. */
-const char *kp_place_ids(const struct kp_context_setup *setup, const struct kp_launch *l, uint64_t *context,
-                         uint64_t *stream, char **bad_input);
+enum kp_reason kp_place_ids(const struct kp_context_setup *setup, const struct kp_launch *l, uint64_t *context,
+                            uint64_t *stream, char **bad_input);
 
 #endif

@@ -7,15 +7,15 @@
 
 static struct kp_range_open open_one;
 static atomic_uint_fast64_t id;
-static _Atomic(const char *) why_not;
+static _Atomic(enum kp_reason) why_not;
 static _Atomic(CUcontext) counted_in;
 static atomic_uint_fast64_t launches, graphs;
 static bool counters_on;
-static const char *outside = KP_SKIP_NO_RANGE;
+static enum kp_reason outside = KP_REASON_NO_RANGE;
 
 void kp_ranges_configure(const struct kp_options *o)
 {
-    outside = o->only_timeline ? KP_SKIP_TIMELINE : *o->nvtx_include ? KP_SKIP_NVTX : KP_SKIP_NO_RANGE;
+    outside = o->only_timeline ? KP_REASON_TIMELINE : *o->nvtx_include ? KP_REASON_NVTX : KP_REASON_NO_RANGE;
 }
 
 uint64_t kp_ranges_id(void)
@@ -23,7 +23,7 @@ uint64_t kp_ranges_id(void)
     return atomic_load(&id);
 }
 
-const char *kp_ranges_why(void)
+enum kp_reason kp_ranges_why(void)
 {
     return kp_ranges_id() ? atomic_load(&why_not) : outside;
 }
@@ -35,7 +35,7 @@ static void forget(void)
     open_one = (struct kp_range_open){.name = NULL};
 }
 
-void kp_ranges_begin(uint64_t new_id, const char *name, struct kp_nvtx *nvtx, const char *why)
+void kp_ranges_begin(uint64_t new_id, const char *name, struct kp_nvtx *nvtx, enum kp_reason why)
 {
     forget();
     open_one.name = kp_strdup(name);
@@ -52,7 +52,7 @@ struct kp_range_open *kp_ranges_open(void)
     return &open_one;
 }
 
-void kp_ranges_cut(const char *why)
+void kp_ranges_cut(enum kp_reason why)
 {
     atomic_store(&why_not, why);
 }

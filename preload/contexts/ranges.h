@@ -30,15 +30,15 @@ void kp_ranges_configure(const struct kp_options *o);
 /* Returns the id of the open range; 0 = none. */
 uint64_t kp_ranges_id(void);
 
-/* Returns why a launch made now is in no range that is counted (static text), or NULL. */
-const char *kp_ranges_why(void);
+/* Returns why a launch made now is in no range that is counted, if there is a reason. */
+enum kp_reason kp_ranges_why(void);
 
-/* Opens a range, and takes over *nvtx. `why`: why it is not counted (static text), or NULL. */
-void kp_ranges_begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, const char *why);
+/* Opens a range, and takes over *nvtx. `why`: why it is not counted, if there is a reason. */
+void kp_ranges_begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, enum kp_reason why);
 /* Returns the open range, whose fields may be taken over. */
 struct kp_range_open *kp_ranges_open(void);
-/* Notes that the open range takes no more launches, for `why` (static text). */
-void kp_ranges_cut(const char *why);
+/* Notes that the open range takes no more launches, for `why`. */
+void kp_ranges_cut(enum kp_reason why);
 void kp_ranges_end(void);
 
 /* ---- ranges that are counted as the program makes them, without a record ---- */

@@ -78,7 +78,7 @@ int kp_runs_share(const struct kp_context_setup *setup, struct kp_context *c, co
     c->beside = lists_before > c->plan->runs ? lists_before - c->plan->runs : 0;
     rc = kp_plan_runs_keep(c->plan, cupti, c->chip, c->availability, counts ? (int)lists_before - 1 : KP_NO_LIST);
     if (rc > 0) {
-        *err = kp_library_explain(cupti, "cannot plan the collection", rc);
+        *err = kp_library_explain(cupti, KP_REASON_NOT_PLANNED, rc).text;
         rc = -EIO;
     }
     return rc;

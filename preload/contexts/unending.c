@@ -4,26 +4,23 @@
 #include "preload/contexts/context_scope.h"
 #include "preload/program/waits.h"
 
-const char kp_waits_for_host[] = "waits for the host, not replayed";
-static const char waits_for_more[] = "does not end by itself (waits for the host or another kernel), not replayed";
-
 /* The last graphs with a launch that did not end by itself. */
 enum { MOST_STUCK = 64 };
 static CUgraphExec stuck_graphs[MOST_STUCK];
 static size_t n_stuck_graphs;
 
-const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f)
+enum kp_reason kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f)
 {
     for (size_t i = 0; l->is_graph && i < n_stuck_graphs && i < MOST_STUCK; i++)
         if (stuck_graphs[i] == l->graph)
-            return waits_for_more;
-    return f ? f->waits : NULL;
+            return KP_REASON_WAITS_FOR_MORE;
+    return f ? f->waits_reason : KP_REASON_NONE;
 }
 
 void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f)
 {
     if (f)
-        f->waits = waits_for_more;
+        f->waits_reason = KP_REASON_WAITS_FOR_MORE;
     else
         stuck_graphs[n_stuck_graphs++ % MOST_STUCK] = l->graph;
 }
@@ -40,10 +37,10 @@ bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_k
     c->stalled = !ends; /* later launches need not wait as long to find that out */
     if (f && !ends) {
         f->ends = 0;
-        f->waits = kp_waits_for_host;
+        f->waits_reason = KP_REASON_WAITS_FOR_HOST;
     } else if (f) {
         f->ends += f->ends < KP_ENDS_ENOUGH;
-        f->waits = NULL;
+        f->waits_reason = KP_REASON_NONE;
     }
     return ends;
 }
@@ -59,10 +56,10 @@ static bool goes_on(const struct kp_driver *d, struct kp_context *c)
     return c->stalled;
 }
 
-const char *kp_stuck_elsewhere(const struct kp_driver *d, const struct kp_context *c)
+enum kp_reason kp_stuck_elsewhere(const struct kp_driver *d, const struct kp_context *c)
 {
     for (struct kp_context *other = NULL; (other = kp_context_beside(c, other));)
         if (other->stalled && goes_on(d, other))
-            return "made while work of another context of the device did not end";
-    return NULL;
+            return KP_REASON_UNENDED_ELSEWHERE;
+    return KP_REASON_NONE;
 }

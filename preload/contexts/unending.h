@@ -8,11 +8,8 @@
 #include "preload/contexts/context.h"
 #include "preload/program/launch.h"
 
-/* The reason of a launch that waits for the host. */
-extern const char kp_waits_for_host[];
-
-/* Returns why nothing may wait for a launch of function `f` (NULL for a graph): static text, or NULL. */
-const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f);
+/* Returns why nothing may wait for a launch of function `f` (none for a graph), if there is a reason. */
+enum kp_reason kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f);
 
 /* Notes that a launch of `f` (NULL: of a graph) does not end by itself. */
 void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f);
@@ -27,9 +24,9 @@ bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms);
 
 /* Returns why a launch in context `c` gets no window while another context of its device has work that does not end
- * (static text), or NULL: that work may wait for this launch, and what a window does, up to saving memory, waits for
+ *, if there is a reason: that work may wait for this launch, and what a window does, up to saving memory, waits for
  * all work of the device. Asks only for contexts that are known to have such work, 10 ms each, and not again where
  * several such waits in a row were in vain. */
-const char *kp_stuck_elsewhere(const struct kp_driver *d, const struct kp_context *c);
+enum kp_reason kp_stuck_elsewhere(const struct kp_driver *d, const struct kp_context *c);
 
 #endif

@@ -188,7 +188,7 @@ static void enter_alone(void *unused)
 static void count_on_several(unsigned devices)
 {
     kp_work_begin();
-    kp_process_skip("cooperative over several devices, not replayed", devices);
+    kp_process_skip(KP_REASON_SEVERAL_DEVICES, devices);
     kp_work_end();
 }
 

@@ -139,7 +139,7 @@ static inline CUresult kp_passing_end(struct kp_pass *p, CUresult rc)
 /* Returns the epoch of what tables know now; call it before finding out what kp_passing_learn is told. */
 unsigned kp_passing_epoch(void);
 
-/* Why launches pass: the reasons KP_SKIP_... of the same names. */
+/* Why launches pass: the reasons KP_REASON_... of the same names. */
 enum kp_pass_why {
     KP_PASS_NOT, /* they do not */
     KP_PASS_PROFILER,

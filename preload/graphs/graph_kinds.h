@@ -8,12 +8,14 @@
 #include <cuda.h>
 #include <stdbool.h>
 
+#include "report/model/reasons.h"
+
 struct kp_graph_kind {
     CUgraphNodeType type;
-    const char *one, *many; /* NULL: it is not counted, its parts are */
-    bool always;            /* told also where there are none */
-    const char *obstacle;   /* why a graph with it must not be replayed; NULL when it may */
-    bool waits;             /* for something outside of the graph */
+    const char *one, *many;     /* NULL: it is not counted, its parts are */
+    bool always;                /* told also where there are none */
+    enum kp_reason once_reason; /* why a graph with it must not be replayed; none when it may */
+    bool waits;                 /* for something outside of the graph */
 };
 
 enum { KP_GRAPH_KINDS = 15 };

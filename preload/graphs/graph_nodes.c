@@ -9,11 +9,6 @@
 #include "preload/graphs/capture.h"
 #include "preload/graphs/graph_memory.h"
 
-static const char no_memory[] = "graph of which memory had no room for a copy";
-static const char unreadable[] = "graph whose nodes could not be read";
-static const char touches_memory[] = "graph with a copy or memset of memory that a graph allocates";
-const char kp_graph_not_by_node[] = "graph with nodes that cannot be issued by themselves";
-
 /* ---- kernels ---- */
 
 /* Whether the value says something: what was not set reads as 0, or as what any kernel has. */
@@ -120,22 +115,22 @@ static bool is_updated_by_device(const struct kp_driver *d, CUgraphNode node)
 }
 
 /* Copies the arguments by their sizes, which the driver tells. */
-static const char *copy_arguments(const struct kp_driver *d, struct kp_launch *l)
+static enum kp_reason copy_arguments(const struct kp_driver *d, struct kp_launch *l)
 {
     struct kp_function f = {.handle = l->f};
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     if (kp_function_read_params(d, &f) != CUDA_SUCCESS)
-        why = no_memory;
+        why = KP_REASON_GRAPH_NO_COPY;
     else if ((l->params && !f.params_known) || kp_launch_copy(l, &f))
-        why = "graph with a kernel whose arguments have an unknown size";
+        why = KP_REASON_GRAPH_ARGUMENTS_SIZE;
     else if (l->extra && !l->extra_copied)
-        why = "graph with a kernel whose arguments could not be read";
+        why = KP_REASON_GRAPH_ARGUMENTS;
     free(f.params);
     return why;
 }
 
-const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
-                                 const struct kp_graph_node *old, struct kp_graph_node *out)
+enum kp_reason kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
+                                    const struct kp_graph_node *old, struct kp_graph_node *out)
 {
     CUlaunchAttribute attributes[KP_ATTRIBUTES];
     struct kp_launch *l = &out->launch;
@@ -148,10 +143,9 @@ const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NO
                             .params = p->kernelParams,
                             .extra = p->extra};
     if (!d->cuLaunchKernelEx || (handle && is_updated_by_device(d, handle)))
-        return d->cuLaunchKernelEx ? "graph with a kernel that the device may change"
-                                   : "graph, and the driver lacks cuLaunchKernelEx";
+        return d->cuLaunchKernelEx ? KP_REASON_GRAPH_DEVICE_CHANGES : KP_REASON_GRAPH_OLD_DRIVER;
     if (!l->f && (!d->cuKernelGetFunction || d->cuKernelGetFunction(&l->f, p->kern) != CUDA_SUCCESS))
-        return unreadable;
+        return KP_REASON_GRAPH_UNREADABLE;
     l->config = (CUlaunchConfig){.gridDimX = p->gridDimX,
                                  .gridDimY = p->gridDimY,
                                  .gridDimZ = p->gridDimZ,
@@ -163,14 +157,14 @@ const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NO
     if (handle) {
         int n = read_attributes(d, handle, attributes);
         if (n < 0)
-            return unreadable;
+            return KP_REASON_GRAPH_UNREADABLE;
         l->config.numAttrs = (unsigned)n;
     } else if (old) {
         l->config.attrs = old->launch.config.attrs;
         l->config.numAttrs = old->launch.config.numAttrs;
     }
     kp_launch_shape_ex(l);
-    const char *why = copy_arguments(d, l);
+    enum kp_reason why = copy_arguments(d, l);
     if (why)
         kp_launch_free(l);
     else if (!l->config.numAttrs)
@@ -178,12 +172,12 @@ const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NO
     return why;
 }
 
-static const char *read_kernel(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_kernel(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_KERNEL_NODE_PARAMS p;
     memset(&p, 0, sizeof(p));
     if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(handle, &p) != CUDA_SUCCESS)
-        return unreadable;
+        return KP_REASON_GRAPH_UNREADABLE;
     return kp_graph_node_kernel(d, &p, handle, NULL, out);
 }
 
@@ -208,7 +202,7 @@ static bool is_of_graph(CUmemorytype said, CUdeviceptr address)
     return (said == CU_MEMORYTYPE_DEVICE || said == CU_MEMORYTYPE_UNIFIED) && kp_graph_memory_holds(address);
 }
 
-const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out)
+enum kp_reason kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out)
 {
     memset(out, 0, sizeof(*out));
     out->kind = KP_NODE_COPY;
@@ -218,19 +212,18 @@ const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p
     bool rows = p->Height > 1 || p->Depth > 1 || p->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
                 p->dstMemoryType == CU_MEMORYTYPE_ARRAY;
     if (!d->cuMemcpy3DAsync)
-        return unreadable;
+        return KP_REASON_GRAPH_UNREADABLE;
     if (is_of_graph(p->dstMemoryType, p->dstDevice) || is_of_graph(p->srcMemoryType, p->srcDevice))
-        return touches_memory;
-    return (out->to_host || out->from_host) && (rows || (out->to_host && out->from_host))
-               ? "graph that copies rows or arrays to or from the host"
-               : NULL;
+        return KP_REASON_GRAPH_TOUCHES;
+    return (out->to_host || out->from_host) && (rows || (out->to_host && out->from_host)) ? KP_REASON_GRAPH_ARRAYS
+                                                                                          : KP_REASON_NONE;
 }
 
-static const char *read_copy(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_copy(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_MEMCPY3D copy;
     if (!d->cuGraphMemcpyNodeGetParams || d->cuGraphMemcpyNodeGetParams(handle, &copy) != CUDA_SUCCESS)
-        return unreadable;
+        return KP_REASON_GRAPH_UNREADABLE;
     return kp_graph_node_copy(d, &copy, out);
 }
 
@@ -253,81 +246,82 @@ struct kp_graph_row kp_graph_row(const struct kp_graph_node *node)
                                  c->WidthInBytes};
 }
 
-static const char *read_host(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_host(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     bool read = d->cuLaunchHostFunc && d->cuGraphHostNodeGetParams &&
                 d->cuGraphHostNodeGetParams(handle, &out->host) == CUDA_SUCCESS;
-    return read ? NULL : unreadable;
+    return read ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
 }
 
-const char *kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_graph_node *out)
+enum kp_reason kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_graph_node *out)
 {
     memset(out, 0, sizeof(*out));
     out->kind = KP_NODE_SET;
     out->set = *p;
-    return kp_graph_memory_holds(p->dst) ? touches_memory : NULL;
+    return kp_graph_memory_holds(p->dst) ? KP_REASON_GRAPH_TOUCHES : KP_REASON_NONE;
 }
 
-static const char *read_set(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_set(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_MEMSET_NODE_PARAMS set;
     bool rows = d->cuMemsetD2D8Async && d->cuMemsetD2D16Async && d->cuMemsetD2D32Async;
     bool runs = d->cuMemsetD8Async && d->cuMemsetD16Async && d->cuMemsetD32Async;
     bool read =
         rows && runs && d->cuGraphMemsetNodeGetParams && d->cuGraphMemsetNodeGetParams(handle, &set) == CUDA_SUCCESS;
-    return read ? kp_graph_node_set(&set, out) : unreadable;
+    return read ? kp_graph_node_set(&set, out) : KP_REASON_GRAPH_UNREADABLE;
 }
 
-static const char *read_record(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_record(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     bool read = d->cuEventRecord && d->cuGraphEventRecordNodeGetEvent &&
                 d->cuGraphEventRecordNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
-    return read ? NULL : unreadable;
+    return read ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
 }
 
-static const char *read_wait(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_wait(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     bool read = d->cuStreamWaitEvent && d->cuGraphEventWaitNodeGetEvent &&
                 d->cuGraphEventWaitNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
-    return read ? NULL : unreadable;
+    return read ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
 }
 
 /* Reads where memory is: nobody but one device may have access, as others do not wait for a repetition. */
-static const char *read_alloc(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_alloc(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p;
     if (!d->cuGraphMemAllocNodeGetParams)
-        return "graph that allocates memory, and the driver does not tell where";
+        return KP_REASON_GRAPH_ALLOCATES_UNSEEN;
     memset(&p, 0, sizeof(p));
     if (d->cuGraphMemAllocNodeGetParams(handle, &p) != CUDA_SUCCESS)
-        return unreadable;
+        return KP_REASON_GRAPH_UNREADABLE;
     const CUmemLocation *where = &p.poolProps.location;
     bool alone = where->type == CU_MEM_LOCATION_TYPE_DEVICE;
     for (size_t i = 0; i < p.accessDescCount; i++)
         alone &= p.accessDescs[i].location.type == where->type && p.accessDescs[i].location.id == where->id;
     out->memory.at = p.dptr;
     out->memory.device = where->id;
-    return alone ? NULL : "graph that allocates memory for the host or several devices";
+    return alone ? KP_REASON_NONE : KP_REASON_GRAPH_ALLOCATES_FOREIGN;
 }
 
-static const char *read_free(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_free(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     if (!d->cuGraphMemFreeNodeGetParams)
-        return "graph that frees memory, and the driver does not tell which";
-    return d->cuGraphMemFreeNodeGetParams(handle, &out->memory.at) == CUDA_SUCCESS ? NULL : unreadable;
+        return KP_REASON_GRAPH_FREES_UNSEEN;
+    return d->cuGraphMemFreeNodeGetParams(handle, &out->memory.at) == CUDA_SUCCESS ? KP_REASON_NONE
+                                                                                   : KP_REASON_GRAPH_UNREADABLE;
 }
 
-static const char *read_empty(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
+static enum kp_reason read_empty(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     (void)d, (void)handle, (void)out;
-    return NULL;
+    return KP_REASON_NONE;
 }
 
 /* How nodes are read that can be issued by themselves. Child graphs: see read_node. */
 static const struct reader {
     CUgraphNodeType type;
     enum kp_node_kind kind;
-    const char *(*read)(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out);
+    enum kp_reason (*read)(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out);
 } readers[] = {
     {CU_GRAPH_NODE_TYPE_KERNEL, KP_NODE_KERNEL, read_kernel},
     {CU_GRAPH_NODE_TYPE_MEMCPY, KP_NODE_COPY, read_copy},
@@ -353,19 +347,20 @@ bool kp_graph_goes_by_node(CUgraphNodeType type)
     return type == CU_GRAPH_NODE_TYPE_GRAPH || reader_of(type);
 }
 
-static const char *read_node(const struct kp_driver *d, CUgraphNode handle, uint32_t *next, struct kp_graph_node *out)
+static enum kp_reason read_node(const struct kp_driver *d, CUgraphNode handle, uint32_t *next,
+                                struct kp_graph_node *out)
 {
     CUgraphNodeType type;
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     uint32_t number = (*next)++;
     memset(out, 0, sizeof(*out));
     out->kind = KP_NODE_EMPTY;
     if (d->cuGraphNodeGetType(handle, &type) != CUDA_SUCCESS)
-        return unreadable;
+        return KP_REASON_GRAPH_UNREADABLE;
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
         CUgraph child;
         if (d->cuGraphChildGraphNodeGetGraph(handle, &child) != CUDA_SUCCESS)
-            return unreadable;
+            return KP_REASON_GRAPH_UNREADABLE;
         struct kp_graph_nodes *nodes = kp_graph_nodes_read(d, child, next, &why);
         if (!nodes)
             return why;
@@ -374,7 +369,7 @@ static const char *read_node(const struct kp_driver *d, CUgraphNode handle, uint
     } else {
         const struct reader *r = reader_of(type);
         if (!r)
-            return kp_graph_not_by_node;
+            return KP_REASON_GRAPH_NODES;
         why = r->read(d, handle, out);
         out->kind = why ? KP_NODE_EMPTY : r->kind;
     }
@@ -490,25 +485,25 @@ static bool calls_host(const struct kp_graph_node *node)
 }
 
 /* Reads the nodes into `listed`, as the driver lists them. */
-static const char *read_list(const struct kp_driver *d, const CUgraphNode *handles, uint32_t *next,
-                             struct kp_graph_nodes *g, struct kp_graph_node *listed, const bool *needed)
+static enum kp_reason read_list(const struct kp_driver *d, const CUgraphNode *handles, uint32_t *next,
+                                struct kp_graph_nodes *g, struct kp_graph_node *listed, const bool *needed)
 {
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     size_t n = g->n;
     for (g->n = 0; !why && g->n < n; g->n++) {
         struct kp_graph_node *node = &listed[g->n];
         why = read_node(d, handles[g->n], next, node);
         g->calls_host |= calls_host(node);
         if (!why && calls_host(node) && needed[g->n])
-            why = "graph with a host function in the middle";
+            why = KP_REASON_GRAPH_HOST_MIDDLE;
     }
     return why;
 }
 
-static const char *read_all(const struct kp_driver *d, const CUgraphNode *handles, uint32_t *next,
-                            struct kp_graph_nodes *g)
+static enum kp_reason read_all(const struct kp_driver *d, const CUgraphNode *handles, uint32_t *next,
+                               struct kp_graph_nodes *g)
 {
-    const char *why = unreadable;
+    enum kp_reason why = KP_REASON_GRAPH_UNREADABLE;
     bool *needed = calloc(g->n + 1, sizeof(*needed));
     struct kp_graph_node *listed = calloc(g->n + 1, sizeof(*listed));
     size_t *order = needed && listed ? order_of(d, handles, g->n, needed) : NULL;
@@ -524,20 +519,21 @@ static const char *read_all(const struct kp_driver *d, const CUgraphNode *handle
     return why;
 }
 
-struct kp_graph_nodes *kp_graph_nodes_read(const struct kp_driver *d, CUgraph graph, uint32_t *next, const char **why)
+struct kp_graph_nodes *kp_graph_nodes_read(const struct kp_driver *d, CUgraph graph, uint32_t *next,
+                                           enum kp_reason *why)
 {
     struct kp_graph_nodes *g = calloc(1, sizeof(*g));
     CUgraphNode *handles = NULL;
     size_t n = 0;
-    *why = d->cuGraphGetNodes(graph, NULL, &n) == CUDA_SUCCESS ? NULL : unreadable;
+    *why = d->cuGraphGetNodes(graph, NULL, &n) == CUDA_SUCCESS ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
     if (g && !*why) {
         handles = calloc(n + 1, sizeof(*handles));
         g->nodes = calloc(n + 1, sizeof(*g->nodes));
     }
     if (!*why && (!g || !handles || !g->nodes))
-        *why = no_memory;
+        *why = KP_REASON_GRAPH_NO_COPY;
     if (!*why && n && d->cuGraphGetNodes(graph, handles, &n) != CUDA_SUCCESS)
-        *why = unreadable;
+        *why = KP_REASON_GRAPH_UNREADABLE;
     if (!*why) {
         g->n = n;
         *why = read_all(d, handles, next, g);

@@ -55,23 +55,21 @@ struct kp_graph_nodes {
 /* Whether nodes of the type can be issued by themselves, as far as the type tells. */
 bool kp_graph_goes_by_node(CUgraphNodeType type);
 
-/* Why a graph with nodes of another type cannot be read. */
-extern const char kp_graph_not_by_node[];
-
-/* Reads the nodes of `graph`, which get numbers from *next on. NULL with *why (static text) where they cannot be issued
+/* Reads the nodes of `graph`, which get numbers from *next on. NULL with *why where they cannot be issued
  * one by one. */
-struct kp_graph_nodes *kp_graph_nodes_read(const struct kp_driver *d, CUgraph graph, uint32_t *next, const char **why);
+struct kp_graph_nodes *kp_graph_nodes_read(const struct kp_driver *d, CUgraph graph, uint32_t *next,
+                                           enum kp_reason *why);
 struct kp_graph_nodes *kp_graph_nodes_copy(const struct kp_graph_nodes *g); /* NULL without memory */
 void kp_graph_nodes_free(struct kp_graph_nodes *g);
 
-/* Makes a node of kind KERNEL from parameters. Returns NULL, or why it cannot be issued by itself (static text).
- * `handle`: where attributes are read from; NULL = nowhere, and those of `old` (may be NULL) are taken. */
-const char *kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
-                                 const struct kp_graph_node *old, struct kp_graph_node *out);
+/* Makes a node of kind KERNEL from parameters. Returns none, or why it cannot be issued by itself.
+ * `handle`: where attributes are read from; none = nowhere, and those of `old` (may be none) are taken. */
+enum kp_reason kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
+                                    const struct kp_graph_node *old, struct kp_graph_node *out);
 /* Makes a node of kind COPY, likewise. */
-const char *kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out);
+enum kp_reason kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out);
 /* Makes a node of kind SET, likewise. */
-const char *kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_graph_node *out);
+enum kp_reason kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_graph_node *out);
 /* Frees what the node refers to; not `node`. */
 void kp_graph_node_free(struct kp_graph_node *node);
 

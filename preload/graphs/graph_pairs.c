@@ -8,7 +8,7 @@ struct walk {
     size_t n, cap;
     bool any;
     int device;
-    const char *why;
+    enum kp_reason why;
 };
 
 static bool hold(struct walk *w, CUdeviceptr memory)
@@ -34,24 +34,24 @@ static size_t place_of(const struct walk *w, CUdeviceptr memory)
     return i;
 }
 
-static const char *allocate(struct walk *w, const struct kp_graph_node *node)
+static enum kp_reason allocate(struct walk *w, const struct kp_graph_node *node)
 {
     if (w->any && node->memory.device != w->device)
-        return "graph that allocates memory on several devices";
+        return KP_REASON_GRAPH_ALLOCATES_ON_SEVERAL;
     w->any = true;
     w->device = node->memory.device;
     /* The driver gives an address twice only where a free lies in between. */
     bool taken = place_of(w, node->memory.at) < w->n || !hold(w, node->memory.at);
-    return taken ? "graph that allocates memory in an order that is not known" : NULL;
+    return taken ? KP_REASON_GRAPH_ORDER_UNKNOWN : KP_REASON_NONE;
 }
 
-static const char *release(struct walk *w, const struct kp_graph_node *node)
+static enum kp_reason release(struct walk *w, const struct kp_graph_node *node)
 {
     size_t at = place_of(w, node->memory.at);
     if (at == w->n)
-        return "graph that frees memory of another one";
+        return KP_REASON_GRAPH_FREES_OTHERS;
     w->held[at] = w->held[--w->n];
-    return NULL;
+    return KP_REASON_NONE;
 }
 
 static int visit(void *arg, const struct kp_graph_node *node)
@@ -61,10 +61,10 @@ static int visit(void *arg, const struct kp_graph_node *node)
         w->why = allocate(w, node);
     else if (node->kind == KP_NODE_FREE)
         w->why = release(w, node);
-    return w->why != NULL;
+    return w->why != KP_REASON_NONE;
 }
 
-const char *kp_graph_pairs_judge(struct kp_graph_nodes *g, unsigned long long flags)
+enum kp_reason kp_graph_pairs_judge(struct kp_graph_nodes *g, unsigned long long flags)
 {
     struct walk w = {.held = NULL};
     kp_graph_nodes_each(g, visit, &w);
@@ -74,8 +74,7 @@ const char *kp_graph_pairs_judge(struct kp_graph_nodes *g, unsigned long long fl
     if (w.why)
         return w.why;
     if (w.n)
-        return "graph that leaves memory allocated";
-    return w.any && flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
-               ? "graph that allocates memory, which its next launch may free"
-               : NULL;
+        return KP_REASON_GRAPH_LEAVES_MEMORY;
+    return w.any && flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH ? KP_REASON_GRAPH_AUTO_FREE
+                                                                            : KP_REASON_NONE;
 }

@@ -7,8 +7,8 @@
 
 #include "preload/graphs/graph_nodes.h"
 
-/* Returns why the nodes, all of a graph, cannot be issued one by one (static text), or NULL. The reason is the memory
+/* Returns why the nodes, all of a graph, cannot be issued one by one, if there is a reason. The reason is the memory
  * that they allocate or free. Sets `allocates` and `device` of `g`. `flags`: of the instantiation. */
-const char *kp_graph_pairs_judge(struct kp_graph_nodes *g, unsigned long long flags);
+enum kp_reason kp_graph_pairs_judge(struct kp_graph_nodes *g, unsigned long long flags);
 
 #endif

@@ -23,9 +23,6 @@ static struct entry *entries;
 static uint32_t instantiated;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_GRAPHS];
 
-static const char copies_to_host[] = "graph that copies to host memory, not replayed";
-static const char unread[] = "graph whose nodes could not be read, not replayed";
-
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out);
 
 /* Notes a copy into host memory: a checkpoint does not save host memory, so a second run would read results of the
@@ -33,7 +30,7 @@ static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out
 static void study_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *copy, struct kp_graph *out)
 {
     if (kp_graph_is_host(d, copy->dstMemoryType, copy->dstDevice))
-        out->obstacle = copies_to_host;
+        out->once_reason = KP_REASON_GRAPH_TO_HOST;
     else
         out->reads_host |= kp_graph_is_host(d, copy->srcMemoryType, copy->srcDevice);
 }
@@ -42,7 +39,7 @@ static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct 
 {
     CUDA_MEMCPY3D copy;
     if (!d->cuGraphMemcpyNodeGetParams || d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
-        out->obstacle = copies_to_host;
+        out->once_reason = KP_REASON_GRAPH_TO_HOST;
     else
         study_copy(d, &copy, out);
 }
@@ -85,13 +82,13 @@ static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAM
         d->cuKernelGetFunction(&f, p->kern);
     out->outside |= kp_kernel_waits_outside(d, f);
     if (out->outside)
-        out->obstacle = "graph with a kernel that waits for other processes or devices, not replayed";
+        out->once_reason = KP_REASON_GRAPH_WAITS_OUTSIDE;
     else if (reaches_host(d, f, p->kernelParams))
-        out->obstacle = "graph with a kernel that can reach host memory, not replayed";
+        out->once_reason = KP_REASON_GRAPH_REACHES_HOST;
     else {
         unsigned once = kp_kernel_once(d, f);
         if (once & KP_ONCE_ALONE)
-            out->obstacle = "graph with a kernel that uses the device's heap or gives the device work, not replayed";
+            out->once_reason = KP_REASON_GRAPH_ONCE;
         out->once |= once;
         return;
     }
@@ -103,7 +100,7 @@ static void study_kernel_node(const struct kp_driver *d, CUgraphNode node, struc
     CUDA_KERNEL_NODE_PARAMS params;
     memset(&params, 0, sizeof(params));
     if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
-        out->obstacle = unread;
+        out->once_reason = KP_REASON_GRAPH_UNREAD;
     else
         study_kernel(d, &params, out);
 }
@@ -117,8 +114,8 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
         row = kp_graph_kind_of(type);
     const struct kp_graph_kind *kind = &kp_graph_kinds[row];
     out->nodes[row]++;
-    if (kind->obstacle)
-        out->obstacle = kind->obstacle;
+    if (kind->once_reason)
+        out->once_reason = kind->once_reason;
     out->waits |= kind->waits;
     if (kind->type == CU_GRAPH_NODE_TYPE_MEMCPY)
         study_copy_node(d, node, out);
@@ -129,7 +126,7 @@ static void study_node(const struct kp_driver *d, CUgraphNode node, struct kp_gr
     if (d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS)
         study(d, child, out);
     else
-        out->obstacle = unread;
+        out->once_reason = KP_REASON_GRAPH_UNREAD;
 }
 
 static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out)
@@ -138,7 +135,7 @@ static void study(const struct kp_driver *d, CUgraph graph, struct kp_graph *out
     CUresult rc = d->cuGraphGetNodes(graph, NULL, &n);
     CUgraphNode *nodes = rc == CUDA_SUCCESS && n ? calloc(n, sizeof(*nodes)) : NULL;
     if (rc != CUDA_SUCCESS || (n && (!nodes || d->cuGraphGetNodes(graph, nodes, &n) != CUDA_SUCCESS))) {
-        out->obstacle = unread;
+        out->once_reason = KP_REASON_GRAPH_UNREAD;
         n = 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -257,13 +254,13 @@ static const char *keep(char *text)
 }
 
 /* Names the kinds of nodes that keep a graph in one piece. */
-static const char *blame(const struct kp_graph *facts)
+static struct kp_why blame(const struct kp_graph *facts)
 {
     bool kinds[KP_GRAPH_KINDS] = {false};
     for (unsigned i = 0; i < KP_GRAPH_KINDS; i++)
         kinds[i] = facts->nodes[i] && !kp_graph_goes_by_node(kp_graph_kinds[i].type);
     const char *text = keep(kp_graph_blame(kinds));
-    return text ? text : kp_graph_not_by_node;
+    return kp_why_of(text ? KP_REASON_GRAPH_NODE_KINDS : KP_REASON_GRAPH_NODES, (char *)text);
 }
 
 /* Studies a graph. False: where memory of its allocation nodes lies is not known, so that no pointer of it can be
@@ -276,8 +273,8 @@ static bool study_all(const struct kp_driver *d, CUgraphExec exec, CUgraph graph
     study(d, graph, out);
     out->by_device = flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     if (!noted) {
-        out->obstacle = unread;
-        out->whole = "graph whose nodes could not be read";
+        out->once_reason = KP_REASON_GRAPH_UNREAD;
+        out->whole = kp_why_of(KP_REASON_GRAPH_UNREADABLE, NULL);
     }
     return noted;
 }
@@ -287,12 +284,12 @@ static struct kp_graph_nodes *read_nodes(const struct kp_driver *d, CUgraph grap
                                          struct kp_graph *facts)
 {
     uint32_t next = 0;
-    struct kp_graph_nodes *nodes = kp_graph_nodes_read(d, graph, &next, &facts->whole);
-    if (facts->whole == kp_graph_not_by_node)
-        facts->whole = blame(facts);
+    enum kp_reason why;
+    struct kp_graph_nodes *nodes = kp_graph_nodes_read(d, graph, &next, &why);
     if (nodes)
-        facts->whole = kp_graph_pairs_judge(nodes, flags);
-    if (!facts->whole)
+        why = kp_graph_pairs_judge(nodes, flags);
+    facts->whole = !nodes && why == KP_REASON_GRAPH_NODES ? blame(facts) : kp_why_of(why, NULL);
+    if (!why)
         return nodes;
     kp_graph_nodes_free(nodes);
     return NULL;
@@ -339,7 +336,7 @@ static unsigned long long flags_of(CUgraphExec exec)
 
 unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph graph)
 {
-    struct kp_graph facts = {.obstacle = NULL};
+    struct kp_graph facts = {.once_reason = KP_REASON_NONE};
     unsigned long long flags = flags_of(exec);
     kp_guard++;
     struct kp_graph_nodes *nodes =
@@ -378,29 +375,27 @@ static struct kp_graph_node *node_of(struct entry *e, CUgraphNode handle)
 }
 
 /* Gives up the contents of a graph that changed otherwise than is followed. Call it under the lock. */
-static void blur(struct entry *e, const char *why)
+static void blur(struct entry *e, enum kp_reason why)
 {
     if (!e)
         return;
     let(e->content);
     e->content = NULL;
-    e->graph.whole = why;
+    e->graph.whole = kp_why_of(why, NULL);
 }
-
-static const char not_followed[] = "graph that changed in a way that kprof does not follow";
 
 void kp_graph_blur(CUgraphExec exec)
 {
     kp_lock_take(lock, KP_FOREVER);
-    blur(find(exec), not_followed);
+    blur(find(exec), KP_REASON_GRAPH_CHANGED);
     kp_lock_give(lock);
 }
 
 /* What the new parameters of a node add to the facts of its graph. */
 static void add_facts(struct kp_graph *to, const struct kp_graph *from)
 {
-    if (from->obstacle)
-        to->obstacle = from->obstacle;
+    if (from->once_reason)
+        to->once_reason = from->once_reason;
     to->once |= from->once;
     to->outside |= from->outside;
     to->waits |= from->waits;
@@ -408,7 +403,7 @@ static void add_facts(struct kp_graph *to, const struct kp_graph *from)
 }
 
 /* Puts `fresh`, which it takes over, in place of a node of the same kind; `why`: there is none. */
-static void replace(CUgraphExec exec, CUgraphNode handle, struct kp_graph_node *fresh, const char *why,
+static void replace(CUgraphExec exec, CUgraphNode handle, struct kp_graph_node *fresh, enum kp_reason why,
                     const struct kp_graph *facts)
 {
     kp_lock_take(lock, KP_FOREVER);
@@ -426,7 +421,7 @@ static void replace(CUgraphExec exec, CUgraphNode handle, struct kp_graph_node *
         kp_lock_give(lock);
         return;
     }
-    blur(e, why ? why : not_followed);
+    blur(e, why ? why : KP_REASON_GRAPH_CHANGED);
     kp_lock_give(lock);
     if (!why)
         kp_graph_node_free(fresh);
@@ -435,13 +430,13 @@ static void replace(CUgraphExec exec, CUgraphNode handle, struct kp_graph_node *
 unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node,
                              const CUDA_KERNEL_NODE_PARAMS *p)
 {
-    struct kp_graph facts = {.obstacle = NULL};
+    struct kp_graph facts = {.once_reason = KP_REASON_NONE};
     struct kp_graph_node fresh;
     const struct kp_graph_content *held = kp_graph_hold(exec);
     const struct kp_graph_node *old = held ? kp_graph_nodes_find(held->nodes, node) : NULL;
     kp_guard++;
     study_kernel(d, p, &facts);
-    const char *why = old ? kp_graph_node_kernel(d, p, NULL, old, &fresh) : not_followed;
+    enum kp_reason why = old ? kp_graph_node_kernel(d, p, NULL, old, &fresh) : KP_REASON_GRAPH_CHANGED;
     kp_guard--;
     if (held)
         kp_graph_let(held);
@@ -451,11 +446,11 @@ unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgrap
 
 void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p)
 {
-    struct kp_graph facts = {.obstacle = NULL};
+    struct kp_graph facts = {.once_reason = KP_REASON_NONE};
     struct kp_graph_node fresh;
     kp_guard++;
     study_copy(d, p, &facts);
-    const char *why = kp_graph_node_copy(d, p, &fresh);
+    enum kp_reason why = kp_graph_node_copy(d, p, &fresh);
     kp_guard--;
     replace(exec, node, &fresh, why, &facts);
 }
@@ -463,14 +458,14 @@ void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode 
 void kp_graph_set_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
 {
     struct kp_graph_node fresh;
-    const char *why = kp_graph_node_set(p, &fresh);
+    enum kp_reason why = kp_graph_node_set(p, &fresh);
     replace(exec, node, &fresh, why, NULL);
 }
 
 void kp_graph_set_host(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)
 {
     struct kp_graph_node fresh = {.kind = KP_NODE_HOST, .host = *p};
-    replace(exec, node, &fresh, NULL, NULL);
+    replace(exec, node, &fresh, KP_REASON_NONE, NULL);
 }
 
 void kp_graph_set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled)
@@ -481,6 +476,6 @@ void kp_graph_set_enabled(CUgraphExec exec, CUgraphNode node, bool enabled)
     if (found)
         found->disabled = !enabled;
     else
-        blur(e, not_followed);
+        blur(e, KP_REASON_GRAPH_CHANGED);
     kp_lock_give(lock);
 }

@@ -15,12 +15,12 @@
 
 struct kp_graph {
     unsigned nodes[KP_GRAPH_KINDS]; /* of each kind, those of child graphs included */
-    const char *obstacle;           /* why the graph must not be replayed; NULL when it may */
+    enum kp_reason once_reason;     /* why the graph must not be replayed; none when it may */
     bool reads_host;                /* copies from host memory, read when the graph runs */
     unsigned once;                  /* of enum kp_once: why its kernels must not run twice */
-    const char *whole; /* why its nodes cannot be issued one by one; NULL when they may, or that was not asked for */
-    bool outside;      /* a kernel of it waits for other processes or devices, by its name */
-    bool waits;        /* for something outside: its launch must not wait for its end */
+    struct kp_why whole; /* why its nodes cannot be issued one by one, if they cannot and that was asked for; static */
+    bool outside;        /* a kernel of it waits for other processes or devices, by its name */
+    bool waits;          /* for something outside: its launch must not wait for its end */
     bool by_device; /* the device can launch it, too: the driver refuses it, and its kernels alone, beside counters */
 };
 

@@ -98,7 +98,7 @@ static bool record_read(struct kp_journal_graph *g, const struct kp_graph_node *
     g->reads = true;
     bool changes = g->nodes->calls_host; /* a host function may write what the graph has copied */
     if (changes || is_written(g, &row) || !kp_reads_admit(j, &op, launch_symbol)) {
-        g->closes = launch_symbol;
+        g->closes = KP_REASON_CALL;
         j->reads++;
         return true;
     }
@@ -129,7 +129,7 @@ void kp_journal_log_graph(struct kp_journal_graph *g)
     for (size_t k = g->first; k < j->n; k++) {
         struct kp_item *i = &j->items[k];
         if (i->read.site && (!kp_reads_log(j, i) || !kp_reads_trusted(i)))
-            g->closes = launch_symbol;
+            g->closes = KP_REASON_CALL;
     }
 }
 

@@ -88,13 +88,13 @@ static bool is_as_before(const struct kp_launch *l, size_t most)
     return kp_reach_compare(j->setup->driver, l, &j->host, most);
 }
 
-const char *kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet)
+enum kp_reason kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet)
 {
     if (kp_host_calls_hinder(j))
-        return "a host function that does not end";
+        return KP_REASON_HOST_FUNCTION;
     if ((reaches && !(settle() && kp_reads_arrive(j))) || (j->rewinds && quiet && !is_as_before(l, MOST_COMPARED)))
-        return kp_reaches_host;
-    return NULL;
+        return KP_REASON_REACHES_HOST;
+    return KP_REASON_NONE;
 }
 
 bool kp_journal_arrives(void)
@@ -201,16 +201,16 @@ void kp_journal_note_unended(void)
     j->context->stalled = true;
 }
 
-const char *kp_journal_prepare(bool lacks_new)
+enum kp_reason kp_journal_prepare(bool lacks_new)
 {
     if (lacks_new && !kp_new_memory_keep(j))
-        return "the device has no room for a copy of memory that is new in the window: not replayed";
+        return KP_REASON_NO_NEW_COPY;
     if (!kp_mapped_still(j))
-        return "the driver has given up memory that a graph of the window allocated: not replayed";
+        return KP_REASON_GRAPH_MEMORY_GONE;
     if (!kp_event_twins_make(j))
-        return "the driver made no events that order the window's streams again: not replayed";
+        return KP_REASON_NO_EVENTS;
     kp_snapshot_keep(&j->host);
-    return NULL;
+    return KP_REASON_NONE;
 }
 
 CUresult kp_journal_restore(bool dead)

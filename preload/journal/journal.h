@@ -82,10 +82,10 @@ struct kp_entry *kp_journal_entry(size_t k);
 /* Issues a launch, between the hooks (may be NULL) if it has a result. Returns the driver's code. */
 CUresult kp_journal_issue(struct kp_entry *e, const struct kp_issue_hooks *hooks);
 
-/* Returns why the launch cannot be recorded behind the operations so far (static text), or NULL. `reaches`: it can
+/* Returns why the launch cannot be recorded behind the operations so far, if there is a reason. `reaches`: it can
  * reach host memory, so that it waits for them. `quiet`: its function was not seen to write any; the memory joins the
  * journal's. Waits in limited time. */
-const char *kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet);
+enum kp_reason kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet);
 /* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. False:
  * they are not there. */
 bool kp_journal_arrives(void);
@@ -169,9 +169,9 @@ void kp_journal_contexts_ended(void);
 struct kp_journal_graph {
     const struct kp_graph_nodes *nodes;
     CUstream stream;
-    size_t first;       /* operations before the graph's */
-    bool reads;         /* it copies to the host */
-    const char *closes; /* why the journal ends behind it (static text), or NULL */
+    size_t first;          /* operations before the graph's */
+    bool reads;            /* it copies to the host */
+    enum kp_reason closes; /* why the journal ends behind it; KP_REASON_CALL: for the launch of the graph itself */
 };
 
 /* Records a node that is no kernel, of a graph that runs as a graph. False: it cannot. */
@@ -200,8 +200,8 @@ void kp_journal_hangs(void);
 void kp_journal_note_unended(void);
 
 /* Prepares repetitions, when its launches have ended and the program's own memory is kept, but with `lacks_new` for
- * that which is new. Returns why nothing can be repeated (static text), or NULL. */
-const char *kp_journal_prepare(bool lacks_new);
+ * that which is new. Returns why nothing can be repeated, if there is a reason. */
+enum kp_reason kp_journal_prepare(bool lacks_new);
 /* Leaves memory and attributes as the program's own execution did; `dead`: the context is, and is not touched. Returns
  * the driver's code. */
 CUresult kp_journal_restore(bool dead);

@@ -151,22 +151,21 @@ static bool lacks_log(const struct question *q)
 /* The first row that holds says why the window closes instead. */
 static const struct row {
     bool (*holds)(const struct question *q);
-    const char *why;
-} hindrances[] = {
-    {is_off, "reads are to close windows"},        {is_not_alone, "others than this context may change what is read"},
-    {is_old, "the window has been open for long"}, {is_much, "too much is read"},
-    {differed, "such reads differed before"},      {lacks_room, "no room for a second copy of the memory"},
-    {lacks_log, "no memory for what is read"},
+    enum kp_reason why;
+} read_reasons[] = {
+    {is_off, KP_REASON_READS_OFF},    {is_not_alone, KP_REASON_READS_SHARED}, {is_old, KP_REASON_READS_OLD},
+    {is_much, KP_REASON_READS_MUCH},  {differed, KP_REASON_READS_DIFFERED},   {lacks_room, KP_REASON_READS_ROOM},
+    {lacks_log, KP_REASON_READS_LOG},
 };
 
 bool kp_reads_admit(struct kp_journal *j, const struct kp_op *op, const char *symbol)
 {
     const struct question q = {j, op, symbol};
-    const char *why = NULL;
-    for (size_t i = 0; i < sizeof(hindrances) / sizeof(*hindrances) && !why; i++)
-        why = hindrances[i].holds(&q) ? hindrances[i].why : NULL;
+    enum kp_reason why = KP_REASON_NONE;
+    for (size_t i = 0; i < sizeof(read_reasons) / sizeof(*read_reasons) && !why; i++)
+        why = read_reasons[i].holds(&q) ? read_reasons[i].why : KP_REASON_NONE;
     if (why)
-        kp_debug(KP_DEBUG_WINDOW, "takes no read: %s", why);
+        kp_debug(KP_DEBUG_WINDOW, "takes no read: %s", kp_reason_text(why));
     return !why;
 }
 

@@ -7,7 +7,7 @@
 #include "preload/program/attributes.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/graphs/host_pointers.h"
 #include "preload/mode/strategy.h"
@@ -28,21 +28,18 @@ enum { SHARES = KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS };
 /* A predicate and its reason. */
 struct row {
     bool (*holds)(const struct kp_question *q);
-    const char *why;
-    const char *(*says)(const struct kp_question *q); /* instead of both: the reason, or NULL */
-    bool once;                                        /* it must not run again, but does not wait for anything */
+    enum kp_reason why;
+    enum kp_reason (*says)(const struct kp_question *q); /* instead of both: the reason, or none */
+    bool once;                                           /* it must not run again, but does not wait for anything */
 };
 
-const char kp_memory_unsaved[] = "its memory could not be saved, not replayed";
-const char kp_host_rewound[] = "pinned memory that a replay would rewind";
-
-/* Returns the reason of the first row that holds, and that row; or NULL. */
-static const char *first_of(const struct row *r, const struct kp_question *q, const struct row **found)
+/* Returns the reason of the first row that holds, and that row; or none. */
+static enum kp_reason first_of(const struct row *r, const struct kp_question *q, const struct row **found)
 {
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     while (!why && (r->holds || r->says)) {
         *found = r;
-        why = r->says ? r->says(q) : r->holds(q) ? r->why : NULL;
+        why = r->says ? r->says(q) : r->holds(q) ? r->why : KP_REASON_NONE;
         r++;
     }
     return why;
@@ -50,12 +47,12 @@ static const char *first_of(const struct row *r, const struct kp_question *q, co
 
 /* ---- why it must not be replayed ---- */
 
-/* Returns the obstacle that the process found. Without replays only waiting for other devices of this process is one.
+/* Returns the reason that the process found. Without replays only waiting for other devices of this process is one.
  */
-static const char *told_before(const struct kp_question *q)
+static enum kp_reason told_before(const struct kp_question *q)
 {
     bool harmless = q->setup->one_pass && !kp_context_several(q->setup);
-    return harmless ? NULL : q->what->obstacle;
+    return harmless ? KP_REASON_NONE : q->what->once_reason;
 }
 
 static bool reaches_heap(const struct kp_question *q)
@@ -98,9 +95,9 @@ static bool writes_host(const struct kp_question *q)
     return q->function && q->function->writes_host;
 }
 
-static const char *has_attributes(const struct kp_question *q)
+static enum kp_reason has_attributes(const struct kp_question *q)
 {
-    return kp_attributes_obstacle(q->launch->config.attrs, q->launch->config.numAttrs);
+    return kp_attributes_reason(q->launch->config.attrs, q->launch->config.numAttrs);
 }
 
 /* What it has written, the host may have acted on by now: a second run would have it do so again. */
@@ -118,16 +115,16 @@ static bool waits_unseen(const struct kp_question *q)
     return shares && q->fit.code && q->function->once & KP_WAITS_FOR_OTHERS;
 }
 
-static const char *met_heap_blocks(const struct kp_question *q)
+static enum kp_reason met_heap_blocks(const struct kp_question *q)
 {
     (void)q;
-    return kp_flags_met(KP_MET_HEAP_BLOCKS) ? kp_not_rewound(KP_MEMORY_HEAP_BLOCKS) : NULL;
+    return kp_flags_met(KP_MET_HEAP_BLOCKS) ? kp_not_rewound(KP_MEMORY_HEAP_BLOCKS) : KP_REASON_NONE;
 }
 
-static const char *met_virtual_memory(const struct kp_question *q)
+static enum kp_reason met_virtual_memory(const struct kp_question *q)
 {
     (void)q;
-    return kp_flags_met(KP_MET_VIRTUAL) ? kp_not_rewound(KP_MEMORY_HOST_VIRTUAL) : NULL;
+    return kp_flags_met(KP_MET_VIRTUAL) ? kp_not_rewound(KP_MEMORY_HOST_VIRTUAL) : KP_REASON_NONE;
 }
 
 /* Where saving failed once. Asks again between windows: the program may have less memory by then. */
@@ -140,37 +137,31 @@ static bool is_memory_unsaved(const struct kp_question *q)
 }
 
 /* Only where launches are replayed. */
-static const struct row obstacles[] = {
-    {.holds = reaches_heap, .why = "can reach memory of the host that cannot be rewound, not replayed"},
-    {.holds = is_memory_shared, .why = "memory is shared with other processes or devices, not replayed"},
-    {.holds = is_registered_shared, .why = "host memory that other processes can map is registered, not replayed"},
-    {.holds = takes_heap,
-     .why = "takes or frees memory of the device's heap, which cannot be rewound, not replayed",
-     .once = true},
-    {.holds = launches_more,
-     .why = "gives the device work of its own (dynamic parallelism), not replayed",
-     .once = true},
-    {.holds = writes_host, .why = "writes host memory that no argument points into, not replayed", .once = true},
+static const struct row once_reasons[] = {
+    {.holds = reaches_heap, .why = KP_REASON_HOST_HEAP},
+    {.holds = is_memory_shared, .why = KP_REASON_SHARED_MEMORY},
+    {.holds = is_registered_shared, .why = KP_REASON_REGISTERED_SHARED},
+    {.holds = takes_heap, .why = KP_REASON_DEVICE_HEAP, .once = true},
+    {.holds = launches_more, .why = KP_REASON_DYNAMIC_PARALLELISM, .once = true},
+    {.holds = writes_host, .why = KP_REASON_WRITES_HOST, .once = true},
     {.says = has_attributes, .once = true},
-    {.holds = posts, .why = "writes what the host may act on while it runs, not replayed", .once = true},
-    {.holds = waits_unseen, .why = "may wait for host memory that no argument points into, not replayed", .once = true},
-    {.holds = is_memory_served,
-     .why = "the host works with kernels while they run, in memory that a replay would rewind, not replayed",
-     .once = true},
+    {.holds = posts, .why = KP_REASON_POSTS, .once = true},
+    {.holds = waits_unseen, .why = KP_REASON_WAITS_UNSEEN, .once = true},
+    {.holds = is_memory_served, .why = KP_REASON_MEMORY_SERVED, .once = true},
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
-    {.holds = is_memory_unsaved, .why = kp_memory_unsaved, .once = true},
+    {.holds = is_memory_unsaved, .why = KP_REASON_MEMORY_UNSAVED, .once = true},
     {.holds = NULL},
 };
 
-static void find_obstacle(struct kp_question *q)
+static void find_once_reason(struct kp_question *q)
 {
     const struct row *row;
-    q->fit.obstacle = told_before(q);
-    if (q->fit.obstacle || q->setup->one_pass)
+    q->fit.once_reason = told_before(q);
+    if (q->fit.once_reason || q->setup->one_pass)
         return;
-    q->fit.obstacle = first_of(obstacles, q, &row);
-    q->fit.once = q->fit.obstacle && row->once;
+    q->fit.once_reason = first_of(once_reasons, q, &row);
+    q->fit.once = q->fit.once_reason && row->once;
 }
 
 /* ---- why it gets a separate window ---- */
@@ -207,11 +198,11 @@ static bool is_host_rewound(const struct kp_question *q)
 }
 
 static const struct row reasons_alone[] = {
-    {.holds = reaches_host, .why = kp_reaches_host},
-    {.holds = has_uncopied, .why = "arguments of unknown size"},
-    {.holds = is_reading_graph, .why = "a graph that reads host memory"},
-    {.holds = met_managed_memory, .why = "managed memory"},
-    {.holds = is_host_rewound, .why = kp_host_rewound},
+    {.holds = reaches_host, .why = KP_REASON_REACHES_HOST},
+    {.holds = has_uncopied, .why = KP_REASON_ARGUMENTS},
+    {.holds = is_reading_graph, .why = KP_REASON_READING_GRAPH},
+    {.holds = met_managed_memory, .why = KP_REASON_MANAGED},
+    {.holds = is_host_rewound, .why = KP_REASON_HOST_REWOUND},
     {.holds = NULL},
 };
 
@@ -220,7 +211,7 @@ static const struct row reasons_alone[] = {
 bool kp_admit_counters(const struct kp_question *q)
 {
     const struct kp_context *c = q->context;
-    return c->collector && !c->no_counters && (q->setup->one_pass || kp_plan_counts(c->plan) || c->extras);
+    return c->collector && !c->no_counters.reason && (q->setup->one_pass || kp_plan_counts(c->plan) || c->extras);
 }
 
 /* Finds whether the launch can reach host memory, and how that is known. */
@@ -248,13 +239,13 @@ void kp_admit_judge(struct kp_question *q)
     const struct kp_known_function *f = q->function;
     const struct row *row;
     q->fit = (struct kp_fit){.mode = q->launch->is_graph && !q->by_node ? KP_RANGE_USER : KP_RANGE_AUTO,
-                             .waits = kp_stuck_known(q->launch, f),
+                             .waits_reason = kp_stuck_known(q->launch, f),
                              .ends = f && f->ends >= (f->once & SHARES ? KP_ENDS_ENOUGH : 1),
                              .patience_ms = KP_ALONE_MS};
     if (f)
         find_reach(q);
-    find_obstacle(q);
-    q->fit.alone = first_of(reasons_alone, q, &row);
+    find_once_reason(q);
+    q->fit.alone_reason = first_of(reasons_alone, q, &row);
 }
 
 /* ---- why the open window does not take it ---- */
@@ -286,9 +277,9 @@ static bool is_spoiled(const struct kp_question *q)
     return q->window->strategy->rewinds && kp_flags_spoiled();
 }
 
-static const char *waits_of(const struct kp_question *q)
+static enum kp_reason waits_of(const struct kp_question *q)
 {
-    return q->fit.waits;
+    return q->fit.waits_reason;
 }
 
 static bool is_elsewhere(const struct kp_question *q)
@@ -296,10 +287,10 @@ static bool is_elsewhere(const struct kp_question *q)
     return q->window->context != q->context;
 }
 
-static const char *obstacle_of(const struct kp_question *q)
+static enum kp_reason once_reason_of(const struct kp_question *q)
 {
     bool takes_turns = q->window->rotates && q->setup->falls_back;
-    return takes_turns ? NULL : q->fit.obstacle;
+    return takes_turns ? KP_REASON_NONE : q->fit.once_reason;
 }
 
 static bool is_other_kind(const struct kp_question *q)
@@ -329,55 +320,54 @@ static bool are_many_unwanted(const struct kp_question *q)
     return !q->what->wanted && q->window->unwanted_in_a_row >= (patience ? patience : MOST_UNWANTED);
 }
 
-static const char *of_strategy(const struct kp_question *q)
+static enum kp_reason of_strategy(const struct kp_question *q)
 {
     const struct kp_strategy *s = q->window->strategy;
-    return s->admit ? s->admit(q) : NULL;
+    return s->admit ? s->admit(q) : KP_REASON_NONE;
 }
 
-static const struct row misfits[] = {
-    {.holds = is_spoiled, .why = "a call of another thread that did not end"},
-    {.holds = lacks_variables, .why = "a module with variables of its own"},
+static const struct row join_reasons[] = {
+    {.holds = is_spoiled, .why = KP_REASON_SPOILED},
+    {.holds = lacks_variables, .why = KP_REASON_MODULE_VARIABLES},
     {.says = waits_of},
-    {.holds = is_elsewhere, .why = "a launch in another context"},
-    {.says = obstacle_of},
-    {.holds = is_other_kind, .why = "a launch of another kind"},
-    {.holds = is_other_thread, .why = "default streams of several threads"},
-    {.holds = is_full, .why = kp_closed_full},
-    {.holds = are_many_unwanted, .why = "many launches that were not asked for"},
+    {.holds = is_elsewhere, .why = KP_REASON_ELSEWHERE},
+    {.says = once_reason_of},
+    {.holds = is_other_kind, .why = KP_REASON_OTHER_KIND},
+    {.holds = is_other_thread, .why = KP_REASON_OTHER_THREAD},
+    {.holds = is_full, .why = KP_REASON_FULL},
+    {.holds = are_many_unwanted, .why = KP_REASON_MANY_UNWANTED},
     {.says = of_strategy},
     {.holds = NULL},
 };
 
-const char *kp_admit_misfit(const struct kp_question *q)
+enum kp_reason kp_admit_join_reason(const struct kp_question *q)
 {
     const struct row *row;
-    return first_of(misfits, q, &row);
+    return first_of(join_reasons, q, &row);
 }
 
 /* ---- why no window opens for it ---- */
 
 bool kp_admit_may_hang(const struct kp_question *q)
 {
-    return q->fit.host && (q->setup->one_pass || q->fit.obstacle) && !q->fit.ends;
+    return q->fit.host && (q->setup->one_pass || q->fit.once_reason) && !q->fit.ends;
 }
 
 /* Counting would wait for partners on devices that the program has yet to launch on. */
-static const char *partners_of(const struct kp_question *q)
+static enum kp_reason partners_of(const struct kp_question *q)
 {
-    return !q->fit.once && kp_context_several(q->setup) ? q->fit.obstacle : NULL;
+    return !q->fit.once && kp_context_several(q->setup) ? q->fit.once_reason : KP_REASON_NONE;
 }
 
-static const struct row hindrances[] = {
+static const struct row open_reasons[] = {
     {.says = waits_of},
-    {.holds = kp_admit_may_hang,
-     .why = "the first of a kernel that can reach host memory, watched for waiting for it, not counted"},
+    {.holds = kp_admit_may_hang, .why = KP_REASON_FIRST_WATCHED},
     {.says = partners_of},
     {.holds = NULL},
 };
 
-const char *kp_admit_hindrance(const struct kp_question *q)
+enum kp_reason kp_admit_open_reason(const struct kp_question *q)
 {
     const struct row *row;
-    return first_of(hindrances, q, &row);
+    return first_of(open_reasons, q, &row);
 }

@@ -7,23 +7,19 @@
 
 #include "preload/mode/window.h"
 
-/* The reason where a restore would rewind what the host writes meanwhile. */
-extern const char kp_host_rewound[];
-extern const char kp_memory_unsaved[];
-
 /* The decisions about a launch once its context and function are known. */
 struct kp_fit {
     enum kp_range_mode mode;
-    const char *obstacle; /* why it must not be replayed, or NULL */
-    const char *alone;    /* why it gets a separate window, or NULL */
-    const char *waits;    /* why it must not be waited for, or NULL */
-    bool heap;            /* it can reach host memory unknown to CUDA */
-    bool host;            /* it can reach host memory, or waits for what others write */
-    bool code;            /* that is known by its code alone: no argument points there */
-    bool quiet;           /* and none of its function was seen to change it */
-    bool ends;            /* earlier launches of its function ended by themselves */
-    long patience_ms;     /* how long one that may wait for the host is waited for */
-    bool once;            /* it must not run again, but does not wait for anything */
+    enum kp_reason once_reason;  /* why it must not be replayed */
+    enum kp_reason alone_reason; /* why it gets a separate window */
+    enum kp_reason waits_reason; /* why it must not be waited for */
+    bool heap;                   /* it can reach host memory unknown to CUDA */
+    bool host;                   /* it can reach host memory, or waits for what others write */
+    bool code;                   /* that is known by its code alone: no argument points there */
+    bool quiet;                  /* and none of its function was seen to change it */
+    bool ends;                   /* earlier launches of its function ended by themselves */
+    long patience_ms;            /* how long one that may wait for the host is waited for */
+    bool once;                   /* it must not run again, but does not wait for anything */
 };
 
 /* A launch to be admitted. */
@@ -48,11 +44,11 @@ bool kp_admit_counters(const struct kp_question *q);
 /* Returns the most launches that `w`, open or being opened, may hold. */
 size_t kp_admit_room(const struct kp_window *w);
 
-/* Returns why the open window does not take the launch (static text), or NULL. */
-const char *kp_admit_misfit(const struct kp_question *q);
+/* Returns why the open window does not take the launch, if there is a reason. */
+enum kp_reason kp_admit_join_reason(const struct kp_question *q);
 
-/* Returns why no window can be opened for it (static text), or NULL. */
-const char *kp_admit_hindrance(const struct kp_question *q);
+/* Returns why no window can be opened for it, if there is a reason. */
+enum kp_reason kp_admit_open_reason(const struct kp_question *q);
 
 /* Whether counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host memory
  * may wait for the host's next action. An earlier launch must have been seen to end. */

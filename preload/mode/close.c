@@ -14,7 +14,7 @@
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/who/timeline.h"
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/results/harvest.h"
 #include "preload/mode/strategy.h"
@@ -31,7 +31,7 @@ static struct kp_harvest harvest_of(void)
     return (struct kp_harvest){.setup = w->setup,
                                .context = w->context,
                                .no_config = w->strategy->no_config,
-                               .obstacle = w->obstacle,
+                               .once_reason = w->once_reason,
                                .repeated = w->strategy->rewinds && !w->strategy->whole,
                                .rotates = w->rotates,
                                .group = w->group,
@@ -98,8 +98,8 @@ static void plan_again(void)
     kp_worker_drain(KP_FOREVER);
     kp_timed_end(); /* it ends the rotation, whose keys launches wait for */
     kp_context_plan_again(w->setup, c);
-    if (c->no_counters)
-        kp_session_warn_once(c->no_counters);
+    if (c->no_counters.reason)
+        kp_session_warn_once(kp_why_text(&c->no_counters));
 }
 
 /* Reports what the collector lacks besides the counters, and plans again where the profiler refused the plan. */
@@ -144,56 +144,68 @@ const struct kp_context *kp_window_context(void)
 }
 
 /* Gives the window up without a call of the driver. */
-static void give_up(const char *why)
+static void give_up(enum kp_reason why)
 {
-    struct kp_window_outcome out = {.note = NULL};
+    struct kp_window_outcome out = {.why = {KP_REASON_NONE, NULL}};
     if (!w->open)
         return;
-    out.note = kp_strdup(why);
+    out.why = kp_why_of(why, NULL);
     w->context->dead = true; /* nothing of the context may be touched any more */
     w->hands_off = true;
     kp_journal_stop();
     const struct kp_harvest h = harvest_of();
     kp_harvest_hand_on(&h, &out);
-    free(out.note);
+    kp_why_free(&out.why);
     kp_window_forget(KP_LEAVE_UNTOUCHED);
 }
 
-void kp_window_close(const char *why)
+/* Closes the window; `what` is the text of the reason, or the driver's function. */
+static void close_for(enum kp_reason why, const char *what)
 {
     struct kp_traps traps;
-    struct kp_window_outcome out = {.note = NULL};
+    struct kp_window_outcome out = {.why = {KP_REASON_NONE, NULL}};
     kp_context_settle_ends();
     kp_timed_settle();
     if (w->open && w->context->ended)
-        give_up("its context ended while the window was open, beside another thread's call that did not end");
+        give_up(KP_REASON_CONTEXT_ENDED);
     if (!w->open)
         return;
     const struct kp_journal_facts j = kp_journal_facts();
     const struct kp_strategy *s = w->strategy;
     kp_work_takes_long();
     kp_traps_hold(&traps); /* values are computed here */
-    kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", s->name, why,
+    kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", s->name, what,
              j.launches, j.wanted, j.records - j.launches);
     bool noted = s->rewinds && !s->whole && j.wanted;
-    w->closer = why;
+    w->close_reason = why;
+    w->closed_by = what;
     if (noted)
-        kp_closers_note(why, j.launches);
+        kp_close_reasons_note(why, what, j.launches);
     double took_ns = close_in_context(&out);
     kp_counters_free(out.counters);
-    free(out.note);
+    kp_why_free(&out.why);
     kp_debug(KP_DEBUG_WINDOW, "closed; it took %.1f ms of ours, opening included", took_ns / 1e6);
     if (s->close)
         exit_before_cupti();
     kp_progress_end();
     if (noted)
-        kp_closers_tell_early(took_ns);
+        kp_close_reasons_tell_early(took_ns);
     kp_traps_let(&traps);
+}
+
+void kp_window_close(enum kp_reason why)
+{
+    close_for(why, kp_reason_text(why));
+}
+
+void kp_window_close_by(const char *symbol)
+{
+    close_for(KP_REASON_CALL, symbol);
 }
 
 void kp_window_give_up(void)
 {
-    give_up("the program ended while the window was open, where the driver could not be called");
+    give_up(KP_REASON_PROGRAM_ENDED);
 }
 
 void kp_window_abandon(void)

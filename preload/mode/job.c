@@ -58,12 +58,12 @@ void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out)
 {
     w->context->dead = true;
     kp_collector_leave(w->context->collector);
-    out->note = kp_strdup("a kernel of the window failed");
+    out->why = kp_why_of(KP_REASON_KERNEL_FAILED, NULL);
 }
 
-void kp_job_unended(struct kp_window *w, const char *why)
+void kp_job_unended(struct kp_window *w, enum kp_reason why)
 {
     kp_journal_hangs();
-    if (!w->context->no_counters)
-        w->context->no_counters = kp_strdup(why);
+    if (!w->context->no_counters.reason)
+        w->context->no_counters = kp_why_of(why, NULL);
 }

@@ -18,8 +18,8 @@ struct kp_job kp_job_of_whole(const struct kp_window *w);
 void kp_job_free(struct kp_job *j);
 
 /* Leaves the counters of a window on, as their end would wait for work that may not end: nothing more is counted in the
- * context. `why` is copied. */
-void kp_job_unended(struct kp_window *w, const char *why);
+ * context. */
+void kp_job_unended(struct kp_window *w, enum kp_reason why);
 
 /* Ends a window of which a launch has faulted. The program's next call tells it of its fault. */
 void kp_job_failed(struct kp_window *w, struct kp_window_outcome *out);

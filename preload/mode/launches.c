@@ -13,7 +13,7 @@
 #include "preload/who/timeline.h"
 #include "preload/results/batch.h"
 #include "preload/mode/close.h"
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/results/harvest.h"
 #include "preload/program/host_writes.h"
@@ -28,15 +28,13 @@
 
 static struct kp_window *const w = &kp_window_now;
 
-static const char no_context[] = "of a context that the driver gives no facts of";
-
 /* Closes the window first, as its copies may hold the memory that the launch lacks. */
 static CUresult without_window(struct kp_entry *e)
 {
     struct kp_launch l = e->launch;
     e->launch.copy = NULL;
     kp_journal_drop_last();
-    kp_window_close("want of device memory");
+    kp_window_close(KP_REASON_WANT_DEVICE_MEMORY);
     CUresult rc = kp_launch_issue_own(&l);
     kp_launch_free(&l);
     return rc;
@@ -54,16 +52,16 @@ static CUresult issue_first(struct kp_entry *e)
     return rc;
 }
 
-/* Returns why the window closes behind the launch, or NULL. */
-static const char *closes_behind(const struct kp_question *q)
+/* Returns why the window closes behind the launch, if there is a reason. */
+static enum kp_reason closes_behind(const struct kp_question *q)
 {
-    if (w->strategy->rewinds && (q->fit.alone || w->alone))
-        return q->fit.alone ? q->fit.alone : w->alone;
+    if (w->strategy->rewinds && (q->fit.alone_reason || w->alone_reason))
+        return q->fit.alone_reason ? q->fit.alone_reason : w->alone_reason;
     if (w->strategy->rewinds && q->fit.quiet && (q->function->loud || kp_journal_facts().much_host))
-        return kp_reaches_host;
+        return KP_REASON_REACHES_HOST;
     if (q->what->last || !kp_journal_facts().launches)
-        return "the last launch that was asked for";
-    return kp_journal_facts().launches >= kp_admit_room(w) ? kp_closed_full : NULL;
+        return KP_REASON_LAST_LAUNCH;
+    return kp_journal_facts().launches >= kp_admit_room(w) ? KP_REASON_FULL : KP_REASON_NONE;
 }
 
 /* Waits for a launch that can reach host memory: the host may change that once the call has returned. False: it does
@@ -77,36 +75,36 @@ static bool watch(const struct kp_question *q, const struct kp_entry *e)
 }
 
 /* Leaves a window whose last launch does not end: nothing of it can be repeated. Returns why the launch has no result,
- * or NULL. */
-static const char *leave_waiting(const struct kp_entry *e)
+ * or none. */
+static enum kp_reason leave_waiting(const struct kp_entry *e)
 {
     if (kp_journal_facts().launches == 1) {
         kp_window_abandon();
-        return kp_waits_for_host;
+        return KP_REASON_WAITS_FOR_HOST;
     }
     if (e->result)
         kp_timeline_profiled(e->result->launch.ordinal = kp_session_seen(1));
     w->unending = true;
-    kp_window_close(kp_waits_for_host);
-    return NULL;
+    kp_window_close(KP_REASON_WAITS_FOR_HOST);
+    return KP_REASON_NONE;
 }
 
 /* Makes the launch, whose entry is the last. */
-static CUresult run_recorded(const struct kp_question *q, struct kp_entry *e, const char **skipped)
+static CUresult run_recorded(const struct kp_question *q, struct kp_entry *e, enum kp_reason *skip_reason)
 {
     e->reaches_host = q->fit.host && !q->fit.code;
     CUresult rc = issue_first(e);
     w->unwanted_in_a_row = q->what->wanted ? 0 : w->unwanted_in_a_row + 1;
     w->wanted_ms = q->what->wanted ? kp_now_ms() : w->wanted_ms;
     if (rc == CUDA_ERROR_OUT_OF_MEMORY && w->strategy->rewinds) {
-        *skipped = "made again when the window had given its memory back";
+        *skip_reason = KP_REASON_MADE_AGAIN;
         return without_window(e);
     }
     if (rc != CUDA_SUCCESS) {
         kp_rotate_refused(w, e->key);
         kp_journal_drop_last();
     } else if (q->fit.host && w->strategy->rewinds && !watch(q, e)) {
-        *skipped = leave_waiting(e);
+        *skip_reason = leave_waiting(e);
         return rc;
     } else if (e->result) {
         e->result->launch.ordinal = kp_session_seen(1);
@@ -114,23 +112,23 @@ static CUresult run_recorded(const struct kp_question *q, struct kp_entry *e, co
     }
     if (rc == CUDA_SUCCESS && w->rotates)
         kp_window_settle_result(e);
-    const char *closer = closes_behind(q);
-    if (closer)
-        kp_window_close(closer);
+    enum kp_reason close_reason = closes_behind(q);
+    if (close_reason)
+        kp_window_close(close_reason);
     return rc;
 }
 
-static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
+static CUresult pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
 {
-    *skipped = why;
+    *skip_reason = why;
     return kp_launch_issue_own(l);
 }
 
 static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
-                            const char *why, const char **skipped)
+                            enum kp_reason why, enum kp_reason *skip_reason)
 {
-    bool watched = kp_admit_may_hang(q) && !q->fit.waits && kp_stuck_settle(q->setup->driver, q->context);
-    CUresult rc = pass(l, why, skipped);
+    bool watched = kp_admit_may_hang(q) && !q->fit.waits_reason && kp_stuck_settle(q->setup->driver, q->context);
+    CUresult rc = pass(l, why, skip_reason);
     if (rc == CUDA_SUCCESS && watched)
         kp_stuck_watch(q->setup->driver, q->context, f, q->fit.patience_ms);
     return rc;
@@ -139,7 +137,7 @@ static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, st
 /* Returns true if the launch may wait for the host, so that the window's launches would lose their counters with it. */
 static bool may_hold(const struct kp_question *q)
 {
-    return q->function && q->function->once & KP_WAITS_FOR_OTHERS && !q->fit.ends && !q->fit.waits;
+    return q->function && q->function->once & KP_WAITS_FOR_OTHERS && !q->fit.ends && !q->fit.waits_reason;
 }
 
 /* Closes a window that does not take the launch. */
@@ -147,18 +145,18 @@ static void make_way(const struct kp_question *q, const struct kp_launch *l)
 {
     if (!w->open)
         return;
-    const char *closer = kp_admit_misfit(q);
-    if (!closer && w->strategy->rewinds && kp_journal_facts().launches && may_hold(q))
-        closer = kp_reaches_host;
-    if (!closer)
-        closer = kp_journal_refuses(l, q->fit.host, q->fit.quiet);
-    if (closer)
-        kp_window_close(closer);
+    enum kp_reason close_reason = kp_admit_join_reason(q);
+    if (!close_reason && w->strategy->rewinds && kp_journal_facts().launches && may_hold(q))
+        close_reason = KP_REASON_REACHES_HOST;
+    if (!close_reason)
+        close_reason = kp_journal_refuses(l, q->fit.host, q->fit.quiet);
+    if (close_reason)
+        kp_window_close(close_reason);
 }
 
 /* Closes a window before a launch of which nothing is known, unless such launches may pass it: what has passed already
  * may wait for them. */
-static void make_way_unknown(const char *why, const struct kp_context *c)
+static void make_way_unknown(enum kp_reason why, const struct kp_context *c)
 {
     bool passes = w->open && w->chooses && (!c || !c->dead || w->context != c);
     if (passes)
@@ -168,49 +166,51 @@ static void make_way_unknown(const char *why, const struct kp_context *c)
 }
 
 /* Makes a launch that no window takes and that nobody asked for. A range lacks it, for a reason. */
-static CUresult run_unasked(const struct kp_question *q, struct kp_launch *l, const char **skipped)
+static CUresult run_unasked(const struct kp_question *q, struct kp_launch *l, enum kp_reason *skip_reason)
 {
     const struct kp_fit *fit = &q->fit;
-    const char *why = fit->waits ? fit->waits : fit->obstacle ? fit->obstacle : fit->alone;
+    enum kp_reason why = fit->waits_reason  ? fit->waits_reason
+                         : fit->once_reason ? fit->once_reason
+                                            : fit->alone_reason;
     if (q->setup->ranges)
-        *skipped = why ? why : KP_SKIP_RANGE_CUT;
+        *skip_reason = why ? why : KP_REASON_RANGE_CUT;
     return kp_launch_issue_own(l);
 }
 
 /* Runs the launch in the open window, in a new one, or outside of any. */
 static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
-                           const char **skipped)
+                           enum kp_reason *skip_reason)
 {
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     if (!w->open && !q->what->wanted)
-        return run_unasked(q, l, skipped);
+        return run_unasked(q, l, skip_reason);
     if (!w->open && !kp_window_open(w, q, &why))
-        return run_outside(q, l, f, why, skipped);
+        return run_outside(q, l, f, why, skip_reason);
     struct kp_entry *e = kp_window_record(l, q->what->wanted, q->what->graph, f);
     if (!e) {
-        kp_window_close("want of memory");
-        return pass(l, kp_lost, skipped);
+        kp_window_close(KP_REASON_WANT_MEMORY);
+        return pass(l, KP_REASON_LOST, skip_reason);
     }
     kp_rotate_took(w, e, q->key);
-    return run_recorded(q, e, skipped);
+    return run_recorded(q, e, skip_reason);
 }
 
 /* Runs the launch, now that its function is known. */
 static CUresult run_known(struct kp_question *q, struct kp_candidate *what, struct kp_launch *l,
-                          struct kp_known_function *f, const char **skipped)
+                          struct kp_known_function *f, enum kp_reason *skip_reason)
 {
     kp_admit_judge(q);
-    q->context->stalled |= q->fit.waits != NULL; /* what follows need not wait long to find that out */
-    const char *why;
+    q->context->stalled |= q->fit.waits_reason != KP_REASON_NONE; /* what follows need not wait long to find that out */
+    enum kp_reason why;
     if (kp_rotate_lets_by(q, what, &why)) {
         w->unwanted_in_a_row++;
-        return pass(l, why, skipped);
+        return pass(l, why, skip_reason);
     }
     make_way(q, l);
-    const char *rotated = kp_rotate_beside(q, what);
-    CUresult rc = run_judged(q, l, f, skipped);
-    if (rotated && !*skipped)
-        *skipped = rotated;
+    enum kp_reason rotated = kp_rotate_beside(q, what);
+    CUresult rc = run_judged(q, l, f, skip_reason);
+    if (rotated && !*skip_reason)
+        *skip_reason = rotated;
     return rc;
 }
 
@@ -234,7 +234,7 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
     bool may_miss = may_miss_variables(setup, c, l->f);
     struct kp_known_function *f = kp_context_function(setup, c, l->f);
     if (f && may_miss && !holds_variables(setup, f))
-        kp_window_close("the first launch of a module's kernels");
+        kp_window_close(KP_REASON_FIRST_OF_MODULE);
     if (f && f->once & KP_ONCE_HEAP)
         kp_window_heap_blocks();
     if (!w->open)
@@ -254,24 +254,24 @@ static bool is_first_of(struct kp_known_function *f)
 }
 
 CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
-                         const struct kp_candidate *what, const char **skipped)
+                         const struct kp_candidate *what, enum kp_reason *skip_reason)
 {
     struct kp_known_function *f = NULL;
     if (!l->is_graph && (!(f = kp_launches_function(setup, c, l)) || kp_launch_copy(l, &f->facts))) {
-        make_way_unknown("a kernel that the driver gives no facts of", c);
-        return pass(l, "of a kernel that the driver gives no facts of", skipped);
+        make_way_unknown(KP_REASON_UNKNOWN_KERNEL, c);
+        return pass(l, KP_REASON_NO_FACTS, skip_reason);
     }
     struct kp_candidate now = *what;
-    struct kp_question q = {w, setup, c, l, &now, f, {.obstacle = NULL}, 0, NULL};
+    struct kp_question q = {w, setup, c, l, &now, f, {.once_reason = KP_REASON_NONE}, 0, NULL};
     if (what->outside)
-        return kp_timing_launch(&q, l, skipped);
+        return kp_timing_launch(&q, l, skip_reason);
     bool recorded = is_first_of(f) && setup->rotates && kp_rotate_record(c);
-    const char *rotated = kp_rotate_judge(&q, &now);
-    CUresult rc = run_known(&q, &now, l, f, skipped);
+    enum kp_reason rotated = kp_rotate_judge(&q, &now);
+    CUresult rc = run_known(&q, &now, l, f, skip_reason);
     if (recorded)
         kp_rotate_end_record();
-    if (rotated && !*skipped)
-        *skipped = rotated;
+    if (rotated && !*skip_reason)
+        *skip_reason = rotated;
     return rc;
 }
 
@@ -299,31 +299,31 @@ static void note_held(const struct kp_driver *d, const struct kp_launch *l)
 }
 
 CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
-                                const struct kp_launches_way *way, const char **skipped, char **bad_input)
+                                const struct kp_launches_way *way, enum kp_reason *skip_reason, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
     bool current;
     CUcontext ctx = kp_launch_context(d, l, &current);
-    *skipped = NULL;
+    *skip_reason = KP_REASON_NONE;
     *bad_input = NULL;
     if (!ctx) {
-        make_way_unknown("a launch in an unknown context", NULL);
-        return pass(l, no_context, skipped);
+        make_way_unknown(KP_REASON_UNKNOWN_CONTEXT, NULL);
+        return pass(l, KP_REASON_NO_CONTEXT, skip_reason);
     }
     struct kp_visit v = kp_visit_begin(d, ctx);
     struct kp_context *c = v.here ? kp_context_get(setup, ctx, bad_input) : NULL;
     CUresult rc;
     if (!c || *bad_input || c->dead) {
-        make_way_unknown("a launch in another context", c);
-        rc = pass(l, c && c->dead ? kp_after_failure : no_context, skipped);
+        make_way_unknown(KP_REASON_ELSEWHERE, c);
+        rc = pass(l, c && c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NO_CONTEXT, skip_reason);
     } else if (is_held(setup, ctx, l)) {
         note_held(d, l);
-        rc = pass(l, KP_SKIP_UNENDED, skipped);
+        rc = pass(l, KP_REASON_UNENDED, skip_reason);
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
         kp_session_collection(c->plan ? c->plan->listed : NULL,
                               kp_context_cupti() ? kp_library_version(kp_context_cupti()) : NULL);
-        rc = way->run(way->arg, setup, c, l, skipped);
+        rc = way->run(way->arg, setup, c, l, skip_reason);
     }
     kp_launch_free(l);
     kp_visit_end(d, &v);
@@ -331,14 +331,14 @@ CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_
 }
 
 static CUresult run_one(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
-                        const char **skipped)
+                        enum kp_reason *skip_reason)
 {
-    return kp_launches_run(setup, c, l, arg, skipped);
+    return kp_launches_run(setup, c, l, arg, skip_reason);
 }
 
 CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
-                          const char **skipped, char **bad_input)
+                          enum kp_reason *skip_reason, char **bad_input)
 {
     const struct kp_launches_way way = {run_one, (void *)what};
-    return kp_launches_in_context(setup, l, &way, skipped, bad_input);
+    return kp_launches_in_context(setup, l, &way, skip_reason, bad_input);
 }

@@ -11,13 +11,13 @@
 /* What is done with a launch, in its context. */
 struct kp_launches_way {
     CUresult (*run)(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
-                    const char **skipped);
+                    enum kp_reason *skip_reason);
     void *arg;
 };
 
 /* Runs `l` by `way`, with its context current; past it where the context cannot be profiled. Frees what `l` holds. */
 CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
-                                const struct kp_launches_way *way, const char **skipped, char **bad_input);
+                                const struct kp_launches_way *way, enum kp_reason *skip_reason, char **bad_input);
 
 /* Finds the function of a launch. Closes the window where its module may bring variables that the window lacks. NULL:
  * the driver gives no facts of it. */
@@ -26,6 +26,6 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
 
 /* Runs `l`, whose context is current. */
 CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
-                         const struct kp_candidate *what, const char **skipped);
+                         const struct kp_candidate *what, enum kp_reason *skip_reason);
 
 #endif

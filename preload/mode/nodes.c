@@ -14,7 +14,7 @@
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/mode/close.h"
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/mode/launches.h"
 #include "preload/mode/open.h"
@@ -61,17 +61,17 @@ static void drop_from(size_t first)
         kp_journal_drop_last();
 }
 
-static CUresult pass(struct kp_launch *l, const char *why, const char **skipped)
+static CUresult pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
 {
-    *skipped = why;
+    *skip_reason = why;
     return kp_launch_issue_own(l);
 }
 
-/* Returns why the window cannot take the graph's kernels, or NULL. Adds the host memory that they can reach to the
- * window's: repetitions would not find it as it was, or it is too much. */
-static const char *refuses_host(const struct passage *p)
+/* Returns why the window cannot take the graph's kernels, if there is a reason. Adds the host memory that they can
+ * reach to the window's: repetitions would not find it as it was, or it is too much. */
+static enum kp_reason refuses_host(const struct passage *p)
 {
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     for (size_t i = 0; !why && p->touches && i < p->of->n; i++)
         why = kp_journal_refuses(&p->of->kernels[i].launch, false, true);
     return why;
@@ -94,7 +94,7 @@ static void learn_host(struct passage *p)
     for (size_t k = p->nodes.first; p->touches && (e = next_entry(&k));) {
         kp_journal_learn(e);
         if (e->function && e->function->loud)
-            p->nodes.closes = kp_reaches_host;
+            p->nodes.closes = KP_REASON_REACHES_HOST;
     }
 }
 
@@ -114,7 +114,7 @@ static void note_waiting(const struct passage *p)
         for (size_t k = p->nodes.first; (e = next_entry(&k));) {
             if (!e->function || !(all || may_wait(p, e)))
                 continue;
-            e->function->waits = kp_waits_for_host;
+            e->function->waits_reason = KP_REASON_WAITS_FOR_HOST;
             known = true;
         }
 }
@@ -130,7 +130,7 @@ static void settle_host(struct passage *p)
     } else {
         note_waiting(p);
         w->unending = true;
-        p->nodes.closes = kp_waits_for_host;
+        p->nodes.closes = KP_REASON_WAITS_FOR_HOST;
     }
 }
 
@@ -146,17 +146,19 @@ static void launched(struct passage *p)
     if (w->strategy->rewinds)
         settle_host(p);
     if (!p->nodes.closes && kp_journal_facts().launches >= kp_admit_room(w))
-        p->nodes.closes = kp_closed_full;
+        p->nodes.closes = KP_REASON_FULL;
     if (!p->nodes.closes)
-        p->nodes.closes = w->alone;
+        p->nodes.closes = w->alone_reason;
     if (p->what->last)
-        p->nodes.closes = "the last launch that was asked for";
-    if (p->nodes.closes)
+        p->nodes.closes = KP_REASON_LAST_LAUNCH;
+    if (p->nodes.closes == KP_REASON_CALL)
+        kp_window_close_by("cuGraphLaunch");
+    else if (p->nodes.closes)
         kp_window_close(p->nodes.closes);
 }
 
 /* Makes the graph's own launch, whose nodes the window has recorded. */
-static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char **skipped)
+static CUresult issue_whole(struct passage *p, struct kp_launch *l, enum kp_reason *skip_reason)
 {
     struct kp_entry own = {.launch = *l};
     double start = kp_now_ns();
@@ -174,19 +176,19 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, const char *
     drop_from(p->nodes.first);
     if (rc != CUDA_ERROR_OUT_OF_MEMORY || !w->strategy->rewinds)
         return rc;
-    kp_window_close("want of device memory");
-    return pass(l, "made again when the window had given its memory back", skipped);
+    kp_window_close(KP_REASON_WANT_DEVICE_MEMORY);
+    return pass(l, KP_REASON_MADE_AGAIN, skip_reason);
 }
 
-static CUresult record_and_issue(struct passage *p, struct kp_launch *l, const char **skipped)
+static CUresult record_and_issue(struct passage *p, struct kp_launch *l, enum kp_reason *skip_reason)
 {
     p->nodes.first = kp_journal_facts().records;
     p->at = 0;
     if (!kp_graph_nodes_each(p->of->content->nodes, record_node, p))
-        return issue_whole(p, l, skipped);
+        return issue_whole(p, l, skip_reason);
     drop_from(p->nodes.first);
-    kp_window_close("want of memory");
-    return pass(l, kp_lost, skipped);
+    kp_window_close(KP_REASON_WANT_MEMORY);
+    return pass(l, KP_REASON_LOST, skip_reason);
 }
 
 /* ---- the nodes run instead ---- */
@@ -199,7 +201,7 @@ static CUresult issue_operation(const struct passage *p, const struct kp_graph_n
     bool repeated = w->open && w->strategy->rewinds && again;
     if ((node->kind == KP_NODE_HOST && !w->chooses) ||
         (repeated && (node->to_host || node->from_host || !kp_journal_single_node(&p->nodes, node))))
-        kp_window_close("a copy or host function of a graph");
+        kp_window_close(KP_REASON_GRAPH_OPERATION);
     if (w->open && w->chooses)
         kp_window_note_unseen(); /* later work may wait for it, and it for the program */
     return kp_graph_node_issue(p->setup->driver, node, p->nodes.stream);
@@ -213,7 +215,7 @@ static int issue_node(void *arg, const struct kp_graph_node *node)
         return p->rc != CUDA_SUCCESS;
     }
     struct kp_node_launch *k = &p->of->kernels[p->at++];
-    p->rc = kp_launches_run(p->setup, p->context, &k->launch, &k->what, &k->skipped);
+    p->rc = kp_launches_run(p->setup, p->context, &k->launch, &k->what, &k->skip_reason);
     return p->rc != CUDA_SUCCESS;
 }
 
@@ -230,135 +232,134 @@ static CUresult issue_nodes(struct passage *p)
 
 /* How a graph runs. */
 struct choice {
-    const char *whole; /* why as one workload (static text), or NULL */
-    bool nodes;        /* its nodes are issued instead */
+    enum kp_reason whole; /* why as one workload, if there is a reason */
+    bool nodes;           /* its nodes are issued instead */
 };
 
-/* Returns why the graph is let through, or NULL. A node that waits for the host would hold up the program, which is to
- * launch more before it acts. */
-static const char *lets_through(const struct passage *p)
+/* Returns why the graph is let through, if there is a reason. A node that waits for the host would hold up the program,
+ * which is to launch more before it acts. */
+static enum kp_reason lets_through(const struct passage *p)
 {
     bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL);
     for (size_t i = 0; shares && i < p->of->n; i++) {
         const struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
         if (f && f->once & KP_WAITS_FOR_OTHERS)
-            return "graph with a kernel that may wait for the host, not replayed";
+            return KP_REASON_GRAPH_MAY_WAIT;
     }
-    return NULL;
+    return KP_REASON_NONE;
 }
 
 /* Judges the kernels of the graph for repetitions. */
 static struct choice judge(struct passage *p)
 {
-    struct choice c = {.whole = NULL};
+    struct choice c = {.whole = KP_REASON_NONE};
     for (size_t i = 0; i < p->of->n && !c.whole; i++) {
         struct kp_node_launch *k = &p->of->kernels[i];
         struct kp_known_function *f = kp_launches_function(p->setup, p->context, &k->launch);
         if (!f || !f->facts.params_known || kp_launch_copy(&k->launch, &f->facts))
-            return (struct choice){.whole = "graph with a kernel that the driver gives no facts of"};
-        struct kp_question q = {w, p->setup, p->context, &k->launch, &k->what, f, {.obstacle = NULL}, 0, NULL};
+            return (struct choice){.whole = KP_REASON_GRAPH_NO_FACTS};
+        struct kp_question q = {w, p->setup, p->context, &k->launch, &k->what, f, {.once_reason = KP_REASON_NONE},
+                                0, NULL};
         kp_admit_judge(&q);
         bool loud = q.fit.host && !q.fit.quiet && !q.fit.heap;
-        const char *why = q.fit.obstacle && !q.fit.once ? q.fit.obstacle : q.fit.waits;
+        enum kp_reason why = q.fit.once_reason && !q.fit.once ? q.fit.once_reason : q.fit.waits_reason;
         p->touches |= q.fit.host;
         c.nodes |= q.fit.once || loud;
-        c.whole = why ? why : loud ? NULL : q.fit.alone;
+        c.whole = why ? why : loud ? KP_REASON_NONE : q.fit.alone_reason;
     }
     return c;
 }
 
 /* Runs the graph as one workload. */
-static CUresult run_whole(const struct passage *p, struct kp_launch *l, const char *why, const char **skipped)
+static CUresult run_whole(const struct passage *p, struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
 {
     p->of->whole = why;
     if (p->what->graph->waits)
-        return pass(l, p->what->graph->obstacle, skipped);
+        return pass(l, p->what->graph->once_reason, skip_reason);
     if (p->of->named)
-        return pass(l, why, skipped);
+        return pass(l, why, skip_reason);
     for (size_t i = 0; i < p->of->n && !l->nvtx.ranges; i++) {
         l->nvtx = p->of->kernels[i].launch.nvtx;
         p->of->kernels[i].launch.nvtx = (struct kp_nvtx){.ranges = NULL};
     }
-    return kp_launches_run(p->setup, p->context, l, p->what, skipped);
+    return kp_launches_run(p->setup, p->context, l, p->what, skip_reason);
 }
 
 /* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program has to end. */
-static CUresult let_through(const struct passage *p, struct kp_launch *l, const char *why, const char **skipped)
+static CUresult let_through(const struct passage *p, struct kp_launch *l, enum kp_reason why,
+                            enum kp_reason *skip_reason)
 {
     kp_window_close(why);
     bool settled = kp_stuck_settle(p->setup->driver, p->context);
-    CUresult rc = pass(l, why, skipped);
+    CUresult rc = pass(l, why, skip_reason);
     if (rc == CUDA_SUCCESS && settled)
         kp_stuck_watch(p->setup->driver, p->context, NULL, KP_ALONE_MS);
     return rc;
 }
 
 /* Its launch may take the memory of another graph, whose kernels would run into nothing when they are repeated. */
-static const char *takes_memory(const struct passage *p, CUgraphExec exec)
+static enum kp_reason takes_memory(const struct passage *p, CUgraphExec exec)
 {
     const CUgraphExec other = kp_journal_facts().allocates;
     bool takes = p->of->content->nodes->allocates && other && other != exec;
-    return takes ? "another graph that allocates memory" : NULL;
+    return takes ? KP_REASON_OTHER_GRAPH : KP_REASON_NONE;
 }
 
-/* Why the open window does not take the graph, or NULL. */
-static const char *misfit(const struct passage *p, const struct kp_question *q)
+/* Why the open window does not take the graph, if there is a reason. */
+static enum kp_reason join_reason(const struct passage *p, const struct kp_question *q)
 {
-    const char *why = takes_memory(p, q->launch->graph);
+    enum kp_reason why = takes_memory(p, q->launch->graph);
     if (!why)
-        why = kp_admit_misfit(q);
+        why = kp_admit_join_reason(q);
     if (!why && w->strategy->rewinds && !kp_journal_arrives())
-        why = kp_reaches_host;
+        why = KP_REASON_REACHES_HOST;
     if (!why && w->strategy->rewinds)
         why = refuses_host(p);
     return why;
 }
 
-static const char allocates_and_counted[] = "graph that allocates memory, where launches are counted as they come";
-
 /* Runs the graph in a window, its nodes recorded. */
-static CUresult run_by_node(struct passage *p, struct kp_launch *l, const char **skipped)
+static CUresult run_by_node(struct passage *p, struct kp_launch *l, enum kp_reason *skip_reason)
 {
     /* What holds of the graph as one workload does not matter here. */
     const struct kp_candidate what = {.wanted = true, .last = p->what->last};
-    struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.obstacle = NULL}, p->of->n, NULL};
-    const char *why = NULL;
+    struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.once_reason = KP_REASON_NONE}, p->of->n, NULL};
+    enum kp_reason why = KP_REASON_NONE;
     kp_admit_judge(&q);
-    const char *closer = w->open ? misfit(p, &q) : NULL;
-    if (closer)
-        kp_window_close(closer);
+    enum kp_reason close_reason = w->open ? join_reason(p, &q) : KP_REASON_NONE;
+    if (close_reason)
+        kp_window_close(close_reason);
     if (!w->open && !kp_window_open(w, &q, &why))
-        return pass(l, why, skipped);
+        return pass(l, why, skip_reason);
     bool counts = !w->strategy->rewinds && w->strategy->close;
     if (!counts && !refuses_host(p))
-        return record_and_issue(p, l, skipped);
+        return record_and_issue(p, l, skip_reason);
     if (!p->of->content->nodes->allocates)
         return issue_nodes(p);
-    why = counts ? allocates_and_counted : "graph that allocates memory, with a kernel that can reach host memory";
+    why = counts ? KP_REASON_GRAPH_COUNTED : KP_REASON_GRAPH_ALLOCATES_HOST;
     kp_window_close(why);
-    return run_whole(p, l, why, skipped);
+    return run_whole(p, l, why, skip_reason);
 }
 
-/* Why a graph that allocates memory runs as one workload, or NULL: its memory is mapped by its own launch alone, so
- * that its nodes cannot run instead of it. */
-static const char *needs_launch(const struct passage *p, bool nodes)
+/* Why a graph that allocates memory runs as one workload, if there is a reason: its memory is mapped by its own launch
+ * alone, so that its nodes cannot run instead of it. */
+static enum kp_reason needs_launch(const struct passage *p, bool nodes)
 {
     const struct kp_graph_nodes *g = p->of->content->nodes;
     if (!g->allocates)
-        return NULL;
+        return KP_REASON_NONE;
     if (g->device != p->context->device_ordinal)
-        return "graph that allocates memory on another device";
+        return KP_REASON_GRAPH_OTHER_DEVICE;
     if (!nodes)
-        return NULL;
+        return KP_REASON_NONE;
     if (p->setup->one_pass)
-        return allocates_and_counted;
-    return p->of->n > kp_collector_room(p->context->collector)
-               ? "graph that allocates memory, with more kernels than a window has room for"
-               : "graph that allocates memory, with a kernel that must run once or writes host memory";
+        return KP_REASON_GRAPH_COUNTED;
+    return p->of->n > kp_collector_room(p->context->collector) ? KP_REASON_GRAPH_TOO_LONG
+                                                               : KP_REASON_GRAPH_ALLOCATES_ONCE;
 }
 
 static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struct kp_context *c, struct kp_launch *l,
-                          const char **skipped)
+                          enum kp_reason *skip_reason)
 {
     struct passage *p = arg;
     p->setup = setup;
@@ -366,26 +367,26 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     p->nodes = (struct kp_journal_graph){.nodes = p->of->content->nodes, .stream = kp_launch_stream(l)};
     const struct kp_question q = {.context = c, .setup = setup};
     bool counters = kp_admit_counters(&q);
-    const char *through = lets_through(p);
+    enum kp_reason through = lets_through(p);
     if (through)
-        return let_through(p, l, through, skipped);
+        return let_through(p, l, through, skip_reason);
     struct choice how = setup->one_pass && counters ? (struct choice){.nodes = true} : judge(p);
     if (how.whole)
-        return run_whole(p, l, how.whole, skipped);
+        return run_whole(p, l, how.whole, skip_reason);
     if (!kp_graph_runs_by_node(setup->driver, p->of->content))
-        return run_whole(p, l, "graph with a kernel that the driver does not launch by itself", skipped);
+        return run_whole(p, l, KP_REASON_GRAPH_NOT_LAUNCHED, skip_reason);
     how.nodes |= counters && p->of->n > kp_collector_room(c->collector);
-    const char *why = needs_launch(p, counters && how.nodes);
+    enum kp_reason why = needs_launch(p, counters && how.nodes);
     if (why)
-        return run_whole(p, l, why, skipped);
-    return counters && how.nodes ? issue_nodes(p) : run_by_node(p, l, skipped);
+        return run_whole(p, l, why, skip_reason);
+    return counters && how.nodes ? issue_nodes(p) : run_by_node(p, l, skip_reason);
 }
 
 CUresult kp_window_launch_graph(const struct kp_context_setup *setup, struct kp_launch *l,
-                                const struct kp_candidate *what, struct kp_node_launches *of, const char **skipped,
-                                char **bad_input)
+                                const struct kp_candidate *what, struct kp_node_launches *of,
+                                enum kp_reason *skip_reason, char **bad_input)
 {
     struct passage p = {.what = what, .of = of};
     const struct kp_launches_way way = {run_graph, &p};
-    return kp_launches_in_context(setup, l, &way, skipped, bad_input);
+    return kp_launches_in_context(setup, l, &way, skip_reason, bad_input);
 }

@@ -19,14 +19,12 @@
 /* The longest wait for the work before a window after a wait that timed out, ms. */
 enum { STALLED_MS = 10 };
 
-const char kp_after_failure[] = "after a kernel had failed";
-
-/* Waits for the work before the launch. Returns why it cannot have a window, or NULL. One long timeout is enough:
- * while that work goes on, later launches wait only shortly. */
-static const char *wait_for_work_before(const struct kp_question *q)
+/* Waits for the work before the launch. Returns why it cannot have a window, if there is a reason. One long timeout is
+ * enough: while that work goes on, later launches wait only shortly. */
+static enum kp_reason wait_for_work_before(const struct kp_question *q)
 {
     if (q->setup->ranges && q->setup->run)
-        return NULL; /* such a range is in the report in any case: see strategy_app_range.c */
+        return KP_REASON_NONE; /* such a range is in the report in any case: see strategy_app_range.c */
     struct kp_context *c = q->context;
     long patience = c->stalled ? STALLED_MS : KP_BEFORE_MS;
     /* A window of a rotation tells what it counts instead. */
@@ -35,43 +33,43 @@ static const char *wait_for_work_before(const struct kp_question *q)
     CUresult rc = kp_admit_counters(q) ? wait(q->setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     if (rc == CUDA_SUCCESS)
-        return NULL;
+        return KP_REASON_NONE;
     c->dead = !c->stalled;
-    return c->dead ? kp_after_failure : KP_SKIP_UNENDED;
+    return c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_UNENDED;
 }
 
 /* Asks the strategies in order. Returns whether one counts the window. */
-static bool choose_strategy(struct kp_window *w, struct kp_question *q, const char **refusal)
+static bool choose_strategy(struct kp_window *w, struct kp_question *q, enum kp_reason *reason)
 {
-    *refusal = NULL;
+    *reason = KP_REASON_NONE;
     w->strategy = NULL;
-    for (const struct kp_strategy *const *s = kp_strategies; *s && !w->strategy && !*refusal; s++) {
-        char *why = NULL;
-        const char *obstacle = w->obstacle;
+    for (const struct kp_strategy *const *s = kp_strategies; *s && !w->strategy && !*reason; s++) {
+        struct kp_why why = {KP_REASON_NONE, NULL};
+        enum kp_reason once_reason = w->once_reason;
         bool suits = (*s)->suits(q);
         if (suits)
             kp_journal_open(w->setup, w->context, (*s)->rewinds, (*s)->whole);
-        if (suits && (*s)->open(w, q, &why, refusal))
+        if (suits && (*s)->open(w, q, &why, reason))
             w->strategy = *s;
-        else if (w->obstacle != obstacle && !*refusal)
-            *refusal = kp_rotate_find_turn(q);
-        if (why)
-            kp_session_warn_once(why);
-        free(why);
+        else if (w->once_reason != once_reason && !*reason)
+            *reason = kp_rotate_find_turn(q);
+        if (why.reason)
+            kp_session_warn_once(kp_why_text(&why));
+        kp_why_free(&why);
     }
-    if (!w->strategy && !*refusal)
-        *refusal = q->fit.obstacle;
+    if (!w->strategy && !*reason)
+        *reason = q->fit.once_reason;
     return w->strategy;
 }
 
-bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **refusal)
+bool kp_window_open(struct kp_window *w, struct kp_question *q, enum kp_reason *reason)
 {
-    *refusal = kp_admit_hindrance(q);
-    if (!*refusal && kp_admit_counters(q))
-        *refusal = kp_stuck_elsewhere(q->setup->driver, q->context);
-    if (!*refusal)
-        *refusal = wait_for_work_before(q);
-    if (*refusal)
+    *reason = kp_admit_open_reason(q);
+    if (!*reason && kp_admit_counters(q))
+        *reason = kp_stuck_elsewhere(q->setup->driver, q->context);
+    if (!*reason)
+        *reason = wait_for_work_before(q);
+    if (*reason)
         return false;
     kp_progress_begin("", false);
     kp_work_takes_long();
@@ -79,14 +77,14 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     w->setup = q->setup;
     w->context = q->context;
     w->mode = q->fit.mode;
-    w->obstacle = q->fit.obstacle;
+    w->once_reason = q->fit.once_reason;
     w->opened_ns = kp_now_ns();
     w->ran_ms = 0;
     kp_context_uses_cupti();
     bool idle = kp_admit_counters(q);
     if (idle)
         kp_timeline_ours_begin(w->context->id);
-    bool opened = choose_strategy(w, q, refusal);
+    bool opened = choose_strategy(w, q, reason);
     if (idle)
         kp_timeline_ours_end();
     kp_progress_end();
@@ -98,6 +96,6 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **ref
     if (!w->strategy->aside)
         kp_flags_opened(w->strategy->rewinds, !w->rotates, w->strategy->whole, w->chooses);
     kp_debug(KP_DEBUG_WINDOW, "opens (%s): context %u%s%s", w->strategy->name, w->context->id,
-             w->obstacle ? ", one launch that " : "", w->obstacle ? w->obstacle : "");
+             w->once_reason ? ", one launch that " : "", kp_reason_text(w->once_reason));
     return true;
 }

@@ -14,20 +14,18 @@
 
 static struct kp_window *const w = &kp_window_now;
 
-static const char no_context[] = "of a context that the driver gives no facts of";
-
-/* Opens the window in `c`, which is current. Returns why it does not (static text), or NULL. */
-static const char *open_in(const struct kp_context_setup *setup, struct kp_context *c)
+/* Opens the window in `c`, which is current. Returns why it does not, if there is a reason. */
+static enum kp_reason open_in(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_launch nothing = {.is_graph = true}; /* a graph is counted as a whole, too */
     const struct kp_candidate what = {.wanted = true};
-    struct kp_question q = {w, setup, c, &nothing, &what, NULL, {.obstacle = NULL}, 0, NULL};
-    const char *refusal = NULL;
+    struct kp_question q = {w, setup, c, &nothing, &what, NULL, {.once_reason = KP_REASON_NONE}, 0, NULL};
+    enum kp_reason reason = KP_REASON_NONE;
     kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
     kp_session_collection(c->plan ? c->plan->listed : NULL,
                           kp_context_cupti() ? kp_library_version(kp_context_cupti()) : NULL);
     kp_admit_judge(&q);
-    return kp_window_open(w, &q, &refusal) ? NULL : refusal;
+    return kp_window_open(w, &q, &reason) ? KP_REASON_NONE : reason;
 }
 
 static CUcontext context_of(const struct kp_driver *d, const struct kp_launch *l)
@@ -48,13 +46,13 @@ void kp_range_open_window(const struct kp_context_setup *setup, const struct kp_
         return;
     struct kp_visit v = kp_visit_begin(d, ctx);
     struct kp_context *c = kp_context_get(setup, ctx, bad_input);
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     if (!c || *bad_input || c->dead) {
-        why = c && c->dead ? kp_after_failure : no_context;
+        why = c && c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NO_CONTEXT;
     } else {
         if (w->open && l && !l->is_graph)
             kp_launches_function(setup, c, l);
-        why = w->open ? NULL : open_in(setup, c);
+        why = w->open ? KP_REASON_NONE : open_in(setup, c);
     }
     kp_visit_end(d, &v);
     if (why)
@@ -75,6 +73,6 @@ bool kp_range_is_idle(const struct kp_context_setup *setup, long ms)
 
 void kp_range_end(void)
 {
-    kp_window_close(kp_range_over);
+    kp_window_close(KP_REASON_RANGE_END);
     kp_ranges_end();
 }

@@ -8,9 +8,6 @@
 #include "preload/contexts/context.h"
 #include "preload/program/launch.h"
 
-/* What closes the window of a range at its end. */
-extern const char kp_range_over[];
-
 /* Opens the window of the range that is open: in the context of `l`, a launch about to be made, or in the current one,
  * if there is one (NULL). Does nothing where it is open, or where the range is not counted. A window that the first
  * launch of a module closes, before it has a launch, is opened anew. *bad_input is set as by kp_window_launch. */

@@ -12,19 +12,13 @@
 #include "preload/program/waits.h"
 #include "preload/mode/window.h"
 
-static const char graph_as_a_whole[] = "a graph as one workload, which a rotation does not count";
-
-static const char too_many[] = "of more kernels and shapes than a rotation takes";
-
-static const char none_comes_soon[] = "a group of counters that no kernel lacks which comes soon";
-
-/* Sets the key of a wanted launch. Returns why it has none, or NULL. */
-static const char *find_key(struct kp_question *q, struct kp_rotation *r)
+/* Sets the key of a wanted launch. Returns why it has none, if there is a reason. */
+static enum kp_reason find_key(struct kp_question *q, struct kp_rotation *r)
 {
     if (!q->function)
-        return graph_as_a_whole;
+        return KP_REASON_ROTATE_GRAPH;
     q->key = kp_rotation_find(r, q->launch, &q->function->facts);
-    return q->key ? NULL : too_many;
+    return q->key ? KP_REASON_NONE : KP_REASON_ROTATE_FULL;
 }
 
 /* Whether the window counts a group that the launch lacks, or that a later one does which is worth waiting for. */
@@ -43,30 +37,32 @@ static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotat
     return w->chooses && w->unwanted_in_a_row < KP_ROTATE_FAR && kp_rotation_awaits(r, w->group, KP_ROTATE_FAR);
 }
 
-/* Returns why the window ends before the launch, or NULL. */
-static const char *why_not_on(const struct kp_question *q, const struct kp_rotation *r)
+/* Returns why the window ends before the launch, if there is a reason. */
+static enum kp_reason why_not_on(const struct kp_question *q, const struct kp_rotation *r)
 {
     if (q->window->chooses && kp_collector_count_failed(q->window->context->collector))
-        return "a launch at which collecting failed";
-    return is_worth_going_on(q, r) ? NULL : none_comes_soon;
+        return KP_REASON_COLLECT_FAILED;
+    return is_worth_going_on(q, r) ? KP_REASON_NONE : KP_REASON_NONE_COMES;
 }
 
-/* Return why a launch of the key is not counted by the window at hand, or opens none, or NULL. Shapes that come a few
- * times are counted where a window counts all that it sees, and once where each launch that it counts costs 1 ms. */
-static const char *why_not_in(const struct kp_rotation_key *k, const struct kp_window *w)
+/* Return why a launch of the key is not counted by the window at hand, or opens none, if there is a reason. Shapes that
+ * come a few times are counted where a window counts all that it sees, and once where each launch that it counts costs
+ * 1 ms. */
+static enum kp_reason why_not_in(const struct kp_rotation_key *k, const struct kp_window *w)
 {
     if (!kp_rotation_lacks(k, w->group))
-        return KP_SKIP_ROTATED;
-    return w->chooses && kp_rotation_is_fleeting(k) && kp_rotation_has_any(k) ? KP_SKIP_ROTATE_FLEETING : NULL;
+        return KP_REASON_ROTATED;
+    return w->chooses && kp_rotation_is_fleeting(k) && kp_rotation_has_any(k) ? KP_REASON_ROTATE_FLEETING
+                                                                              : KP_REASON_NONE;
 }
 
-static const char *why_not_open(const struct kp_rotation *r, const struct kp_rotation_key *k)
+static enum kp_reason why_not_open(const struct kp_rotation *r, const struct kp_rotation_key *k)
 {
     if (!kp_rotation_lacks_any(k))
-        return KP_SKIP_ROTATED;
+        return KP_REASON_ROTATED;
     if (kp_rotation_is_fleeting(k))
-        return KP_SKIP_ROTATE_FLEETING;
-    return kp_rotation_rests(r) ? KP_SKIP_ROTATE_RESTS : NULL;
+        return KP_REASON_ROTATE_FLEETING;
+    return kp_rotation_rests(r) ? KP_REASON_ROTATE_RESTS : KP_REASON_NONE;
 }
 
 /* The streams of launches that have passed beside the window, since its context was idle. */
@@ -159,20 +155,20 @@ bool kp_window_may_close(void)
     return !w->open || !w->chooses || (kp_gate_captures() <= 0 && becomes_idle(w, false));
 }
 
-const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
+enum kp_reason kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
     struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
     const struct kp_window *w = q->window;
-    const char *why = r && what->wanted ? find_key(q, r) : NULL;
+    enum kp_reason why = r && what->wanted ? find_key(q, r) : KP_REASON_NONE;
     if (!r)
-        return NULL;
+        return KP_REASON_NONE;
     bool counts = w->open && w->rotates && w->context == q->context;
-    const char *closer = counts ? why_not_on(q, r) : NULL;
-    if (closer && !may_close(q)) {
-        why = q->key ? KP_SKIP_UNENDED : why;
+    enum kp_reason close_reason = counts ? why_not_on(q, r) : KP_REASON_NONE;
+    if (close_reason && !may_close(q)) {
+        why = q->key ? KP_REASON_UNENDED : why;
         q->key = NULL;
-    } else if (closer) {
-        kp_window_close(closer);
+    } else if (close_reason) {
+        kp_window_close(close_reason);
         counts = false;
     }
     if (!q->key) {
@@ -187,24 +183,24 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 }
 
 /* Returns why the window does not count a wanted launch: the counters would wait for what may not end. */
-static const char *why_not_waited(const struct kp_question *q)
+static enum kp_reason why_not_waited(const struct kp_question *q)
 {
-    if (q->fit.waits)
-        return q->fit.waits;
+    if (q->fit.waits_reason)
+        return q->fit.waits_reason;
     if (q->fit.host && !q->fit.ends)
-        return kp_reaches_host;
-    return becomes_idle(q->window, true) ? NULL : KP_SKIP_UNENDED;
+        return KP_REASON_REACHES_HOST;
+    return becomes_idle(q->window, true) ? KP_REASON_NONE : KP_REASON_UNENDED;
 }
 
-bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const char **why)
+bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, enum kp_reason *why)
 {
     const struct kp_window *w = q->window;
-    *why = NULL;
+    *why = KP_REASON_NONE;
     if (!w->open || !w->chooses)
         return false;
     know_window(kp_journal_facts().serial);
     if (what->wanted)
-        *why = w->context == q->context ? why_not_waited(q) : may_close(q) ? NULL : KP_SKIP_UNENDED;
+        *why = w->context == q->context ? why_not_waited(q) : may_close(q) ? KP_REASON_NONE : KP_REASON_UNENDED;
     if (*why) {
         what->wanted = false;
         q->key = NULL;
@@ -220,43 +216,43 @@ void kp_rotate_pass(const struct kp_question *q)
     if (!w->open)
         return;
     if (!w->chooses) {
-        kp_window_close("a launch that nothing waits for");
+        kp_window_close(KP_REASON_UNWAITED);
         return;
     }
     if (w->context != q->context)
         return; /* what passed the window may wait for this very launch */
     know_window(kp_journal_facts().serial);
     if (!is_worth_going_on(q, q->context->rotation) && may_close(q))
-        kp_window_close(none_comes_soon);
+        kp_window_close(KP_REASON_NONE_COMES);
     else
         note_passed(q->launch);
 }
 
 /* ---- beside a replay ---- */
 
-const char *kp_rotate_find_turn(struct kp_question *q)
+enum kp_reason kp_rotate_find_turn(struct kp_question *q)
 {
     bool beside = q->setup->falls_back && q->function;
     struct kp_rotation *r = beside ? kp_context_rotation(q->setup, q->context) : NULL;
     struct kp_rotation_key *k = r ? kp_rotation_find(r, q->launch, &q->function->facts) : NULL;
     bool first = k && kp_rotation_is_first(k);
     if (!k || (!first && !kp_context_turns(q->setup, q->context)))
-        return NULL; /* it is counted by itself */
+        return KP_REASON_NONE; /* it is counted by itself */
     q->key = first || kp_rotation_lacks_any(k) ? k : NULL;
-    return q->key ? NULL : KP_SKIP_ROTATED;
+    return q->key ? KP_REASON_NONE : KP_REASON_ROTATED;
 }
 
 static bool takes_turns(const struct kp_question *q)
 {
-    return q->what->wanted && q->function && q->fit.obstacle && kp_admit_counters(q) && !kp_admit_hindrance(q);
+    return q->what->wanted && q->function && q->fit.once_reason && kp_admit_counters(q) && !kp_admit_open_reason(q);
 }
 
-const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what)
+enum kp_reason kp_rotate_beside(struct kp_question *q, struct kp_candidate *what)
 {
     const struct kp_window *w = q->window;
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     if (!q->setup->falls_back)
-        return NULL;
+        return KP_REASON_NONE;
     if (takes_turns(q))
         why = kp_rotate_find_turn(q);
     what->wanted &= !why;
@@ -264,11 +260,11 @@ const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what)
         return why;
     bool alone = what->wanted && (!q->key || kp_rotation_is_first(q->key));
     if (alone || !is_worth_going_on(q, q->context->rotation)) {
-        kp_window_close(alone ? "a launch that is counted by itself" : none_comes_soon);
+        kp_window_close(alone ? KP_REASON_COUNTED_ALONE : KP_REASON_NONE_COMES);
     } else if (what->wanted && !kp_rotation_lacks(q->key, w->group)) {
         what->wanted = false;
         q->key = NULL;
-        why = KP_SKIP_ROTATED;
+        why = KP_REASON_ROTATED;
     }
     return why;
 }
@@ -296,8 +292,8 @@ void kp_rotate_took(const struct kp_window *w, struct kp_entry *e, struct kp_rot
         return;
     if (w->rotates)
         kp_rotation_take(key, w->group);
-    else if (w->obstacle && kp_rotation_is_first(key))
-        kp_rotation_take_first(key, w->obstacle);
+    else if (w->once_reason && kp_rotation_is_first(key))
+        kp_rotation_take_first(key, w->once_reason);
     else
         return; /* it is counted by itself after all */
     e->key = key;

@@ -11,20 +11,20 @@ enum {
 };
 
 /* Judges a launch: sets the key in `q`, and takes back in `what` that it is wanted, where its key needs no more. Closes
- * a window whose group no key needs that is expected soon. Returns why a wanted launch has no result (static text), or
- * NULL. */
-const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what);
+ * a window whose group no key needs that is expected soon. Returns why a wanted launch has no result, or
+ * none. */
+enum kp_reason kp_rotate_judge(struct kp_question *q, struct kp_candidate *what);
 
 /* Beside a replay: judges a launch in the same way that must not be repeated, and closes a window that counts other
  * launches. The first of its key stays wanted, with the key in `q`. */
-const char *kp_rotate_beside(struct kp_question *q, struct kp_candidate *what);
+enum kp_reason kp_rotate_beside(struct kp_question *q, struct kp_candidate *what);
 /* Does so with a launch of which the window being opened has found that it must not be repeated: sets its key. Returns
- * why it has no result, or NULL. */
-const char *kp_rotate_find_turn(struct kp_question *q);
+ * why it has no result, if there is a reason. */
+enum kp_reason kp_rotate_find_turn(struct kp_question *q);
 
 /* Whether a launch passes beside the open window, which counts chosen launches: it is not wanted, or `what` no longer
- * says so, as nothing may wait for it. *why receives the reason of the latter (static text). */
-bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, const char **why);
+ * says so, as nothing may wait for it. *why receives the reason of the latter. */
+bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, enum kp_reason *why);
 
 /* Has activity records on while the first launch of a kernel is made whose warps a later one is sampled for, until
  * kp_rotate_end_record: CUPTI would never know its instructions otherwise, as counters are on. Returns whether it has;

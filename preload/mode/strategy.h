@@ -27,9 +27,9 @@ struct kp_strategy {
      * there were no window, and no call closes it but the end of its context. */
     bool aside;
 
-    /* Why its launches lack facts of activity records (static text). NULL: it reads them, by probe.h, so that their
+    /* Why its launches lack facts of activity records. None: it reads them, by probe.h, so that their
      * lack means that records are unavailable. */
-    const char *no_config;
+    enum kp_reason no_config;
 
     /* Launches in a row that were not asked for, after which the window closes; 0 = the usual number. */
     size_t patience;
@@ -37,14 +37,14 @@ struct kp_strategy {
     /* Whether it may count the window being opened for this launch. */
     bool (*suits)(const struct kp_question *q);
 
-    /* Returns why the open window does not take the launch (static text), or NULL. Reasons of all strategies are
+    /* Returns why the open window does not take the launch, if there is a reason. Reasons of all strategies are
      * checked before (admit.c). May be NULL. */
-    const char *(*admit)(const struct kp_question *q);
+    enum kp_reason (*admit)(const struct kp_question *q);
 
-    /* Prepares the window; may set its `obstacle`, and its `most`, to at most kp_admit_room(w). False: the next
-     * suitable strategy is asked; *why (malloc'ed, may be NULL) is for the user. With *refusal (static text) no
+    /* Prepares the window; may set its `once_reason`, and its `most`, to at most kp_admit_room(w). False: the next
+     * suitable strategy is asked; *why (if any, for kp_why_free) is for the user. With *reason no
      * other strategy is asked: the launch runs outside of any window. */
-    bool (*open)(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal);
+    bool (*open)(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason);
 
     /* Makes the program's own launch; its record is the window's last. Returns the driver's code. */
     CUresult (*issue)(struct kp_window *w, struct kp_entry *e);
@@ -56,12 +56,9 @@ struct kp_strategy {
     void (*abandon)(struct kp_window *w);
 };
 
-/* The first row that suits, and opens, counts the window. The last row takes every launch without an obstacle; NULL
+/* The first row that suits, and opens, counts the window. The last row takes every launch that may be repeated; NULL
  * ends the table. */
 extern const struct kp_strategy *const kp_strategies[];
-
-/* `no_config` of the strategies that count the program's own launches. */
-extern const char kp_counted_no_config[];
 
 extern const struct kp_strategy kp_strategy_range, kp_strategy_app_range, kp_strategy_series, kp_strategy_replay,
     kp_strategy_rotate, kp_strategy_count, kp_strategy_plain;

@@ -19,13 +19,10 @@
 #include "preload/mode/strategy.h"
 #include "preload/program/waits.h"
 
-static const char after_failure[] = "after a kernel had failed";
-static const char over[] = "in a range that had ended before them, with its context";
-
 /* Of the open range. */
 static struct {
     bool counts;              /* the counters are on */
-    char *lost;               /* why they are not, although this run should count; malloc'ed, or NULL */
+    struct kp_why lost;       /* why they are not, although this run should count */
     struct kp_carried passes; /* where the list of this run takes several */
 } now;
 
@@ -47,8 +44,8 @@ static bool carry(const struct kp_window *w)
     return !several || !kp_runs_carry(w->setup, c, name ? name : "", &none, &now.passes);
 }
 
-/* Returns why the range is not counted (malloc'ed), or NULL. Sets *refusal where it cannot be. */
-static char *find_hindrance(const struct kp_window *w, const char **refusal)
+/* Returns why the range is not counted. Sets *reason where it cannot be. */
+static struct kp_why find_open_reason(const struct kp_window *w, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
     long patience = c->stalled ? KP_SHORT_MS : KP_LONGER_MS;
@@ -57,22 +54,23 @@ static char *find_hindrance(const struct kp_window *w, const char **refusal)
                                            : kp_wait_context(w->setup->driver, c->ctx, patience, KP_SHORT_MS);
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     c->dead = rc != CUDA_SUCCESS && !c->stalled;
-    *refusal = c->dead ? after_failure : NULL;
+    *reason = c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NONE;
     if (c->stalled)
-        return kp_strdup("other work of the context did not end before the range");
-    return carried ? NULL : kp_strdup("the run before has left no counters of this range");
+        return kp_why_of(KP_REASON_RANGE_BUSY, NULL);
+    return kp_why_of(carried ? KP_REASON_NONE : KP_REASON_RANGE_UNCARRIED, NULL);
 }
 
-static void start(const struct kp_window *w, const struct kp_question *q, const char **refusal)
+static void start(const struct kp_window *w, const struct kp_question *q, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
     now.counts = false;
     if (!kp_admit_counters(q) || !kp_context_one_pass(w->setup, c)) /* the first run counts nothing */
         return;
-    now.lost = find_hindrance(w, refusal);
-    if (!now.lost && !*refusal)
+    now.lost = find_open_reason(w, reason);
+    if (!now.lost.reason && !*reason)
         kp_claim_counters(w->setup->driver, c);
-    now.counts = !now.lost && !*refusal && !kp_collector_count_begin(c->collector, KP_RANGE_USER, 1, 0, &now.lost);
+    now.counts =
+        !now.lost.reason && !*reason && !kp_collector_count_begin(c->collector, KP_RANGE_USER, 1, 0, &now.lost);
     if (now.counts) {
         const struct kp_issue_hooks *hooks = kp_collector_count_hooks(c->collector);
         hooks->before(hooks->arg, CU_STREAM_LEGACY); /* what fails here costs the counters when they are read */
@@ -96,16 +94,12 @@ static void stop(const struct kp_window *w, struct kp_window_outcome *out)
 static void give_up(struct kp_window *w)
 {
     kp_runs_carried(&now.passes, false);
-    kp_job_unended(w, kp_gate_captures() > 0
-                          ? "a stream was being captured at the end of a range, so that its counters could not be "
-                            "stopped; nothing more is counted in its context"
-                          : "the work of a range did not end with it, so that its counters could not be stopped; "
-                            "nothing more is counted in its context");
+    kp_job_unended(w, kp_gate_captures() > 0 ? KP_REASON_RANGE_CAPTURE : KP_REASON_RANGE_UNENDED);
 }
 
 static void finish(struct kp_window *w, struct kp_window_outcome *out)
 {
-    long ms = w->closer == kp_range_over ? KP_SHORT_MS : kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
+    long ms = w->close_reason == KP_REASON_RANGE_END ? KP_SHORT_MS : kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
     CUresult rc = kp_gate_captures() > 0 ? CUDA_ERROR_NOT_READY
                                          : kp_wait_context(w->setup->driver, w->context->ctx, ms, KP_SHORT_MS);
     if (rc == CUDA_ERROR_NOT_READY) {
@@ -120,24 +114,24 @@ static void finish(struct kp_window *w, struct kp_window_outcome *out)
 
 /* ---- the window ---- */
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     (void)why;
-    *refusal = q->fit.obstacle;
+    *reason = q->fit.once_reason;
     /* Later runs have the ranges of the first one, with counters or without. */
-    if (!*refusal && q->setup->run == 1 && !kp_admit_counters(q)) {
-        *refusal = KP_SKIP_NO_COUNTERS;
-        if (w->context->no_counters)
-            kp_session_warn_once(w->context->no_counters);
+    if (!*reason && q->setup->run == 1 && !kp_admit_counters(q)) {
+        *reason = KP_REASON_NO_COUNTERS;
+        if (w->context->no_counters.reason)
+            kp_session_warn_once(kp_why_text(&w->context->no_counters));
     }
-    if (!*refusal && !kp_range_result_make(w->context))
-        *refusal = kp_lost;
-    if (*refusal)
+    if (!*reason && !kp_range_result_make(w->context))
+        *reason = KP_REASON_LOST;
+    if (*reason)
         return false;
-    start(w, q, refusal);
-    if (!*refusal)
+    start(w, q, reason);
+    if (!*reason)
         kp_ranges_count_in(w->context->ctx, now.counts);
-    return !*refusal;
+    return !*reason;
 }
 
 /* Names the range with what it holds. */
@@ -166,11 +160,11 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     if (now.counts)
         finish(w, out);
     now.counts = false;
-    if (out->note)
-        free(now.lost);
+    if (out->why.reason)
+        kp_why_free(&now.lost);
     else
-        out->note = now.lost;
-    now.lost = NULL;
+        out->why = now.lost;
+    now.lost = kp_why_of(KP_REASON_NONE, NULL);
     if (t.launches) {
         set_content(&t);
     } else {
@@ -178,17 +172,17 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         kp_counters_free(out->counters);
         out->counters = NULL;
     }
-    if (w->closer != kp_range_over) {
-        kp_ranges_cut(over);
+    if (w->close_reason != KP_REASON_RANGE_END) {
+        kp_ranges_cut(KP_REASON_RANGE_CONTEXT_ENDED);
         if (t.launches)
-            kp_range_result_cut(w->closer, "", t.launches);
+            kp_range_result_cut(w->closed_by, "", t.launches);
     }
 }
 
 const struct kp_strategy kp_strategy_app_range = {
     .name = "app-range",
     .aside = true,
-    .no_config = kp_counted_no_config,
+    .no_config = KP_REASON_RECORD_COUNTED,
     .suits = suits,
     .open = open_window,
     .close = close_window,

@@ -14,9 +14,6 @@
 #include "preload/contexts/unending.h"
 #include "preload/program/waits.h"
 
-const char kp_counted_no_config[] =
-    "read from an activity record of a run without counters, and this launch was counted as the program ran it";
-
 /* Of the launch being counted, where its list takes several passes. */
 static struct kp_carried carried;
 
@@ -32,13 +29,13 @@ static void end_record(void)
 
 static bool suits(const struct kp_question *q)
 {
-    return kp_admit_counters(q) && !q->setup->rotates && (q->setup->one_pass || q->window->obstacle);
+    return kp_admit_counters(q) && !q->setup->rotates && (q->setup->one_pass || q->window->once_reason);
 }
 
 /* Refuses launches that may wait for the host: counting would hang. */
-static const char *admit(const struct kp_question *q)
+static enum kp_reason admit(const struct kp_question *q)
 {
-    return q->fit.host && !q->fit.ends ? kp_reaches_host : NULL;
+    return q->fit.host && !q->fit.ends ? KP_REASON_REACHES_HOST : KP_REASON_NONE;
 }
 
 /* Names the files that the counters of a launch go through, where the list of this run takes several passes. */
@@ -54,12 +51,12 @@ static bool carry(struct kp_window *w, const struct kp_question *q)
 /* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, or if this run is a
  * pass of several. So it does if the pass is for what other providers than the counters collect, which is of kernels
  * alone. */
-static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     const struct kp_context *c = w->context;
     bool beside = c->beside, alone = w->setup->run && (beside || c->plan->several);
-    (void)refusal;
-    w->most = w->obstacle || alone ? 1 : kp_admit_room(w);
+    (void)reason;
+    w->most = w->once_reason || alone ? 1 : kp_admit_room(w);
     if (!kp_context_one_pass(w->setup, w->context) || (beside && w->mode != KP_RANGE_AUTO) ||
         (alone && !q->what->wanted) || !carry(w, q))
         return false;
@@ -101,11 +98,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         if (rc == CUDA_ERROR_NOT_READY && !kp_gate_captures())
             kp_journal_note_unended();
         if (rc == CUDA_ERROR_NOT_READY)
-            kp_job_unended(w, kp_gate_captures() > 0
-                                  ? "a stream was being captured when counters were to be stopped; nothing more is "
-                                    "counted in its context"
-                                  : "work beside the counted launches did not end, so that their counters could not "
-                                    "be stopped; nothing more is counted in its context");
+            kp_job_unended(w, kp_gate_captures() > 0 ? KP_REASON_CAPTURE_UNSTOPPED : KP_REASON_WORK_UNSTOPPED);
         else
             kp_job_failed(w, out);
         return;
@@ -114,14 +107,14 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     kp_collector_count_end(w->context->collector, &j.job, out);
     end_record();
     kp_runs_carried(&carried, out->replay.failed == KP_STAGE_NONE);
-    if (!j.wanted && !out->note)
-        out->note = kp_strdup("out of memory");
+    if (!j.wanted && !out->why.reason)
+        out->why = kp_why_of(KP_REASON_OUT_OF_MEMORY, NULL);
     kp_job_free(&j);
 }
 
 const struct kp_strategy kp_strategy_count = {
     .name = "count",
-    .no_config = kp_counted_no_config,
+    .no_config = KP_REASON_RECORD_COUNTED,
     .suits = suits,
     .admit = admit,
     .open = open_window,

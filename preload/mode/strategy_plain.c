@@ -10,12 +10,12 @@
 
 static bool suits(const struct kp_question *q)
 {
-    return !q->fit.obstacle;
+    return !q->fit.once_reason;
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
-    (void)q, (void)why, (void)refusal;
+    (void)q, (void)why, (void)reason;
     w->most = 1;
     return true;
 }
@@ -24,7 +24,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
 static bool lacks_counters(const struct kp_window *w)
 {
     const struct kp_context *c = w->context;
-    return c->collector && !c->no_counters && kp_plan_counts(c->plan);
+    return c->collector && !c->no_counters.reason && kp_plan_counts(c->plan);
 }
 
 /* Waits for a launch of which a record is to come, and for one that may wait for others: what follows must not find

@@ -15,17 +15,15 @@
 #include "preload/results/range_result.h"
 #include "preload/mode/strategy.h"
 
-const char kp_range_over[] = "the end of the range";
-
 static bool suits(const struct kp_question *q)
 {
     return q->setup->ranges && !q->setup->run;
 }
 
 /* What would get a window of its own cannot be part of one. */
-static const char *admit(const struct kp_question *q)
+static enum kp_reason admit(const struct kp_question *q)
 {
-    return q->fit.alone;
+    return q->fit.alone_reason;
 }
 
 /* ---- the result ---- */
@@ -58,30 +56,30 @@ static void set_content(void)
 
 /* ---- the window ---- */
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
-    *refusal = q->fit.obstacle;
-    if (!*refusal && !kp_admit_counters(q)) {
-        *refusal = KP_SKIP_NO_COUNTERS;
-        if (c->no_counters)
-            kp_session_warn_once(c->no_counters);
+    *reason = q->fit.once_reason;
+    if (!*reason && !kp_admit_counters(q)) {
+        *reason = KP_REASON_NO_COUNTERS;
+        if (c->no_counters.reason)
+            kp_session_warn_once(kp_why_text(&c->no_counters));
     }
-    if (*refusal)
+    if (*reason)
         return false;
     if (kp_collector_save(c->collector, why)) {
-        *refusal = "memory of a range could not be saved, not replayed";
+        *reason = KP_REASON_RANGE_UNSAVED;
         return false;
     }
     if (kp_hostmem_rewound() && kp_collector_has_room(c->collector, 0))
         kp_journal_keeps_host();
-    *refusal = kp_hostmem_rewound() && !kp_journal_facts().keeps_host ? kp_host_rewound : NULL;
-    if (!*refusal && !kp_range_result_make(c))
-        *refusal = kp_lost;
-    if (*refusal)
+    *reason = kp_hostmem_rewound() && !kp_journal_facts().keeps_host ? KP_REASON_HOST_REWOUND : KP_REASON_NONE;
+    if (!*reason && !kp_range_result_make(c))
+        *reason = KP_REASON_LOST;
+    if (*reason)
         kp_collector_drop(c->collector);
     w->most = KP_MOST_ITEMS;
-    return !*refusal;
+    return !*reason;
 }
 
 static CUresult issue(struct kp_window *w, struct kp_entry *e)
@@ -93,8 +91,8 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
 /* Notes that the range was not recorded to its end; its launches so far are counted. */
 static void tell_cut(const struct kp_window *w)
 {
-    kp_ranges_cut(KP_SKIP_RANGE_CUT);
-    kp_range_result_cut(w->closer, ": what follows cannot be repeated with it", kp_journal_facts().launches);
+    kp_ranges_cut(KP_REASON_RANGE_CUT);
+    kp_range_result_cut(w->closed_by, ": what follows cannot be repeated with it", kp_journal_facts().launches);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
@@ -103,7 +101,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         kp_range_result_drop();
     } else {
         set_content();
-        if (w->closer != kp_range_over)
+        if (w->close_reason != KP_REASON_RANGE_END)
             tell_cut(w);
     }
     kp_replay_close(w, &kp_together, out);
@@ -111,7 +109,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 
 static void abandon(struct kp_window *w)
 {
-    kp_ranges_cut(KP_SKIP_RANGE_CUT);
+    kp_ranges_cut(KP_REASON_RANGE_CUT);
     kp_collector_leave(w->context->collector);
 }
 

@@ -22,30 +22,29 @@
 
 static bool suits(const struct kp_question *q)
 {
-    return kp_admit_counters(q) && !q->setup->one_pass && !q->fit.obstacle;
+    return kp_admit_counters(q) && !q->setup->one_pass && !q->fit.once_reason;
 }
 
-static const char *admit(const struct kp_question *q)
+static enum kp_reason admit(const struct kp_question *q)
 {
-    return q->fit.alone;
+    return q->fit.alone_reason;
 }
 
 /* Counts once if memory cannot be saved, unless the launch may wait for the host or for partners on other devices. */
-static void leave_to_counting(struct kp_window *w, const struct kp_question *q, char **why)
+static void leave_to_counting(struct kp_window *w, const struct kp_question *q, struct kp_why *why)
 {
     if ((q->fit.host && !q->fit.ends) || kp_context_several(w->setup))
         return;
-    kp_session_warn(KP_FAILURE_IN_PART, *why ? *why : "memory cannot be saved");
-    w->obstacle = kp_memory_unsaved;
+    kp_session_warn(KP_FAILURE_IN_PART, kp_why_text(why));
+    w->once_reason = KP_REASON_MEMORY_UNSAVED;
     w->context->unsaved = true;
-    free(*why);
-    *why = NULL;
+    kp_why_free(why);
 }
 
 /* Saves the context's memory. KP_VENDOR: the checkpoint fails for a green context with OUT_OF_MEMORY, after it has
  * waited for all work of the device (CUPTI 13.0, H200). It is not asked again there. Nor are launches counted one at a
  * time: contexts that share a device run side by side, and kernels of one may wait for those of another. */
-static bool saves(struct kp_context *c, char **why)
+static bool saves(struct kp_context *c, struct kp_why *why)
 {
     if (c->unsavable)
         return false;
@@ -54,7 +53,7 @@ static bool saves(struct kp_context *c, char **why)
     return saved;
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     if (!saves(w->context, why)) {
         if (!w->context->unsavable)
@@ -63,14 +62,14 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     }
     if (q->fit.host && !kp_journal_takes_host(q->launch)) {
         kp_collector_drop(w->context->collector);
-        *refusal = "can reach more host memory than is kept for a replay";
+        *reason = KP_REASON_HOST_TOO_MUCH;
         return false;
     }
-    if (kp_hostmem_rewound() && !q->fit.alone) {
+    if (kp_hostmem_rewound() && !q->fit.alone_reason) {
         if (kp_collector_has_room(w->context->collector, 0))
             kp_journal_keeps_host();
         else
-            w->alone = kp_host_rewound;
+            w->alone_reason = KP_REASON_HOST_REWOUND;
     }
     return true;
 }
@@ -113,7 +112,7 @@ static void run_passes(struct kp_window *w, const struct kp_order *how, struct k
     if (j.wanted)
         kp_probe_learn(j.job.executed, j.job.n_executed);
     else
-        out->note = kp_strdup("out of memory");
+        out->why = kp_why_of(KP_REASON_OUT_OF_MEMORY, NULL);
     kp_job_free(&j);
 }
 
@@ -137,8 +136,8 @@ static void count(struct kp_window *w, const struct kp_order *how, struct kp_win
         if (!cut || out->replay.dead || out->replay.damaged || tries + 1 == how->tries || !has_wanted())
             return;
         kp_counters_free(out->counters);
-        free(out->note);
-        *out = (struct kp_window_outcome){.note = NULL};
+        kp_why_free(&out->why);
+        *out = (struct kp_window_outcome){.why = {KP_REASON_NONE, NULL}};
     }
 }
 
@@ -149,7 +148,7 @@ static bool keep_own(const struct kp_window *w, bool *lacks, struct kp_window_ou
     const struct kp_journal_facts j = kp_journal_facts();
     struct kp_collector *c = w->context->collector;
     bool needed = j.reads || j.keeps_host;
-    if (needed && kp_collector_keep(c, &out->note))
+    if (needed && kp_collector_keep(c, &out->why))
         return false;
     *lacks = needed && kp_collector_lacks_new(c);
     return true;
@@ -162,9 +161,9 @@ static void count_own(struct kp_window *w, const struct kp_order *how, struct kp
     kp_journal_collect();
     if (!keep_own(w, &lacks, out))
         return;
-    const char *why = kp_journal_prepare(lacks);
+    enum kp_reason why = kp_journal_prepare(lacks);
     if (why) {
-        out->note = kp_strdup(why);
+        out->why = kp_why_of(why, NULL);
         return;
     }
     if (how->prepare)
@@ -185,7 +184,7 @@ static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
     } else {
         kp_collector_drop(w->context->collector);
     }
-    out->note = kp_strdup("a call of another thread did not end while the window was open: not replayed");
+    out->why = kp_why_of(KP_REASON_WINDOW_SPOILED, NULL);
 }
 
 /* Of a host function that does not end, no launch is to blame. */
@@ -195,11 +194,13 @@ static void give_up_waiting(struct kp_window *w, long waited_ms, bool called, st
         kp_journal_note_unended();
     kp_collector_leave(w->context->collector);
     kp_journal_hangs();
-    if (asprintf(&out->note,
+    char *text;
+    if (asprintf(&text,
                  "the window's launches did not end within %ld s (%s waits for something that comes later): not "
                  "replayed",
                  waited_ms / 1000, called ? "a host function" : "one of them") < 0)
-        out->note = NULL;
+        text = NULL;
+    out->why = kp_why_of(called ? KP_REASON_HOST_FUNCTION_WAITS : KP_REASON_WINDOW_UNENDED, text);
 }
 
 /* Repeats nothing: the last launch waits for the host. */
@@ -207,8 +208,7 @@ static void close_unending(struct kp_window *w, struct kp_window_outcome *out)
 {
     kp_journal_hangs();
     kp_collector_leave(w->context->collector);
-    out->note = kp_strdup("a kernel that was made soon after waits for the host, and memory cannot be restored "
-                          "meanwhile: not replayed");
+    out->why = kp_why_of(KP_REASON_NEXT_WAITS, NULL);
 }
 
 static long end_wait(const struct kp_window *w)

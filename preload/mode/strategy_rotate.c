@@ -40,7 +40,7 @@ static void tell_turn(const struct kp_window *w)
     kp_progress_step(text, false);
 }
 
-static int begin_count(struct kp_window *w, char **why)
+static int begin_count(struct kp_window *w, struct kp_why *why)
 {
     struct kp_collector *c = w->context->collector;
     const struct kp_rotation *r = w->context->rotation;
@@ -51,7 +51,7 @@ static int begin_count(struct kp_window *w, char **why)
 }
 
 /* Begins to count a group that the launch lacks. Another takes the turn of one that is no list and does not begin. */
-static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **why)
+static bool begin_turn(struct kp_window *w, const struct kp_question *q, struct kp_why *why)
 {
     struct kp_rotation *r = w->context->rotation;
     size_t room = w->most;
@@ -70,12 +70,11 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, char **
         kp_rotation_failed(r, w->group, *why);
         if (kp_rotation_extra_of(r, w->group) == SIZE_MAX || !kp_rotation_lacks_any(q->key))
             return false;
-        free(*why); /* the provider's own complaint tells it */
-        *why = NULL;
+        kp_why_free(why); /* the provider's own complaint tells it */
     }
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     size_t room = kp_admit_room(w);
     if (q->setup->falls_back && !kp_context_turns(q->setup, w->context))
@@ -85,7 +84,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     w->rotates = begin_turn(w, q, why);
     w->begin_ns = kp_clock_ns() - from;
     if (!w->rotates && !kp_rotation_lacks_any(q->key) && kp_rotation_has_any(q->key))
-        *refusal = KP_SKIP_ROTATED;
+        *reason = KP_REASON_ROTATED;
     return w->rotates;
 }
 
@@ -95,21 +94,21 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     kp_strategy_count.close(w, out);
     kp_rotation_spent(w->context->rotation, w->begin_ns + kp_clock_ns() - from);
     if (!out->counters && kp_journal_facts().wanted)
-        kp_rotation_failed(w->context->rotation, w->group, out->note);
+        kp_rotation_failed(w->context->rotation, w->group, out->why);
 }
 
 /* Returns why a launch is not taken along beside a replay: that waits for each, and only those that were asked for
  * would be waited for anyway. */
-static const char *why_not_beside(const struct kp_question *q)
+static enum kp_reason why_not_beside(const struct kp_question *q)
 {
     if (!q->what->wanted)
-        return "a launch that was not asked for";
-    return q->fit.obstacle ? kp_admit_hindrance(q) : "a launch that can be replayed";
+        return KP_REASON_UNASKED;
+    return q->fit.once_reason ? kp_admit_open_reason(q) : KP_REASON_REPLAYABLE;
 }
 
-static const char *admit(const struct kp_question *q)
+static enum kp_reason admit(const struct kp_question *q)
 {
-    const char *why = q->setup->falls_back ? why_not_beside(q) : NULL;
+    enum kp_reason why = q->setup->falls_back ? why_not_beside(q) : KP_REASON_NONE;
     return why ? why : kp_strategy_count.admit(q);
 }
 
@@ -123,7 +122,7 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
 
 const struct kp_strategy kp_strategy_rotate = {
     .name = "rotate",
-    .no_config = kp_counted_no_config,
+    .no_config = KP_REASON_RECORD_COUNTED,
     .patience = SIZE_MAX, /* of its own: see rotate.c */
     .suits = suits,
     .admit = admit,

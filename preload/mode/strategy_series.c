@@ -27,15 +27,15 @@ static bool suits(const struct kp_question *q)
     return q->setup->vary && q->what->wanted && q->function && !q->by_node && kp_strategy_replay.suits(q);
 }
 
-static const char *admit(const struct kp_question *q)
+static enum kp_reason admit(const struct kp_question *q)
 {
     (void)q;
-    return "a launch whose variants are tried";
+    return KP_REASON_SERIES;
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
-    bool opened = kp_strategy_replay.open(w, q, why, refusal);
+    bool opened = kp_strategy_replay.open(w, q, why, reason);
     if (opened)
         w->most = 1;
     return opened;
@@ -77,8 +77,8 @@ static CUlaunchAttribute *carveout_of(const struct kp_launch *l)
     return NULL;
 }
 
-/* Returns why the driver does not take a setting (static text), or NULL. Undo it whatever is returned. */
-static const char *set_up(struct settings *s, const struct kp_trial *t, const struct kp_launch *l)
+/* Returns why the driver does not take a setting, if there is a reason. Undo it whatever is returned. */
+static enum kp_reason set_up(struct settings *s, const struct kp_trial *t, const struct kp_launch *l)
 {
     const struct kp_vary_value *carveout = t->of.of[KP_VARY_CARVEOUT];
     int most = 0;
@@ -87,9 +87,9 @@ static const char *set_up(struct settings *s, const struct kp_trial *t, const st
         t->shape.dynamic_shared > (uint64_t)most &&
         !set_attribute(s, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)t->shape.dynamic_shared,
                        &s->most_shared.is_set, &s->most_shared.before))
-        return "the driver does not allow the kernel so much dynamic shared memory";
+        return KP_REASON_VARIANT_SHARED;
     if (!carveout)
-        return NULL;
+        return KP_REASON_NONE;
     s->attribute = carveout_of(l);
     if (s->attribute) {
         s->value = s->attribute->value;
@@ -97,8 +97,8 @@ static const char *set_up(struct settings *s, const struct kp_trial *t, const st
     }
     return set_attribute(s, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, (int)carveout->number,
                          &s->carveout.is_set, &s->carveout.before)
-               ? NULL
-               : "the driver does not take the carve-out";
+               ? KP_REASON_NONE
+               : KP_REASON_VARIANT_CARVEOUT;
 }
 
 static void undo(const struct settings *s)
@@ -119,30 +119,32 @@ struct series {
     struct kp_window_outcome *out; /* of the window; a variant that breaks it ends the series */
 };
 
-static void note(struct kp_result *r, const char *why)
+static void note(struct kp_result *r, struct kp_why why)
 {
     if (!r->launch.note)
-        r->launch.note = kp_strdup(why);
+        kp_launch_set_note(&r->launch, why);
 }
 
 /* Says what a refused or failed repetition means for a variant. */
 static void explain(struct series *s, struct kp_result *r, const struct kp_window_outcome *out, const char *name)
 {
-    const char *why = out->replay.code == KP_ISSUE_REFUSED    ? "the driver refused it"
-                      : out->replay.code == KP_ISSUE_TOO_LONG ? "it did not end in time"
-                      : out->note                             ? out->note
-                                                              : "it was not counted";
+    enum kp_reason reason = out->replay.code == KP_ISSUE_REFUSED    ? KP_REASON_VARIANT_REFUSED
+                            : out->replay.code == KP_ISSUE_TOO_LONG ? KP_REASON_VARIANT_UNENDED
+                                                                    : KP_REASON_VARIANT_UNCOUNTED;
+    bool known = reason == KP_REASON_VARIANT_UNCOUNTED && out->why.reason;
+    struct kp_why why = known ? out->why : kp_why_of(reason, NULL);
     note(r, why);
     if (!out->replay.dead && !out->replay.damaged)
         return;
     s->out->replay = out->replay;
-    if (asprintf(&s->out->note,
+    char *text;
+    if (asprintf(&text,
                  "the variant %s of a launch broke the program's context (%s): name only values that the kernel "
                  "can run with",
-                 name, why) < 0)
-        s->out->note = NULL;
-    kp_session_warn(KP_FAILURE_DAMAGE,
-                    s->out->note ? s->out->note : "a variant of a launch broke the program's context");
+                 name, kp_why_text(&why)) < 0)
+        text = NULL;
+    s->out->why = kp_why_of(KP_REASON_VARIANT_BROKE, text);
+    kp_session_warn(KP_FAILURE_DAMAGE, kp_why_text(&s->out->why));
 }
 
 /* Turns the counters into values. */
@@ -150,13 +152,16 @@ static void evaluate(struct series *s, struct kp_result *r, struct kp_window_out
 {
     const struct kp_context *c = s->w->context;
     kp_worker_drain(KP_FOREVER); /* one evaluation at a time */
-    char *wrong = out->counters ? kp_counters_evaluate(out->counters, &(struct kp_result *){r}) : NULL;
-    if (wrong)
+    struct kp_why wrong = {KP_REASON_NONE, NULL};
+    if (out->counters)
+        wrong = kp_counters_evaluate(out->counters, &(struct kp_result *){r});
+    if (wrong.reason)
         note(r, wrong);
     kp_window_fill(s->item, r);
-    kp_plan_store_missing(c->plan, r->launch.note ? r->launch.note : "not collected", r);
+    struct kp_why why = {r->launch.reason, r->launch.note};
+    kp_plan_store_missing(c->plan, why.reason ? why : kp_why_of(KP_REASON_NOT_COLLECTED, NULL), r);
     kp_plan_derive(c->plan, r);
-    free(wrong);
+    kp_why_free(&wrong);
 }
 
 static void learn(struct series *s, const struct kp_window_job *job)
@@ -173,8 +178,8 @@ static void learn(struct series *s, const struct kp_window_job *job)
 static void count(struct series *s, struct kp_result *r, const char *name)
 {
     struct kp_window *w = s->w;
-    struct kp_window_outcome out = {.note = NULL};
-    const char *waits = s->item->function->waits;
+    struct kp_window_outcome out = {.why = {KP_REASON_NONE, NULL}};
+    enum kp_reason waits = s->item->function->waits_reason;
     struct kp_job j = kp_job_make(w);
     j.job.probe = w->setup->configs && j.job.executed && kp_context_may_probe();
     s->item->config = (struct kp_known_config){0};
@@ -182,14 +187,14 @@ static void count(struct series *s, struct kp_result *r, const char *name)
         kp_probe_mark_one(s->item);
     kp_replay_passes(w, &kp_one_by_one, KP_LONGER_MS, &j, &out); /* a variant may be far slower */
     learn(s, &j.job);
-    s->item->function->waits = waits; /* the program's own launch did end */
+    s->item->function->waits_reason = waits; /* the program's own launch did end */
     if (out.replay.failed != KP_STAGE_NONE || !out.counters)
         explain(s, r, &out, name);
     r->launch.passes = (uint32_t)out.replay.passes;
     if (!out.replay.dead)
         evaluate(s, r, &out);
     kp_counters_free(out.counters);
-    free(out.note);
+    kp_why_free(&out.why);
     kp_job_free(&j);
 }
 
@@ -211,9 +216,9 @@ static void run(struct series *s, struct kp_result *r, const struct kp_trial *t,
     struct kp_entry *i = s->item;
     struct settings settings = {.driver = s->w->setup->driver};
     kp_trial_apply(t, &i->launch);
-    const char *refusal = set_up(&settings, t, &i->launch);
-    if (refusal)
-        note(r, refusal);
+    enum kp_reason reason = set_up(&settings, t, &i->launch);
+    if (reason)
+        note(r, kp_why_of(reason, NULL));
     else
         count(s, r, name);
     if (!s->out->replay.dead)
@@ -221,7 +226,7 @@ static void run(struct series *s, struct kp_result *r, const struct kp_trial *t,
 }
 
 /* Tries one variant; `why`: no variant can be tried. */
-static void try_one(struct series *s, const struct kp_variation *of, const char *why)
+static void try_one(struct series *s, const struct kp_variation *of, struct kp_why why)
 {
     struct kp_entry *i = s->item;
     const struct kp_launch own = i->launch;
@@ -234,7 +239,9 @@ static void try_one(struct series *s, const struct kp_variation *of, const char 
     struct kp_result *r = v->of;
     const struct kp_trial t = kp_trial_make(&s->w->context->device, &i->function->facts, &own, of);
     fill_header(s, r, &t.shape);
-    r->launch.note = why ? kp_strdup(why) : kp_trial_refusal(&t);
+    struct kp_why own_why = why.reason ? kp_why_copy(why) : kp_trial_reason(&t);
+    note(r, own_why);
+    kp_why_free(&own_why);
     if (!r->launch.note)
         run(s, r, &t, of->name);
     i->launch = own;
@@ -244,33 +251,33 @@ static void try_one(struct series *s, const struct kp_variation *of, const char 
 
 /* ---- closing ---- */
 
-/* Returns why no variant can be tried (static text), or NULL: then memory is kept as the program's own execution left
+/* Returns why no variant can be tried, if there is a reason: then memory is kept as the program's own execution left
  * it. */
-static const char *prepare(struct kp_window *w)
+static enum kp_reason prepare(struct kp_window *w)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     if (kp_flags_hurried())
-        return "the program was ending";
+        return KP_REASON_VARIANT_ENDING;
     if (!kp_collector_keep(w->context->collector, &why)) {
         kp_journal_keep_host();
-        return NULL;
+        return KP_REASON_NONE;
     }
-    kp_debug(KP_DEBUG_WINDOW, "no variants: %s", why ? why : "");
-    free(why);
-    return "the device has no room for a second copy of the program's memory, from which it goes on";
+    kp_debug(KP_DEBUG_WINDOW, "no variants: %s", kp_why_text(&why));
+    kp_why_free(&why);
+    return KP_REASON_VARIANT_NO_ROOM;
 }
 
 static void try_all(struct series *s)
 {
     struct kp_window *w = s->w;
     const struct kp_vary *vary = w->setup->vary;
-    const char *why = prepare(w);
+    enum kp_reason why = prepare(w);
     char text[96];
     for (size_t k = 0; k < vary->n && !s->out->replay.dead && !s->out->replay.damaged; k++) {
         const struct kp_variation of = kp_vary_at(vary, k);
         snprintf(text, sizeof(text), "variant %zu of %zu of a launch", k + 1, vary->n);
         kp_progress_step(text, false);
-        try_one(s, &of, why);
+        try_one(s, &of, kp_why_of(why, NULL));
     }
     if (!why && !s->out->replay.dead)
         kp_journal_release_host();

@@ -9,7 +9,8 @@
 
 #include "preload/mode/admit.h"
 
-/* Runs the launch, and has it timed where its key lacks that. *skipped: why it has no result (static text), or NULL. */
-CUresult kp_timing_launch(const struct kp_question *q, struct kp_launch *l, const char **skipped);
+/* Runs the launch, and has it timed where its key lacks that. *skip_reason: why it has no result, if there is a reason.
+ */
+CUresult kp_timing_launch(const struct kp_question *q, struct kp_launch *l, enum kp_reason *skip_reason);
 
 #endif

@@ -115,7 +115,7 @@ static bool take_waiting(const struct like *like, struct waiting *one)
 /* Gives up a launch that has no time. */
 static void lose(struct waiting *one)
 {
-    kp_session_skip("that may wait for others, and had not ended when its time was to be told", 1);
+    kp_session_skip(KP_REASON_TIME_LOST, 1);
     kp_result_free(one->result);
     free(one->result);
     free(one->base);
@@ -127,13 +127,13 @@ static void hand_on(struct waiting *one, const struct kp_context *c, int64_t ns)
     struct kp_batch *b = ns ? kp_batch_new(1) : NULL;
     if (!b || kp_result_set_real(one->result, "gpu__time_duration.sum", "ns", (double)ns)) {
         kp_rotation_untake(one->key, one->group);
-        kp_batch_finish(b, one->setup, c, NULL, NULL);
+        kp_batch_finish(b, one->setup, c, NULL, kp_why_of(KP_REASON_NONE, NULL));
         lose(one);
         return;
     }
     kp_batch_group(b, one->group);
     kp_batch_add(b, one->result, one->base ? one->base : "", one->key, one->quiet);
-    kp_batch_finish(b, one->setup, c, NULL, NULL);
+    kp_batch_finish(b, one->setup, c, NULL, kp_why_of(KP_REASON_NONE, NULL));
     free(one->base);
 }
 

@@ -69,91 +69,78 @@ void kp_trial_apply(const struct kp_trial *t, struct kp_launch *l)
 
 /* ---- why it may not be ---- */
 
-__attribute__((format(printf, 1, 2))) static char *text(const char *format, ...)
+static struct kp_why nothing(void)
 {
-    va_list list;
-    char *out = NULL;
-    va_start(list, format);
-    int n = vasprintf(&out, format, list);
-    va_end(list);
-    return n < 0 ? kp_strdup("it may not be launched") : out;
+    return kp_why_of(KP_REASON_NONE, NULL);
 }
 
-static char *has_no_size(const struct kp_trial *t)
+static struct kp_why has_no_size(const struct kp_trial *t)
 {
-    return t->own->fixed_shape ? text("it is launched by a function of CUDA that takes no size of a block") : NULL;
+    return kp_why_of(t->own->fixed_shape ? KP_REASON_VARIANT_FIXED : KP_REASON_NONE, NULL);
 }
 
-static char *does_not_divide(const struct kp_trial *t)
+static struct kp_why does_not_divide(const struct kp_trial *t)
 {
-    const uint32_t *own = t->own->shape.block;
-    return t->divides ? NULL
-                      : text("its threads are no multiple of the %u of the block's other dimensions; write it as XxYxZ",
-                             own[1] * own[2]);
+    return kp_why_of(t->divides ? KP_REASON_NONE : KP_REASON_VARIANT_DIVISION, NULL);
 }
 
-static char *has_many_threads(const struct kp_trial *t)
+static struct kp_why has_many_threads(const struct kp_trial *t)
 {
     uint64_t threads = volume(t->shape.block);
     return threads <= t->f->max_threads
-               ? NULL
-               : text("its %" PRIu64 " threads are more than the %u that a block of the kernel "
-                      "may have: its registers or __launch_bounds__ limit them",
-                      threads, t->f->max_threads);
+               ? nothing()
+               : kp_why_make(KP_REASON_VARIANT_THREADS, "%" PRIu64 ", at most %u", threads, t->f->max_threads);
 }
 
-static char *exceeds_dimension(const struct kp_trial *t)
+static struct kp_why exceeds_dimension(const struct kp_trial *t)
 {
     for (int i = 0; i < 3; i++) {
         if (!t->shape.block[i] || t->shape.block[i] > most_threads[i])
-            return text("its block has %u threads in %c; the device allows 1 to %" PRIu64, t->shape.block[i], "xyz"[i],
-                        most_threads[i]);
+            return kp_why_make(KP_REASON_VARIANT_SIZE, "%u threads in %c, 1 to %" PRIu64 " are allowed",
+                               t->shape.block[i], "xyz"[i], most_threads[i]);
         if (t->shape.grid[i] > most_blocks[i])
-            return text("its grid has %u blocks in %c; the device allows %" PRIu64, t->shape.grid[i], "xyz"[i],
-                        most_blocks[i]);
+            return kp_why_make(KP_REASON_VARIANT_SIZE, "%u blocks in %c, at most %" PRIu64 " are allowed",
+                               t->shape.grid[i], "xyz"[i], most_blocks[i]);
     }
-    return NULL;
+    return nothing();
 }
 
-static char *breaks_clusters(const struct kp_trial *t)
+static struct kp_why breaks_clusters(const struct kp_trial *t)
 {
     const uint32_t *size = t->shape.cluster[0] ? t->shape.cluster : t->f->cluster;
     for (int i = 0; i < 3; i++)
         if (size[i] && t->shape.grid[i] % size[i])
-            return text("its grid has %u blocks in %c, no multiple of the cluster's %u", t->shape.grid[i], "xyz"[i],
-                        size[i]);
-    return NULL;
+            return kp_why_make(KP_REASON_VARIANT_CLUSTER, "%u blocks in %c, clusters of %u", t->shape.grid[i], "xyz"[i],
+                               size[i]);
+    return nothing();
 }
 
-static char *exceeds_shared(const struct kp_trial *t)
+static struct kp_why exceeds_shared(const struct kp_trial *t)
 {
     uint64_t all = t->shape.dynamic_shared + t->f->static_shared, most = t->device->shared_per_block_optin;
-    return all <= most
-               ? NULL
-               : text("its %" PRIu64 " byte of shared memory a block, %" PRIu64 " of them static, are more than "
-                      "the %" PRIu64 " of the device",
-                      all, t->f->static_shared, most);
+    return all <= most ? nothing()
+                       : kp_why_make(KP_REASON_VARIANT_SHARED_SIZE,
+                                     "%" PRIu64 " bytes, %" PRIu64 " of them static, at most %" PRIu64, all,
+                                     t->f->static_shared, most);
 }
 
 /* A kernel of as many threads would most likely reach past its end, which breaks the program's context. */
-static char *lacks_shared(const struct kp_trial *t)
+static struct kp_why lacks_shared(const struct kp_trial *t)
 {
     const struct kp_shape *own = &t->own->shape;
     bool lacks = t->shape.dynamic_shared < own->dynamic_shared && volume(t->shape.block) >= volume(t->own->shape.block);
-    return lacks ? text("it has less dynamic shared memory than the %" PRIu64
-                        " byte of the program's own launch, for as many threads of a block",
-                        own->dynamic_shared)
-                 : NULL;
+    return lacks ? kp_why_make(KP_REASON_VARIANT_SHARED_LESS, "less than %" PRIu64 " bytes", own->dynamic_shared)
+                 : nothing();
 }
 
-char *kp_trial_refusal(const struct kp_trial *t)
+struct kp_why kp_trial_reason(const struct kp_trial *t)
 {
-    static char *(*const reasons[])(const struct kp_trial *t) = {
+    static struct kp_why (*const reasons[])(const struct kp_trial *t) = {
         has_no_size,     does_not_divide, has_many_threads, exceeds_dimension,
         breaks_clusters, exceeds_shared,  lacks_shared,
     };
-    char *why = NULL;
-    for (size_t i = 0; !why && i < sizeof(reasons) / sizeof(*reasons); i++)
+    struct kp_why why = nothing();
+    for (size_t i = 0; !why.reason && i < sizeof(reasons) / sizeof(*reasons); i++)
         why = reasons[i](t);
     return why;
 }

@@ -22,8 +22,8 @@ struct kp_trial {
 struct kp_trial kp_trial_make(const struct kp_device *device, const struct kp_function *f, const struct kp_launch *own,
                               const struct kp_variation *of);
 
-/* Returns why the variant may not be launched, malloc'ed; NULL when nothing is known against it. */
-char *kp_trial_refusal(const struct kp_trial *t);
+/* Returns why the variant may not be launched, for kp_why_free; no reason when nothing is known against it. */
+struct kp_why kp_trial_reason(const struct kp_trial *t);
 
 /* Makes `l`, a copy of the program's launch that shares its storage, the variant's. */
 void kp_trial_apply(const struct kp_trial *t, struct kp_launch *l);

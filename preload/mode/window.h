@@ -26,7 +26,7 @@ struct kp_candidate {
     bool wanted;                  /* it gets a result; else it only takes part in the open window */
     bool last;                    /* the last wanted one: the window need not stay open after it */
     const struct kp_graph *graph; /* of a graph launch, else NULL */
-    const char *obstacle;         /* why it must not be replayed, or NULL */
+    enum kp_reason once_reason;   /* why it must not be replayed */
     bool outside;                 /* it waits for the host, other processes or devices */
 };
 
@@ -34,8 +34,8 @@ struct kp_candidate {
 struct kp_node_launch {
     struct kp_launch launch; /* its arguments are the graph's; the ranges are its own */
     struct kp_candidate what;
-    const char *unwanted; /* why it is not wanted, or NULL */
-    const char *skipped;  /* why it gets no result although it is wanted, or NULL */
+    enum kp_reason unwanted;    /* why it is not wanted */
+    enum kp_reason skip_reason; /* why it gets no result although it is wanted */
 };
 
 /* The launch of a graph, kernel by kernel in the order of kp_graph_nodes_each. */
@@ -43,21 +43,21 @@ struct kp_node_launches {
     const struct kp_graph_content *content;
     struct kp_node_launch *kernels;
     size_t n;
-    bool named;        /* kernels are chosen by name or kernel-id: the graph as a whole is not wanted */
-    const char *whole; /* receives why the graph was one workload (static text); NULL = it was not */
+    bool named;           /* kernels are chosen by name or kernel-id: the graph as a whole is not wanted */
+    enum kp_reason whole; /* receives why the graph was one workload; none = it was not */
 };
 
 /* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns the driver's
- * result. *skipped is set to why a wanted launch gets no result (static text). *bad_input is set to a malloc'ed line
+ * result. *skip_reason is set to why a wanted launch gets no result. *bad_input is set to a malloc'ed line
  * when the device lacks something that the user asked for. */
 CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
-                          const char **skipped, char **bad_input);
+                          enum kp_reason *skip_reason, char **bad_input);
 
 /* Runs the graph `l`, whose kernels are launches of the report. Where that cannot be, it is one workload as in
- * kp_window_launch: `what` is of the graph. *skipped: why none of its kernels has a result. */
+ * kp_window_launch: `what` is of the graph. *skip_reason: why none of its kernels has a result. */
 CUresult kp_window_launch_graph(const struct kp_context_setup *setup, struct kp_launch *l,
-                                const struct kp_candidate *what, struct kp_node_launches *of, const char **skipped,
-                                char **bad_input);
+                                const struct kp_candidate *what, struct kp_node_launches *of,
+                                enum kp_reason *skip_reason, char **bad_input);
 
 /* ---- operations between launches: as kp_journal_*; they close the window where it cannot go on ---- */
 
@@ -79,9 +79,10 @@ const struct kp_context *kp_window_context(void);
  * may wait for what the program does next. Waits half a second at most. */
 bool kp_window_may_close(void);
 
-/* Closes the open window, if any: runs its passes and passes its results on. `why`, static text, is for closers.h: the
- * driver's function that closes it, or a reason. */
-void kp_window_close(const char *why);
+/* Close the open window, if any: run its passes and pass its results on. For a reason, or by a call of the driver's
+ * function `symbol` (static). */
+void kp_window_close(enum kp_reason why);
+void kp_window_close_by(const char *symbol);
 
 /* Closes it without any driver call, when the driver must not be called any more: its launches are reported without
  * counters. */

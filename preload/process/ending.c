@@ -27,14 +27,12 @@
 #include "preload/session/session.h"
 #include "preload/who/nvtx.h"
 #include "preload/who/timeline.h"
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/mode/timing_records.h"
 #include "preload/program/waits.h"
 
 static struct kp_process *const process = &kp_process_now;
-
-static const char the_end[] = "the end"; /* closes a window */
 
 /* Whether this is the profiled process, and not its child; the child of a vfork shares this memory. */
 static bool is_own_process(void)
@@ -128,8 +126,18 @@ static bool does_end(CUcontext ctx)
            kp_wait_context(&process->driver, ctx, KP_EXIT_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
 }
 
-/* Leaves the matching contexts. Waits at the gate as kp_gate_enter_exclusive does. Returns whether it got in. */
-static bool leave_contexts(context_match match, uint64_t arg, const char *why, long owner_ms, long patience_ms)
+/* Closes the window by a call of the program; NULL: it ends. */
+static void close_window(const char *symbol)
+{
+    if (symbol)
+        kp_window_close_by(symbol);
+    else
+        kp_window_close(KP_REASON_THE_END);
+}
+
+/* Leaves the matching contexts, for a call of the program, or NULL. Waits at the gate as kp_gate_enter_exclusive does.
+ * Returns whether it got in. */
+static bool leave_contexts(context_match match, uint64_t arg, const char *symbol, long owner_ms, long patience_ms)
 {
     int before;
     if (!kp_process_active() || kp_guard)
@@ -144,7 +152,7 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *why, l
         const struct kp_context *c = kp_window_context();
         bool ends = c && (!match || match(c, arg));
         if (ends || kp_window_may_close())
-            kp_window_close(why);
+            close_window(symbol);
         kp_ahead_wait(false); /* where nothing was launched, nobody waits for a plan */
         kp_worker_drain(KP_FOREVER);
         kp_patience_reap();
@@ -172,7 +180,7 @@ static void end_at_exit(void *unused)
     atomic_store(&process->ending, true); /* set before the gate, for launches that wait there to see it */
     kp_passing_outdate();
     if (!kp_work_driver_is_left())
-        leave_contexts(NULL, 0, the_end, KP_GATE_MS, KP_GATE_MS);
+        leave_contexts(NULL, 0, NULL, KP_GATE_MS, KP_GATE_MS);
     kp_process_finish(); /* while other threads still have the driver and the program's globals */
 }
 
@@ -281,7 +289,7 @@ static void finish(void)
     kp_guard++;
     if (may_call) {
         kp_window_hurry();
-        kp_window_close(the_end);
+        kp_window_close(KP_REASON_THE_END);
         kp_timed_end();
         kp_timeline_flush(true);
     } else if (alone) {
@@ -294,7 +302,7 @@ static void finish(void)
         kp_context_pass_on();
     kp_filter_unwanted(process->filter, note_unwanted, NULL);
     kp_log_behind_stdout();
-    kp_closers_tell();
+    kp_close_reasons_tell();
     kp_nvtx_end_timeline();
     kp_session_timeline_end();
     kp_nvtx_each_seen(kp_session_range);

@@ -22,7 +22,8 @@
 
 static struct kp_process *const process = &kp_process_now;
 
-bool kp_process_close_window(const char *why)
+/* `symbol`: by that call; NULL: for the reason. */
+static bool close_for(enum kp_reason why, const char *symbol)
 {
     int before;
     bool closes = true;
@@ -30,7 +31,9 @@ bool kp_process_close_window(const char *why)
     if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
         kp_guard++;
         closes = kp_window_may_close();
-        if (closes)
+        if (closes && symbol)
+            kp_window_close_by(symbol);
+        else if (closes)
             kp_window_close(why);
         kp_guard--;
         kp_gate_leave_exclusive();
@@ -40,6 +43,16 @@ bool kp_process_close_window(const char *why)
     }
     pthread_setcancelstate(before, &before);
     return closes;
+}
+
+bool kp_process_close_window(const char *symbol)
+{
+    return close_for(KP_REASON_CALL, symbol);
+}
+
+bool kp_process_close_window_for(enum kp_reason why)
+{
+    return close_for(why, NULL);
 }
 
 static __thread uint64_t last_ticket __attribute__((tls_model("initial-exec")));
@@ -219,7 +232,7 @@ static CUresult call_with_all(const char *symbol, void *real, const uint64_t *a)
     typedef CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     kp_guard++;
     if (kp_window_may_close()) {
-        kp_window_close(symbol);
+        kp_window_close_by(symbol);
         give(UINT64_MAX);
     }
     CUresult rc = ((function)(uintptr_t)real)(a[0], a[1], a[2], a[3], a[4], a[5]); /* see kp_op_issue */
@@ -271,7 +284,7 @@ void kp_process_gives_room(uint64_t bytes)
         kp_guard++;
         bool closed = kp_window_may_close();
         if (closed)
-            kp_window_close("want of device memory");
+            kp_window_close(KP_REASON_WANT_DEVICE_MEMORY);
         uint64_t more = closed ? lacks(bytes) : 0;
         if (more)
             give(more + at_least);

@@ -31,11 +31,7 @@
 
 static struct kp_process *const process = &kp_process_now;
 
-static const char waits_outside_reason[] = "waits for the host, other processes or devices, not replayed";
-static const char late[] = "made while the program ended";
-static const char other_context[] = "made in another context than that of their range";
-
-void kp_process_skip(const char *reason, unsigned launches)
+void kp_process_skip(enum kp_reason reason, unsigned launches)
 {
     kp_session_let_through(reason, launches);
 }
@@ -44,11 +40,11 @@ void kp_process_skip(const char *reason, unsigned launches)
  * closed has been given up: a call that does not end may wait for this very launch. */
 static void enter_for_launch(void)
 {
-    static const char what[] = "launches that are let through";
+    const char *what = kp_reason_text(KP_REASON_LET_THROUGH);
     kp_gate_enter_shared(what);
     while (kp_window_holds_back()) {
         kp_gate_leave_shared();
-        kp_process_close_window(what);
+        kp_process_close_window_for(KP_REASON_LET_THROUGH);
         kp_gate_enter_shared(what);
     }
     kp_window_note_unseen();
@@ -84,7 +80,7 @@ static void note_outside(const struct kp_launch *l)
 }
 
 /* Runs a launch outside of any window and counts it, unless the driver refuses it. */
-static CUresult skip(const struct kp_launch *l, const char *reason)
+static CUresult skip(const struct kp_launch *l, enum kp_reason reason)
 {
     CUresult rc = pass_through(l);
     if (rc == CUDA_SUCCESS) {
@@ -141,13 +137,13 @@ static void learn(const struct kp_launch *l, unsigned epoch)
 
 /* How a launch goes through the window, and what is noted of one that has no result (`why` may be NULL). */
 struct way {
-    CUresult (*run)(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+    CUresult (*run)(void *arg, struct kp_launch *l, const struct kp_candidate *what, enum kp_reason *skip_reason,
                     char **bad_input);
-    void (*settle)(void *arg, const char *why);
+    void (*settle)(void *arg, enum kp_reason why);
     void *arg;
 };
 
-static CUresult leave_out(const struct kp_launch *l, const struct way *way, const char *why)
+static CUresult leave_out(const struct kp_launch *l, const struct way *way, enum kp_reason why)
 {
     CUresult rc = pass_through(l);
     if (rc == CUDA_SUCCESS) {
@@ -162,10 +158,10 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
 {
     kp_process_begin();
     if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS))
-        return leave_out(l, way, KP_SKIP_BUSY);
+        return leave_out(l, way, KP_REASON_BUSY);
     if (kp_gate_captures() > 0) { /* a capture began meanwhile; here no further one can */
         kp_gate_leave_exclusive();
-        return is_captured(l) ? pass_through(l) : leave_out(l, way, KP_SKIP_CAPTURE);
+        return is_captured(l) ? pass_through(l) : leave_out(l, way, KP_REASON_CAPTURE);
     }
     if (!kp_process_active()) { /* profiling ended while this thread waited */
         kp_gate_leave_exclusive();
@@ -174,46 +170,46 @@ static CUresult through_window(struct kp_launch *l, const struct kp_candidate *w
     }
     if (atomic_load(&process->ending)) { /* likewise: libraries needed for planning may be torn down already */
         kp_gate_leave_exclusive();
-        return leave_out(l, way, late);
+        return leave_out(l, way, KP_REASON_LATE);
     }
     if (kp_other_holds()) {
         kp_gate_leave_exclusive();
         kp_process_tell_other();
-        return leave_out(l, way, KP_SKIP_OTHER);
+        return leave_out(l, way, KP_REASON_OTHER_USER);
     }
     char *bad_input = NULL;
-    const char *skipped = NULL;
+    enum kp_reason skip_reason = KP_REASON_NONE;
     kp_guard++;
     int64_t entered = kp_timeline_enter();
-    CUresult rc = way->run(way->arg, l, what, &skipped, &bad_input);
+    CUresult rc = way->run(way->arg, l, what, &skip_reason, &bad_input);
     kp_timeline_leave(entered);
     if (bad_input)
         kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
     kp_guard--;
     kp_gate_leave_exclusive();
     if (rc == CUDA_SUCCESS)
-        way->settle(way->arg, skipped);
+        way->settle(way->arg, skip_reason);
     return rc;
 }
 
-static CUresult run_launch(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+static CUresult run_launch(void *arg, struct kp_launch *l, const struct kp_candidate *what, enum kp_reason *skip_reason,
                            char **bad_input)
 {
     (void)arg;
-    return kp_window_launch(&process->setup, l, what, skipped, bad_input);
+    return kp_window_launch(&process->setup, l, what, skip_reason, bad_input);
 }
 
-/* `arg`: why the launch is not wanted, or NULL. */
-static void settle_launch(void *arg, const char *why)
+/* `arg`: the reason why the launch is not wanted, or none. */
+static void settle_launch(void *arg, enum kp_reason why)
 {
-    const char *unwanted = arg;
+    const enum kp_reason unwanted = *(const enum kp_reason *)arg;
     if (unwanted || why)
         kp_process_skip(unwanted ? unwanted : why, 1);
 }
 
-static CUresult launch_through_window(struct kp_launch *l, const struct kp_candidate *what, const char *unwanted)
+static CUresult launch_through_window(struct kp_launch *l, const struct kp_candidate *what, enum kp_reason unwanted)
 {
-    const struct way way = {run_launch, settle_launch, (void *)unwanted};
+    const struct way way = {run_launch, settle_launch, (void *)&unwanted};
     return through_window(l, what, &way);
 }
 
@@ -230,18 +226,18 @@ static void note_device(int ordinal)
     kp_guard--;
 }
 
-/* Returns why a launch is not wanted, or NULL. `counted`: where the filter has counted it. */
-static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph,
-                                struct kp_filter_counted *counted)
+/* Returns why a launch is not wanted, if there is a reason. `counted`: where the filter has counted it. */
+static enum kp_reason unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph,
+                                   struct kp_filter_counted *counted)
 {
     struct kp_filter_choice choice;
     counted->n = 0;
     if (process->options.only_timeline) {
         note_device(kp_place_device(&process->driver, l));
-        return KP_SKIP_TIMELINE;
+        return KP_REASON_TIMELINE;
     }
     if (!atomic_load(&process->profiling))
-        return KP_SKIP_PROFILER;
+        return KP_REASON_PROFILER;
     kp_filter_choose(process->filter, l, &choice);
     *counted = choice.counted;
     note_device(choice.other_device);
@@ -251,24 +247,24 @@ static const char *unwanted_for(struct kp_launch *l, struct kp_candidate *what, 
         return choice.unwanted;
     if (l->is_graph) {
         if (!kp_graph_find(l->graph, graph)) {
-            graph->obstacle = "graph whose instantiation was not seen, not replayed";
+            graph->once_reason = KP_REASON_GRAPH_UNSEEN;
             graph->waits = true; /* assumed, for want of knowledge */
         }
         if (graph->by_device)
-            return "graph that the device can launch, not counted";
+            return KP_REASON_DEVICE_GRAPH;
         what->graph = graph;
-        what->obstacle = graph->obstacle;
+        what->once_reason = graph->once_reason;
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    return process->setup.rotates ? kp_rotation_passes(l) : NULL;
+    return process->setup.rotates ? kp_rotation_passes(l) : KP_REASON_NONE;
 }
 
-const char *kp_process_unwanted_range(const struct kp_launch *at, bool inside)
+enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside)
 {
     struct kp_filter_choice choice;
     if (process->options.only_timeline)
-        return KP_SKIP_TIMELINE;
+        return KP_REASON_TIMELINE;
     kp_filter_choose_range(process->filter, at, inside, &choice);
     note_device(choice.other_device);
     return choice.unwanted;
@@ -313,27 +309,27 @@ static int count_node(void *arg, const struct kp_graph_node *node)
 }
 
 /* Notes kernels of a graph that have no result; `why`: all of them. */
-static void skip_nodes(const struct kp_node_launches *of, const char *why)
+static void skip_nodes(const struct kp_node_launches *of, enum kp_reason why)
 {
     for (size_t i = 0; i < of->n; i++) {
         const struct kp_node_launch *k = &of->kernels[i];
-        const char *reason = k->unwanted ? k->unwanted : why ? why : k->skipped;
+        enum kp_reason reason = k->unwanted ? k->unwanted : why ? why : k->skip_reason;
         if (reason)
             kp_process_skip(reason, 1);
     }
 }
 
-static CUresult run_nodes(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
+static CUresult run_nodes(void *arg, struct kp_launch *l, const struct kp_candidate *what, enum kp_reason *skip_reason,
                           char **bad_input)
 {
-    return kp_window_launch_graph(&process->setup, l, what, arg, skipped, bad_input);
+    return kp_window_launch_graph(&process->setup, l, what, arg, skip_reason, bad_input);
 }
 
 /* Says once for each reason why a graph is one row of the report. */
-static void tell_whole(const char *why)
+static void tell_whole(struct kp_why why)
 {
     char *text;
-    if (asprintf(&text, "a CUDA graph is one row of the report, not one for each kernel: %s", why) < 0)
+    if (asprintf(&text, "a CUDA graph is one row of the report, not one for each kernel: %s", kp_why_text(&why)) < 0)
         return;
     kp_guard++;
     kp_session_warn_once(text);
@@ -341,7 +337,7 @@ static void tell_whole(const char *why)
     free(text);
 }
 
-static void settle_nodes(void *arg, const char *why)
+static void settle_nodes(void *arg, enum kp_reason why)
 {
     const struct kp_node_launches *of = arg;
     if (!of->whole)
@@ -349,13 +345,13 @@ static void settle_nodes(void *arg, const char *why)
     else if (why)
         kp_process_skip(why, 1);
     if (of->whole)
-        tell_whole(of->whole);
+        tell_whole(kp_why_of(of->whole, NULL));
 }
 
 /* Handles a graph whose kernels are launches of the report. */
 static CUresult choose_nodes(struct kp_launch *l, const struct kp_graph *graph, struct apart *a)
 {
-    struct kp_candidate what = {.graph = graph, .obstacle = graph->obstacle};
+    struct kp_candidate what = {.graph = graph, .once_reason = graph->once_reason};
     a->of.content = a->content;
     a->of.named = *process->options.kernel_name || *process->options.kernel_id;
     kp_graph_nodes_each(a->content->nodes, judge_node, a);
@@ -366,7 +362,7 @@ static CUresult choose_nodes(struct kp_launch *l, const struct kp_graph *graph, 
     const struct way way = {run_nodes, settle_nodes, &a->of};
     CUresult rc = what.wanted ? through_window(l, &what, &way) : pass_through(l);
     if (!what.wanted && rc == CUDA_SUCCESS)
-        skip_nodes(&a->of, NULL);
+        skip_nodes(&a->of, KP_REASON_NONE);
     for (size_t i = 0; i < a->of.n; i++) {
         if (rc != CUDA_SUCCESS)
             kp_filter_refused(process->filter, &a->counted[i]);
@@ -383,7 +379,7 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
     if (!kp_process_by_node() || !kp_graph_find(l->graph, &graph) || graph.outside || graph.by_device)
         return false;
     a.content = kp_graph_hold(l->graph);
-    if (!a.content && graph.whole)
+    if (!a.content && graph.whole.reason)
         tell_whole(graph.whole);
     if (!a.content)
         return false;
@@ -409,25 +405,25 @@ static void decide_range(const struct kp_launch *l)
     if (!kp_ranges_id() || !r->undecided)
         return;
     r->undecided = false;
-    const char *why = kp_process_unwanted_range(&at, r->inside);
+    enum kp_reason why = kp_process_unwanted_range(&at, r->inside);
     if (why)
         kp_ranges_cut(why);
 }
 
-static CUresult run_in_range(void *arg, struct kp_launch *l, const struct kp_candidate *what, const char **skipped,
-                             char **bad_input)
+static CUresult run_in_range(void *arg, struct kp_launch *l, const struct kp_candidate *what,
+                             enum kp_reason *skip_reason, char **bad_input)
 {
     (void)arg;
     decide_range(l);
     kp_range_open_window(&process->setup, l, bad_input); /* if its begin could not */
-    CUresult rc = kp_window_launch(&process->setup, l, what, skipped, bad_input);
-    if (rc == CUDA_SUCCESS && *skipped && !kp_ranges_why())
-        kp_ranges_cut(*skipped); /* what follows cannot be repeated without it */
+    CUresult rc = kp_window_launch(&process->setup, l, what, skip_reason, bad_input);
+    if (rc == CUDA_SUCCESS && *skip_reason && !kp_ranges_why())
+        kp_ranges_cut(*skip_reason); /* what follows cannot be repeated without it */
     return rc;
 }
 
 /* Notes a launch that is part of a range, unless the range has ended by it. */
-static void settle_in_range(void *arg, const char *why)
+static void settle_in_range(void *arg, enum kp_reason why)
 {
     (void)arg;
     why = why ? why : kp_ranges_why();
@@ -441,23 +437,23 @@ static void settle_in_range(void *arg, const char *why)
 static CUresult choose_in_range(struct kp_launch *l)
 {
     static const struct way way = {run_in_range, settle_in_range, NULL};
-    struct kp_graph graph = {.obstacle = NULL};
+    struct kp_graph graph = {.once_reason = KP_REASON_NONE};
     struct kp_candidate what = {.wanted = false};
-    const char *why = kp_ranges_why();
+    enum kp_reason why = kp_ranges_why();
     if (why)
         return skip(l, why);
     if (l->is_graph && !kp_graph_find(l->graph, &graph)) {
-        graph.obstacle = "graph whose instantiation was not seen, not replayed";
+        graph.once_reason = KP_REASON_GRAPH_UNSEEN;
         graph.waits = true; /* assumed, for want of knowledge */
     }
     bool outside = !l->is_graph && kp_filter_outside(process->filter, l->f);
     if (outside || graph.waits) {
-        why = outside ? waits_outside_reason : graph.obstacle;
-        kp_process_close_window(why);
+        why = outside ? KP_REASON_WAITS_OUTSIDE : graph.once_reason;
+        kp_process_close_window_for(why);
         return skip(l, why);
     }
     what.graph = l->is_graph ? &graph : NULL;
-    what.obstacle = graph.obstacle;
+    what.once_reason = graph.once_reason;
     return through_window(l, &what, &way);
 }
 
@@ -478,16 +474,16 @@ static void open_late(const struct kp_launch *l)
     kp_gate_leave_exclusive();
 }
 
-/* Returns why the open range does not count the launch, or NULL. Inside the gate no range ends. */
-static const char *why_not_counted(const struct kp_launch *l)
+/* Returns why the open range does not count the launch, if there is a reason. Inside the gate no range ends. */
+static enum kp_reason why_not_counted(const struct kp_launch *l)
 {
     bool current;
     CUcontext counted = kp_ranges_context();
     if (kp_ranges_why())
         return kp_ranges_why();
     if (!counted)
-        return kp_gate_captures() > 0 ? KP_SKIP_CAPTURE : KP_SKIP_BUSY;
-    return kp_launch_context(&process->driver, l, &current) == counted ? NULL : other_context;
+        return kp_gate_captures() > 0 ? KP_REASON_CAPTURE : KP_REASON_BUSY;
+    return kp_launch_context(&process->driver, l, &current) == counted ? KP_REASON_NONE : KP_REASON_OTHER_CONTEXT;
 }
 
 /* Makes a launch where ranges are counted as the program makes them: it goes straight to the driver. */
@@ -498,7 +494,7 @@ static CUresult pass_in_range(struct kp_launch *l)
         open_late(l);
     enter_for_launch();
     kp_guard++;
-    const char *why = why_not_counted(l);
+    enum kp_reason why = why_not_counted(l);
     CUresult rc = kp_launch_issue_own(l);
     if (rc == CUDA_SUCCESS && !why)
         kp_ranges_launched(l->is_graph);
@@ -512,7 +508,7 @@ static CUresult pass_in_range(struct kp_launch *l)
 }
 
 /* Makes a launch that nobody wants. */
-static CUresult pass(struct kp_launch *l, const char *unwanted, unsigned epoch)
+static CUresult pass(struct kp_launch *l, enum kp_reason unwanted, unsigned epoch)
 {
     CUresult rc = skip(l, unwanted);
     if (rc == CUDA_SUCCESS)
@@ -524,15 +520,15 @@ static CUresult pass(struct kp_launch *l, const char *unwanted, unsigned epoch)
 static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counted)
 {
     unsigned epoch = kp_passing_epoch();
-    struct kp_graph graph = {.obstacle = NULL};
+    struct kp_graph graph = {.once_reason = KP_REASON_NONE};
     struct kp_candidate what = {.wanted = true};
-    const char *unwanted = unwanted_for(l, &what, &graph, counted);
+    enum kp_reason unwanted = unwanted_for(l, &what, &graph, counted);
     /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
      * wait. */
     if (what.outside && (unwanted || !process->setup.rotates))
-        return unwanted ? pass(l, unwanted, epoch) : skip(l, waits_outside_reason);
+        return unwanted ? pass(l, unwanted, epoch) : skip(l, KP_REASON_WAITS_OUTSIDE);
     if (!unwanted)
-        return graph.waits ? skip(l, graph.obstacle) : launch_through_window(l, &what, NULL);
+        return graph.waits ? skip(l, graph.once_reason) : launch_through_window(l, &what, KP_REASON_NONE);
     what.wanted = false;
     if (!kp_window_is_open() || l->is_graph || kp_filter_outside(process->filter, l->f))
         return pass(l, unwanted, epoch);
@@ -543,9 +539,9 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
 static CUresult skip_beside_other(const struct kp_launch *l)
 {
     if (process->setup.ranges && !kp_ranges_why())
-        kp_ranges_cut(KP_SKIP_OTHER);
+        kp_ranges_cut(KP_REASON_OTHER_USER);
     kp_process_tell_other();
-    return skip(l, KP_SKIP_OTHER);
+    return skip(l, KP_REASON_OTHER_USER);
 }
 
 static CUresult choose(struct kp_launch *l)
@@ -555,9 +551,9 @@ static CUresult choose(struct kp_launch *l)
     if (process->setup.ranges && process->setup.run && !atomic_load(&process->ending))
         return kp_gate_captures() > 0 && is_captured(l) ? kp_launch_call(l) : pass_in_range(l);
     if (kp_gate_captures() > 0)
-        return is_captured(l) ? kp_launch_call(l) : skip(l, KP_SKIP_CAPTURE);
+        return is_captured(l) ? kp_launch_call(l) : skip(l, KP_REASON_CAPTURE);
     if (atomic_load(&process->ending))
-        return skip(l, late);
+        return skip(l, KP_REASON_LATE);
     if (kp_other_holds())
         return skip_beside_other(l);
     if (process->setup.ranges)

@@ -93,7 +93,7 @@ static bool lacks_device(void)
 static void open_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
 {
     bool undecided = lacks_device();
-    kp_ranges_begin(id, name, nvtx, undecided ? NULL : kp_process_unwanted_range(&here, inside));
+    kp_ranges_begin(id, name, nvtx, undecided ? KP_REASON_NONE : kp_process_unwanted_range(&here, inside));
     kp_ranges_open()->inside = inside;
     kp_ranges_open()->undecided = undecided;
 }

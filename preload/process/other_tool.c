@@ -49,7 +49,7 @@ static void leave_cupti(const char *name)
         kp_guard++;
         bool may = kp_process_active() && !atomic_load(&process->ending) && kp_window_may_close();
         if (may) {
-            kp_window_close(name);
+            kp_window_close_by(name);
             kp_context_give_way(&process->driver, ends_soon);
         }
         kp_guard--;

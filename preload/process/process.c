@@ -66,10 +66,10 @@ static uint64_t read_clock(void)
     return (uint64_t)kp_now_ns();
 }
 
-static const char *read_ids(const struct kp_launch *l, uint64_t *context, uint64_t *stream)
+static enum kp_reason read_ids(const struct kp_launch *l, uint64_t *context, uint64_t *stream)
 {
     char *bad_input = NULL;
-    const char *why = kp_place_ids(&process->setup, l, context, stream, &bad_input);
+    enum kp_reason why = kp_place_ids(&process->setup, l, context, stream, &bad_input);
     if (bad_input)
         kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
     return why;
@@ -222,23 +222,23 @@ __attribute__((constructor)) static void note_application(void)
     }
 }
 
-static void leave_alone(const char *name, const char *why)
+static void leave_alone(const char *name, enum kp_reason why)
 {
-    kp_log_progress("Process %d (%s) is left alone: %s", (int)process->pid, name, why);
+    kp_log_progress("Process %d (%s) is left alone: %s", (int)process->pid, name, kp_reason_text(why));
     kp_outcome_left();
     kp_phase_go(KP_PHASE_UNPROFILED);
 }
 
-/* Returns why the options do not select this process, which has that name; NULL = they do. */
-static const char *why_no_target(const char *name)
+/* Returns why the options do not select this process, which has that name; none = they do. */
+static enum kp_reason why_no_target(const char *name)
 {
     const struct kp_options *o = &process->options;
     if (o->target_processes == KP_TARGETS_APPLICATION && o->application != (uint64_t)process->pid)
-        return "target-processes has the application only";
+        return KP_REASON_TARGET_APPLICATION;
     if (!kp_filter_process(o->target_processes_filter, name) &&
         !kp_filter_process(o->target_processes_filter, program_invocation_short_name))
-        return "not selected by target-processes-filter";
-    return NULL;
+        return KP_REASON_TARGET_FILTER;
+    return KP_REASON_NONE;
 }
 
 /* Whether the options select this process; `tells` where they do not. */
@@ -246,7 +246,7 @@ static bool is_target(bool tells)
 {
     char *exe = kp_session_executable();
     const char *slash = exe ? strrchr(exe, '/') : NULL, *name = slash ? slash + 1 : program_invocation_short_name;
-    const char *why = why_no_target(name);
+    enum kp_reason why = why_no_target(name);
     if (why && tells)
         leave_alone(name, why);
     free(exe);

@@ -58,7 +58,7 @@ void kp_process_tell_other(void);
 
 /* Counts launches that ran unprofiled, for `reason`. Close a window that counts everything before making them:
  * kp_process_close_window. */
-void kp_process_skip(const char *reason, unsigned launches);
+void kp_process_skip(enum kp_reason reason, unsigned launches);
 
 /* Prepares an operation of class JOIN. The gate has been entered shared if it belongs to the open window; exclusively
  * if its result comes later. KP_JOINED_NOT: no open window would be replayed any more. */
@@ -132,7 +132,8 @@ bool kp_process_by_node(void);
 
 /* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared.
  * False: it stays open, see kp_window_may_close. */
-bool kp_process_close_window(const char *why);
+bool kp_process_close_window(const char *symbol);
+bool kp_process_close_window_for(enum kp_reason why);
 
 /* Open what the session needs: its log, before the first launch; and its file, which takes some ms, before the first
  * launch that is wanted, or range. They do nothing when already done. */
@@ -142,9 +143,9 @@ void kp_process_begin(void);
 /* Looks at where ranges begin and end, if the options make them the workloads. */
 void kp_process_prepare_ranges(void);
 
-/* Returns why a range that begins where `at` would be launched is not counted (static text), or NULL; counts it for
+/* Returns why a range that begins where `at` would be launched is not counted, if there is a reason; counts it for
  * the filters. `inside`: NVTX ranges take it. */
-const char *kp_process_unwanted_range(const struct kp_launch *at, bool inside);
+enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside);
 
 /* Notes cu(da)ProfilerStart and Stop. */
 void kp_process_profile(bool on);

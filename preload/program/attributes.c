@@ -16,15 +16,15 @@ const struct kp_attribute *kp_attribute_row(CUlaunchAttributeID id)
     return i < KP_ATTRIBUTES ? &kp_attributes[i] : NULL;
 }
 
-const char *kp_attributes_obstacle(const CUlaunchAttribute *list, size_t n)
+enum kp_reason kp_attributes_reason(const CUlaunchAttribute *list, size_t n)
 {
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     for (size_t i = 0; i < n && !why; i++) {
         const struct kp_attribute *row = kp_attribute_row(list[i].id);
         if (!row)
-            why = "has a launch attribute of a later CUDA, not replayed";
+            why = KP_REASON_LATER_ATTRIBUTE;
         else if (row->use == KP_ATTRIBUTE_NEVER)
-            why = "can be changed by the device, not replayed";
+            why = KP_REASON_DEVICE_UPDATES;
     }
     return why;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "report/model/reasons.h"
+
 struct kp_attribute {
     CUlaunchAttributeID id;
     enum { KP_ATTRIBUTE_VALUE, KP_ATTRIBUTE_EVENT, KP_ATTRIBUTE_NEVER } use;
@@ -28,8 +30,8 @@ extern const struct kp_attribute kp_attributes[KP_ATTRIBUTES];
 /* Returns the row of an attribute; NULL: it is of a later CUDA. */
 const struct kp_attribute *kp_attribute_row(CUlaunchAttributeID id);
 
-/* Returns why a launch with these attributes must not be repeated (static text), or NULL. */
-const char *kp_attributes_obstacle(const CUlaunchAttribute *list, size_t n);
+/* Returns why a launch with these attributes must not be repeated, if there is a reason. */
+enum kp_reason kp_attributes_reason(const CUlaunchAttribute *list, size_t n);
 
 /* Returns true if a launch with these attributes records an event. */
 bool kp_attributes_record(const CUlaunchAttribute *list, size_t n);

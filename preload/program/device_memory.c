@@ -319,22 +319,22 @@ void kp_owned_forked(void)
 
 /* ---- the list ---- */
 
-static const char *hindrance(void)
+static enum kp_reason unlisted_reason(void)
 {
     static const struct {
         enum does what;
-        const char *why;
+        enum kp_reason why;
     } reasons[] = {
-        {MANAGED, "managed memory"}, {FOREIGN, "memory of other processes or of graphics"}, {GRAPH, "memory of graphs"},
-        {SPARSE, "sparse arrays"},   {OLD, "memory of functions from before CUDA 3.2"},
+        {MANAGED, KP_REASON_MANAGED},     {FOREIGN, KP_REASON_OWNED_FOREIGN}, {GRAPH, KP_REASON_OWNED_GRAPH},
+        {SPARSE, KP_REASON_OWNED_SPARSE}, {OLD, KP_REASON_OWNED_OLD},
     };
     const unsigned bits = atomic_load(&unlisted);
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
         if (bits >> reasons[i].what & 1)
             return reasons[i].why;
     if (atomic_load(&arrays) > 0)
-        return "arrays";
-    return atomic_load(&lost) ? "memory that kprof has lost sight of" : NULL;
+        return KP_REASON_OWNED_ARRAYS;
+    return atomic_load(&lost) ? KP_REASON_OWNED_LOST : KP_REASON_NONE;
 }
 
 /* What the driver says of memory that is to be listed. An error alone is no answer. */
@@ -404,17 +404,15 @@ static enum said confirm(const struct kp_driver *d, const struct range *r, CUdev
     return r->kind == MAPPING ? is_written(d, r->at, device) : is_placed(d, r, p);
 }
 
-static const char unsaid[] = "memory of which the driver gives no facts";
-
-/* Returns why variables of a module cannot be listed, or NULL. The host may touch managed ones, too. */
-static const char *is_managed(const struct kp_driver *d, const struct range *r)
+/* Returns why variables of a module cannot be listed, if there is a reason. The host may touch managed ones, too. */
+static enum kp_reason is_managed(const struct kp_driver *d, const struct range *r)
 {
     unsigned managed = 0;
     if (r->kind != OF_MODULE)
-        return NULL;
+        return KP_REASON_NONE;
     if (d->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, r->at) != CUDA_SUCCESS)
-        return unsaid;
-    return managed ? "managed memory" : NULL;
+        return KP_REASON_OWNED_UNSAID;
+    return managed ? KP_REASON_MANAGED : KP_REASON_NONE;
 }
 
 /* Adds a part behind those before it. A variable that lies in one of them is there already, or its module has gone. */
@@ -436,31 +434,30 @@ static size_t append(struct kp_part *parts, size_t n, const struct kp_part *p)
     return n + 1;
 }
 
-/* Adds a range to the parts. Returns why it cannot be listed, or NULL. */
-static const char *list_one(const struct kp_driver *d, const struct range *r, CUdevice device, CUcontext ctx,
-                            struct kp_part *parts, size_t *n)
+/* Adds a range to the parts. Returns why it cannot be listed, if there is a reason. */
+static enum kp_reason list_one(const struct kp_driver *d, const struct range *r, CUdevice device, CUcontext ctx,
+                               struct kp_part *parts, size_t *n)
 {
     struct kp_part p;
     if (r->kind == OF_GRAPH)
-        return "memory of graphs";
+        return KP_REASON_OWNED_GRAPH;
     enum said said = confirm(d, r, device, &p);
     if (said == UNSAID)
-        return unsaid;
+        return KP_REASON_OWNED_UNSAID;
     if (said == ELSEWHERE)
-        return NULL;
+        return KP_REASON_NONE;
     if (r->ctx && r->ctx != ctx)
-        return "memory of another context"; /* out of reach, unless the two are of one; its work goes on besides */
-    const char *why = is_managed(d, r);
+        return KP_REASON_OWNED_ELSEWHERE; /* out of reach, unless the two are of one; its work goes on besides */
+    enum kp_reason why = is_managed(d, r);
     if (!why)
         *n = append(parts, *n, &p);
     return why;
 }
 
-bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, const char **why)
+bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, enum kp_reason *why)
 {
     CUcontext ctx = current(d);
-    *why =
-        d->cuPointerGetAttribute && d->cuMemGetAddressRange ? hindrance() : "memory that this driver does not describe";
+    *why = d->cuPointerGetAttribute && d->cuMemGetAddressRange ? unlisted_reason() : KP_REASON_OWNED_UNDESCRIBED;
     *n = 0;
     *parts = NULL;
     if (*why)
@@ -471,7 +468,7 @@ bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **
         *why = list_one(d, &ranges[i], device, ctx, *parts, n);
     kp_lock_give(lock);
     if (!*parts)
-        *why = "memory, for want of memory";
+        *why = KP_REASON_OWNED_NO_LIST;
     if (*why) {
         free(*parts);
         *parts = NULL;

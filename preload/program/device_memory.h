@@ -14,6 +14,7 @@
 
 #include "collectors/facts/driver.h"
 #include "collectors/replay/shadow.h"
+#include "report/model/reasons.h"
 
 enum { KP_OWNED_ARGS = 6 }; /* arguments that are looked at */
 
@@ -45,9 +46,9 @@ bool kp_owned_is_mapped(CUmemGenericAllocationHandle memory);
 bool kp_owned_is_allocated(CUdeviceptr at);
 
 /* Lists the memory of `device`, sorted, and without what has ended meanwhile: *parts (malloc'ed). False: there is
- * memory that cannot be listed, such as what another context than the current one has allocated, and *why (static text)
+ * memory that cannot be listed, such as what another context than the current one has allocated, and *why
  * says which. */
-bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, const char **why);
+bool kp_owned_list(const struct kp_driver *d, CUdevice device, struct kp_part **parts, size_t *n, enum kp_reason *why);
 
 /* Forgets everything in a forked child, where CUDA is unusable. */
 void kp_owned_forked(void);

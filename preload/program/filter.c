@@ -192,17 +192,17 @@ static uint64_t count_in(struct kp_filter_counted *c, uint64_t *counter)
 }
 
 /* Reads the clock only until its answer is final. */
-static const char *out_of_time(struct kp_filter *f)
+static enum kp_reason out_of_time(struct kp_filter *f)
 {
     if (f->after)
-        return KP_SKIP_DURATION;
+        return KP_REASON_DURATION;
     if (!f->before && f->until == UINT64_MAX)
-        return NULL;
+        return KP_REASON_NONE;
     uint64_t now = f->source.now();
     f->before = now < f->from;
     f->after = now >= f->until;
     atomic_store(&f->over, f->after);
-    return f->before ? KP_SKIP_DELAY : f->after ? KP_SKIP_DURATION : NULL;
+    return f->before ? KP_REASON_DELAY : f->after ? KP_REASON_DURATION : KP_REASON_NONE;
 }
 
 /* Whether the stages before kernel-name only look at the launch's function from now on. */
@@ -212,36 +212,36 @@ static bool is_settled(const struct kp_filter *f)
     return timeless && (f->after || (f->launches >= f->options->launch_skip_before_match && !f->options->devices));
 }
 
-static const char *before_match(struct kp_filter *f, struct kp_filter_counted *c)
+static enum kp_reason before_match(struct kp_filter *f, struct kp_filter_counted *c)
 {
     if (f->launches >= f->options->launch_skip_before_match)
-        return NULL;
+        return KP_REASON_NONE;
     count_in(c, &f->launches);
-    return KP_SKIP_BEFORE_MATCH;
+    return KP_REASON_BEFORE_MATCH;
 }
 
-static const char *on_other_device(const struct kp_filter *f, const struct kp_launch *l, int *other)
+static enum kp_reason on_other_device(const struct kp_filter *f, const struct kp_launch *l, int *other)
 {
     uint64_t devices = f->options->devices;
     if (!devices)
-        return NULL;
+        return KP_REASON_NONE;
     int device = f->source.device(l);
     if (device >= 0 && device < 64 && devices >> device & 1)
-        return NULL;
+        return KP_REASON_NONE;
     *other = device;
-    return KP_SKIP_DEVICES;
+    return KP_REASON_DEVICES;
 }
 
-static const char *with_other_name(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
-                                   struct kernel **k)
+static enum kp_reason with_other_name(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
+                                      struct kernel **k)
 {
     if (l->is_graph)
-        return *f->options->kernel_name || f->id ? KP_SKIP_GRAPHS : NULL;
+        return *f->options->kernel_name || f->id ? KP_REASON_GRAPHS : KP_REASON_NONE;
     *k = kernel_of(f, l->f);
     if ((*k)->wanted)
-        return NULL;
+        return KP_REASON_NONE;
     count_in(c, &(*k)->unwanted);
-    return KP_SKIP_KERNEL_NAME;
+    return KP_REASON_KERNEL_NAME;
 }
 
 /* Counts for the list of kernels seen. */
@@ -261,26 +261,26 @@ static void count_at(struct kp_filter *f, struct kp_filter_counted *c, struct ke
 }
 
 /* Releases the lock to ask for ids, which may wait for other threads inside the filter. */
-static const char *with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
-                                 struct kernel *k)
+static enum kp_reason with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
+                                    struct kernel *k)
 {
     bool asks = kp_kernel_id_asks_place(f->id);
     uint64_t context = 0, stream = 0;
     if (asks) {
         kp_lock_give(lock);
-        const char *why = f->source.place(l, &context, &stream);
+        enum kp_reason why = f->source.place(l, &context, &stream);
         kp_lock_take(lock, KP_FOREVER);
         if (why)
             return why;
     }
     if (k->in_id && (!asks || kp_kernel_id_place(f->id, context, stream)) &&
         kp_kernel_id_invocation(f->id, count_in(c, &k->invocations) + 1))
-        return NULL;
+        return KP_REASON_NONE;
     if (asks)
         count_at(f, c, k, context, stream);
     else
         count_in(c, &k->unwanted);
-    return KP_SKIP_KERNEL_ID;
+    return KP_REASON_KERNEL_ID;
 }
 
 static struct group group_of(const struct kp_filter *f, const struct kp_launch *l, const struct kernel *k)
@@ -320,22 +320,22 @@ static bool counts_numbers(const struct kp_filter *f)
     return f->options->launch_skip || f->options->launch_count;
 }
 
-static const char *why_number(const struct kp_filter *f, uint64_t index)
+static enum kp_reason why_number(const struct kp_filter *f, uint64_t index)
 {
     uint64_t first = f->options->launch_skip, count = f->options->launch_count;
     if (index < first)
-        return KP_SKIP_LAUNCH_SKIP;
-    return count && index - first >= count ? KP_SKIP_LAUNCH_COUNT : NULL;
+        return KP_REASON_LAUNCH_SKIP;
+    return count && index - first >= count ? KP_REASON_LAUNCH_COUNT : KP_REASON_NONE;
 }
 
-static const char *by_number(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k,
-                             struct kp_filter_counted *c, bool *last)
+static enum kp_reason by_number(struct kp_filter *f, const struct kp_launch *l, const struct kernel *k,
+                                struct kp_filter_counted *c, bool *last)
 {
     uint64_t first = f->options->launch_skip, count = f->options->launch_count;
     if (!counts_numbers(f))
-        return NULL;
+        return KP_REASON_NONE;
     uint64_t index = count_in(c, &counter_of(f, l, k)->matched);
-    const char *why = why_number(f, index);
+    enum kp_reason why = why_number(f, index);
     if (f->options->filter_mode == KP_FILTER_GLOBAL && count && index >= first && index - first + 1 >= count)
         atomic_store(&f->used_up, true);
     *last = !why && f->options->filter_mode == KP_FILTER_GLOBAL && count && index - first + 1 == count;
@@ -372,7 +372,7 @@ void kp_filter_choose(struct kp_filter *f, struct kp_launch *l, struct kp_filter
     if (!out->unwanted && f->id)
         out->unwanted = with_other_id(f, l, &out->counted, k);
     if (!out->unwanted && f->source.inside && !f->source.inside(l))
-        out->unwanted = KP_SKIP_NVTX;
+        out->unwanted = KP_REASON_NVTX;
     if (!out->unwanted)
         out->unwanted = by_number(f, l, k, &out->counted, &out->last);
     out->outside = !out->unwanted && k && atomic_load(&k->outside);
@@ -433,7 +433,7 @@ void kp_filter_choose_range(struct kp_filter *f, const struct kp_launch *at, boo
     if (!out->unwanted)
         out->unwanted = on_other_device(f, at, &out->other_device);
     if (!out->unwanted && !inside)
-        out->unwanted = KP_SKIP_NVTX;
+        out->unwanted = KP_REASON_NVTX;
     if (!out->unwanted)
         out->unwanted = by_number(f, at, NULL, &out->counted, &out->last);
     kp_lock_give(lock);

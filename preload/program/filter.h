@@ -22,10 +22,10 @@ struct kp_filter_source {
     char *(*mangled)(CUfunction f);           /* the symbol, malloc'ed; NULL = not known */
     int (*device)(const struct kp_launch *l); /* CUDA ordinal; -1 = not known */
     uint64_t (*now)(void);                    /* ns, of a monotonic clock */
-    /* Tells the ids that the report prints. Returns NULL, or why they are unavailable (static text). Called only
+    /* Tells the ids that the report prints. Returns NULL, or why they are unavailable. Called only
      * when kernel-id uses an id, for each launch that kernel-name takes, in launch order, as ids may be assigned in
      * that order. */
-    const char *(*place)(const struct kp_launch *l, uint64_t *context, uint64_t *stream);
+    enum kp_reason (*place)(const struct kp_launch *l, uint64_t *context, uint64_t *stream);
     /* Whether the launch, which receives its NVTX ranges, is inside the wanted ones. NULL = always. */
     bool (*inside)(struct kp_launch *l);
 };
@@ -45,11 +45,11 @@ struct kp_filter_counted {
 };
 
 struct kp_filter_choice {
-    const char *unwanted; /* one of KP_SKIP_..., or the text from `place`; NULL = wanted */
-    int other_device;     /* the device that the filter rejected; else -1 */
-    bool outside;         /* wanted, but its name says that it waits for the host, other processes or devices */
-    bool last;            /* wanted, and no later launch will be */
-    bool may_follow;      /* unwanted, but a later launch of the kernel may be wanted */
+    enum kp_reason unwanted; /* why not, from `place`, too; none = wanted */
+    int other_device;        /* the device that the filter rejected; else -1 */
+    bool outside;            /* wanted, but its name says that it waits for the host, other processes or devices */
+    bool last;               /* wanted, and no later launch will be */
+    bool may_follow;         /* unwanted, but a later launch of the kernel may be wanted */
     struct kp_filter_counted counted;
 };
 

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char kp_reaches_host[] = "a kernel that can reach host memory";
-
 enum { PAGE = 4096 };
 
 struct kp_snapshot_part {

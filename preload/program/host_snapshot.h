@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The reason of a launch that can reach host memory. */
-extern const char kp_reaches_host[];
-
 struct kp_snapshot {
     struct kp_snapshot_part *parts;
     size_t n;

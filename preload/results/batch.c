@@ -31,9 +31,9 @@ struct kp_batch {
     const struct kp_context_setup *setup;
     const struct kp_context *context;
     struct kp_counters *counters;
-    char *why;       /* why values are missing; NULL = none are */
-    size_t counted;  /* results before those of kp_batch_cut */
-    const char *cut; /* NULL: all were counted */
+    struct kp_why why;  /* why values are missing */
+    size_t counted;     /* results before those of kp_batch_cut */
+    enum kp_reason cut; /* NULL: all were counted */
 };
 
 static void free_batch(struct kp_batch *b)
@@ -49,7 +49,7 @@ static void free_batch(struct kp_batch *b)
     free(b->keys);
     free(b->quiet);
     free(b->watched);
-    free(b->why);
+    kp_why_free(&b->why);
     free(b);
 }
 
@@ -90,27 +90,27 @@ void kp_batch_watch(struct kp_batch *b, bool first)
     b->first |= first;
 }
 
-void kp_batch_cut(struct kp_batch *b, const char *why)
+void kp_batch_cut(struct kp_batch *b, enum kp_reason why)
 {
     b->counted = b->n;
     b->cut = why;
 }
 
 /* Marks metrics asked for by name as missing, except for those that the driver provided. */
-static void mark_listed(const char *list, struct kp_result *r, const char *why)
+static void mark_listed(const char *list, struct kp_result *r, struct kp_why why)
 {
     const char *item;
     size_t len;
     while (list && kp_word_next(&list, &item, &len)) {
         char *name = memchr(item, ':', len) ? NULL : strndup(item, len); /* expressions stay as they are */
         if (name && !kp_result_find(r, name))
-            kp_result_set_na(r, name, why);
+            kp_result_set_why(r, name, why);
         free(name);
     }
 }
 
 /* Marks rows of sections without a plan: CUPTI was never reached, so the table tells what is missing. */
-static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, const char *why)
+static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, struct kp_why why)
 {
     const struct kp_context *c = b->context;
     for (size_t s = 0; s < b->setup->n_sections; s++)
@@ -119,13 +119,13 @@ static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, con
             bool counted = row->source == KP_SRC_COUNTER || row->source == KP_SRC_DERIVED;
             if (kp_row_required(row) && counted && kp_cc_matches(row->cc, c->device.cc_major, c->device.cc_minor) &&
                 !kp_result_find(r, row->metric))
-                kp_result_set_na(r, row->metric, why);
+                kp_result_set_why(r, row->metric, why);
         }
 }
 
-static void complete(const struct kp_batch *b, struct kp_result *r, const char *lack)
+static void complete(const struct kp_batch *b, struct kp_result *r, struct kp_why lack)
 {
-    const char *why = lack ? lack : "not collected";
+    struct kp_why why = lack.reason ? lack : kp_why_of(KP_REASON_NOT_COLLECTED, NULL);
     if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
         struct kp_lookup code = kp_codes_lookup(kp_context_codes());
@@ -136,10 +136,8 @@ static void complete(const struct kp_batch *b, struct kp_result *r, const char *
         mark_section_rows(b, r, why);
         mark_listed(b->setup->options->metrics, r, why);
     }
-    if (lack && !b->context->no_counters) {
-        free(r->launch.note);
-        r->launch.note = kp_strdup(lack);
-    }
+    if (lack.reason && !b->context->no_counters.reason)
+        kp_launch_set_note(&r->launch, lack);
     if (r->lossy)
         kp_session_warn_once("out of memory: values of launches are missing");
 }
@@ -172,8 +170,8 @@ static void collect(struct kp_batch *b)
     size_t n = 0;
     for (size_t i = 0; i < b->n; i++) {
         if (b->keys[i]) {
-            const char *lost = b->counters ? kp_counters_lost(b->counters, i) : NULL;
-            kp_rotation_collect(b->keys[i], b->group, b->quiet[i], b->results[i], b->why ? b->why : lost);
+            struct kp_why none = {KP_REASON_NONE, NULL}, lost = b->counters ? kp_counters_lost(b->counters, i) : none;
+            kp_rotation_collect(b->keys[i], b->group, b->quiet[i], b->results[i], b->why.reason ? b->why : lost);
             kp_result_free(b->results[i]);
             free(b->results[i]);
             free(b->bases[i]);
@@ -199,11 +197,12 @@ static void store(struct kp_batch *b)
 {
     struct kp_session_entry *entries = calloc(b->n + 1, sizeof(*entries));
     const struct kp_plan *plan = b->context->plan;
-    bool profiled = b->counters || (b->setup->run && !b->context->no_counters) || (plan && !kp_plan_counts(plan));
+    bool profiled =
+        b->counters || (b->setup->run && !b->context->no_counters.reason) || (plan && !kp_plan_counts(plan));
     kp_session_prepare_codes();
     for (size_t i = 0; i < b->n; i++) {
         bool cut = b->cut && i >= b->counted;
-        complete(b, b->results[i], cut ? b->cut : b->why);
+        complete(b, b->results[i], cut ? kp_why_of(b->cut, NULL) : b->why);
         struct kp_session_entry one = {.result = b->results[i],
                                        .base = b->bases[i] ? b->bases[i] : "",
                                        .profiled = profiled && !cut,
@@ -230,10 +229,12 @@ void kp_batch_settle(void)
 
 static void finish(struct kp_batch *b)
 {
-    char *wrong = b->counters ? kp_counters_evaluate(b->counters, b->results) : NULL;
-    if (wrong) {
-        kp_session_warn_once(wrong);
-        free(b->why);
+    struct kp_why wrong = {KP_REASON_NONE, NULL};
+    if (b->counters)
+        wrong = kp_counters_evaluate(b->counters, b->results);
+    if (wrong.reason) {
+        kp_session_warn_once(kp_why_text(&wrong));
+        kp_why_free(&b->why);
         b->why = wrong;
     }
     look_at_host_writes(b);
@@ -264,7 +265,7 @@ static bool hand_to_worker(struct kp_batch *b)
 }
 
 void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
-                     struct kp_counters *counters, const char *why)
+                     struct kp_counters *counters, struct kp_why why)
 {
     if (!b || !b->n) {
         kp_counters_free(counters);
@@ -275,7 +276,7 @@ void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, c
     b->setup = setup;
     b->context = c;
     b->counters = counters;
-    b->why = why ? kp_strdup(why) : NULL;
+    b->why = kp_why_copy(why);
     bool tells = b->first && counters && c->plan && kp_plan_watches(c->plan);
     if (hand_to_worker(b)) {
         telling |= tells;

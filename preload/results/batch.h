@@ -20,12 +20,12 @@ void kp_batch_watch(struct kp_batch *b, bool first);
 /* Sets the group of counters of a rotation that the results have counted. Without it, a result with a key is the first
  * of that, which others are added to. */
 void kp_batch_group(struct kp_batch *b, size_t group);
-/* Notes that what is added from now on was not counted, and `why` (static text). */
-void kp_batch_cut(struct kp_batch *b, const char *why);
+/* Notes that what is added from now on was not counted, for that reason. */
+void kp_batch_cut(struct kp_batch *b, enum kp_reason why);
 /* Takes over `counters` and `b` (each may be NULL): evaluates, marks missing values for `why` (copied), stores. `c`
  * must live until the worker was drained. */
 void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
-                     struct kp_counters *counters, const char *why);
+                     struct kp_counters *counters, struct kp_why why);
 
 /* Waits until what the worker has tells which kernels write host memory, where it has first launches of any: no further
  * window is to repeat such a kernel. */

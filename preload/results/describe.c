@@ -23,8 +23,7 @@ bool kp_describe_place(const struct kp_context *c, struct kp_launch_info *i)
     i->cc_major = c->device.cc_major;
     i->cc_minor = c->device.cc_minor;
     i->chip = kp_strdup(c->chip);
-    i->reason = kp_strdup("");
-    return i->chip && i->reason;
+    return i->chip;
 }
 
 struct kp_result *kp_describe_launch(const struct kp_context_setup *setup, const struct kp_context *c,

@@ -15,15 +15,6 @@
 #include "preload/results/batch.h"
 #include "preload/gate/window_facts.h"
 
-static const char no_record[] = "read from an activity record, which another user of CUPTI in this process holds, or "
-                                "which this CUPTI lacks";
-static const char after_graph[] =
-    "read from an activity record, which lacks it for launches that run once, after a graph "
-    "was instantiated";
-static const char read_differed[] = "made after the program had read a value that was another one in a repetition, not "
-                                    "replayed";
-static const char after_failure[] = "a kernel had failed";
-
 /* ---- the passes ---- */
 
 void kp_harvest_judge(const struct kp_harvest *h, const struct kp_window_outcome *out)
@@ -36,28 +27,28 @@ void kp_harvest_judge(const struct kp_harvest *h, const struct kp_window_outcome
         kp_log_error(
             "device memory could not be restored for a replay (%s): the program's results from here on are not "
             "to be trusted; no more launches are replayed",
-            out->note ? out->note : "no reason given");
-        if (!c->no_counters)
-            c->no_counters = kp_strdup("a restore of the device memory failed earlier");
+            out->why.reason ? kp_why_text(&out->why) : "no reason given");
+        if (!c->no_counters.reason)
+            c->no_counters = kp_why_of(KP_REASON_RESTORE_FAILED, NULL);
     }
-    if (c->no_counters)
-        kp_session_warn_once(c->no_counters);
-    else if (out->note)
-        kp_session_warn_once(out->note);
+    if (c->no_counters.reason)
+        kp_session_warn_once(kp_why_text(&c->no_counters));
+    else if (out->why.reason)
+        kp_session_warn_once(kp_why_text(&out->why));
 }
 
 /* ---- results ---- */
 
 /* Returns why a launch lacks values that only an activity record has. */
-static const char *why_no_config(const struct kp_harvest *h)
+static struct kp_why why_no_config(const struct kp_harvest *h)
 {
     if (!kp_context_cupti())
         return h->context->no_counters;
     if (h->context->dead)
-        return after_failure;
+        return kp_why_of(KP_REASON_RECORD_FAILED, NULL);
     if (h->no_config)
-        return h->no_config;
-    return kp_graph_any() ? after_graph : no_record;
+        return kp_why_of(h->no_config, NULL);
+    return kp_why_of(kp_graph_any() ? KP_REASON_RECORD_AFTER_GRAPH : KP_REASON_NO_RECORD, NULL);
 }
 
 void kp_harvest_fill(const struct kp_harvest *h, const struct kp_entry *e, struct kp_result *r)
@@ -90,14 +81,15 @@ static double cost_of_each(const struct kp_harvest *h, size_t wanted)
     return wanted ? ns / (double)wanted : 0;
 }
 
-/* Returns why launches without counters lack them, or NULL. */
-static const char *why_missing(const struct kp_harvest *h, const struct kp_window_outcome *out)
+/* Returns why launches without counters lack them, if there is a reason. */
+static struct kp_why why_missing(const struct kp_harvest *h, const struct kp_window_outcome *out)
 {
-    if (h->context->no_counters)
+    if (h->context->no_counters.reason)
         return h->context->no_counters;
-    if (out->note)
-        return out->note;
-    return h->setup->one_pass || h->rotates ? NULL : h->obstacle; /* if nothing is replayed, it is no news */
+    if (out->why.reason)
+        return out->why;
+    bool is_news = !h->setup->one_pass && !h->rotates; /* if nothing is replayed, it is none */
+    return kp_why_of(is_news ? h->once_reason : KP_REASON_NONE, NULL);
 }
 
 /* Whether the counters of a launch may tell what its arguments do not: that it writes host memory. A kernel that prints
@@ -130,7 +122,7 @@ void kp_harvest_hand_on(const struct kp_harvest *h, struct kp_window_outcome *ou
     for (size_t k = 0; k < j.records; k++) {
         struct kp_entry *e = kp_journal_entry(k);
         if (b && j.reads && k == j.repeated)
-            kp_batch_cut(b, read_differed);
+            kp_batch_cut(b, KP_REASON_AFTER_READ);
         if (!e || !e->result)
             continue;
         if (e->function && !h->hands_off)
@@ -142,7 +134,7 @@ void kp_harvest_hand_on(const struct kp_harvest *h, struct kp_window_outcome *ou
     }
     if (!b) {
         kp_session_warn(KP_FAILURE_MEMORY, "out of memory: results of a window are lost");
-        kp_session_skip(kp_lost, j.wanted);
+        kp_session_skip(KP_REASON_LOST, j.wanted);
     }
     kp_batch_finish(b, h->setup, h->context, out->counters, why_missing(h, out));
     out->counters = NULL;

@@ -10,10 +10,10 @@
 struct kp_harvest {
     const struct kp_context_setup *setup;
     struct kp_context *context;
-    const char *no_config; /* why launches lack facts of activity records; NULL: these are unavailable */
-    const char *obstacle;  /* why the launches were counted instead of replayed */
-    bool repeated;         /* each launch was repeated by itself */
-    bool rotates;          /* they have counted this group of the context's rotation */
+    enum kp_reason no_config;   /* why launches lack facts of activity records; none: these are unavailable */
+    enum kp_reason once_reason; /* why the launches were counted instead of replayed */
+    bool repeated;              /* each launch was repeated by itself */
+    bool rotates;               /* they have counted this group of the context's rotation */
     size_t group;
     bool hands_off; /* the driver must not be called */
     double opened_ns, ours_ns;

@@ -39,15 +39,16 @@ void kp_range_result_drop(void)
     kp_journal_drop_result(kp_journal_entry(0));
 }
 
-void kp_range_result_cut(const char *closer, const char *what, uint64_t launches)
+void kp_range_result_cut(const char *closed_by, const char *what, uint64_t launches)
 {
     struct kp_result *r = kp_journal_entry(0)->result;
     char *line = NULL;
     if (asprintf(&line, "the range '%s' ends early (%s)%s; %" PRIu64 " launch%s counted",
-                 r->launch.mangled ? r->launch.mangled : "", closer, what, launches,
+                 r->launch.mangled ? r->launch.mangled : "", closed_by, what, launches,
                  launches == 1 ? " is" : "es are") < 0)
         line = NULL;
     if (line)
         kp_session_warn(KP_FAILURE_IN_PART, line);
     r->launch.note = line;
+    r->launch.reason = KP_REASON_RANGE_EARLY;
 }

@@ -10,8 +10,8 @@
 bool kp_range_result_make(const struct kp_context *c);
 /* Drops it: the range has no launch. */
 void kp_range_result_drop(void);
-/* Sets and tells that the range ends before the program has ended it, as the window's closer says, with `launches`.
+/* Sets and tells that the range ends before the program has ended it, as `closed_by` says, with `launches`.
  * `what`: what that means. */
-void kp_range_result_cut(const char *closer, const char *what, uint64_t launches);
+void kp_range_result_cut(const char *closed_by, const char *what, uint64_t launches);
 
 #endif

@@ -257,17 +257,17 @@ void kp_rotation_untake(struct kp_rotation_key *k, size_t group)
 
 bool kp_rotation_is_first(const struct kp_rotation_key *k)
 {
-    return k->of->beside && !k->obstacle;
+    return k->of->beside && !k->once_reason;
 }
 
-void kp_rotation_take_first(struct kp_rotation_key *k, const char *obstacle)
+void kp_rotation_take_first(struct kp_rotation_key *k, enum kp_reason once_reason)
 {
-    k->obstacle = obstacle;
+    k->once_reason = once_reason;
 }
 
 void kp_rotation_untake_first(struct kp_rotation_key *k)
 {
-    k->obstacle = NULL;
+    k->once_reason = KP_REASON_NONE;
 }
 
 static void stop_lacking(struct kp_rotation_key *k, void *arg)
@@ -278,19 +278,22 @@ static void stop_lacking(struct kp_rotation_key *k, void *arg)
         kp_rotation_close(k);
 }
 
-void kp_rotation_failed(struct kp_rotation *r, size_t group, const char *why)
+void kp_rotation_failed(struct kp_rotation *r, size_t group, struct kp_why why)
 {
     if (r->given_up[group] || ++r->failures[group] < MOST_FAILURES)
         return;
     kp_rotation_each_key(r, stop_lacking, &group);
     r->given_up[group] = true;
     r->n_given_up++;
-    atomic_store(&r->why_given_up[group], why ? kp_strdup(why) : NULL);
+    struct kp_why *kept = why.reason ? malloc(sizeof(*kept)) : NULL;
+    if (kept)
+        *kept = kp_why_copy(why);
+    atomic_store(&r->why_given_up[group], kept);
 }
 
 /* ---- launches that are not counted ---- */
 
-void kp_rotation_apart(struct kp_rotation_key *k, const char *why)
+void kp_rotation_apart(struct kp_rotation_key *k, enum kp_reason why)
 {
     if (k->apart)
         return;
@@ -346,8 +349,12 @@ static int set_lists(struct kp_rotation *r, const struct kp_plan *plan, const st
 
 static void free_rotation(struct kp_rotation *r)
 {
-    for (size_t g = 0; r->why_given_up && g < r->groups; g++)
-        free(atomic_load(&r->why_given_up[g]));
+    for (size_t g = 0; r->why_given_up && g < r->groups; g++) {
+        struct kp_why *why = atomic_load(&r->why_given_up[g]);
+        if (why)
+            kp_why_free(why);
+        free(why);
+    }
     free((void *)r->why_given_up);
     free(r->failures);
     free(r->given_up);

@@ -39,7 +39,7 @@ struct kp_rotation_extras {
     size_t n;
     bool (*adds_up)(void *of, size_t i); /* launches of a key add up in group `i` of them; else one is enough */
     /* Marks what it would have given, and `r` lacks, as missing for `why`. */
-    int (*missing)(void *of, size_t i, const char *why, struct kp_result *r);
+    int (*missing)(void *of, size_t i, struct kp_why why, struct kp_result *r);
     int (*derive)(void *of, struct kp_result *r); /* sets what follows from counts and samples by instruction */
     void *of;
 };
@@ -64,9 +64,9 @@ void kp_rotation_end(struct kp_rotation *r);
 /* Finds the key of a launch of kernel `f`, and counts the launch as one of it. NULL without memory, or for a new one
  * beyond the most that there may be, 4096. Valid as long as the rotation. */
 struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_launch *l, const struct kp_function *f);
-/* Has ten launches of the key timed, or as many as count a group, and none counted, for `why` (static text): then it
+/* Has ten launches of the key timed, or as many as count a group, and none counted, for `why`: then it
  * lacks the group behind all others alone, which kp_rotation_timed returns. Call it before any was counted. */
-void kp_rotation_apart(struct kp_rotation_key *k, const char *why);
+void kp_rotation_apart(struct kp_rotation_key *k, enum kp_reason why);
 size_t kp_rotation_timed(const struct kp_rotation *r);
 /* Whether the launch of such a key that was found last is timed. While other launches are counted, here or by a rank
  * that the kernel waits for, it takes longer than it does: so few are until no other key lacks anything, when *quiet is
@@ -113,15 +113,15 @@ void kp_rotation_untake(struct kp_rotation_key *k, size_t group);
 /* Whether the launch is the key's first, which does not count for a group. Note that it is counted, and why (static
  * text) it is not replayed; or that it was refused after all. */
 bool kp_rotation_is_first(const struct kp_rotation_key *k);
-void kp_rotation_take_first(struct kp_rotation_key *k, const char *obstacle);
+void kp_rotation_take_first(struct kp_rotation_key *k, enum kp_reason once_reason);
 void kp_rotation_untake_first(struct kp_rotation_key *k);
-/* Notes that a window of the group gave no counters, for `why` (NULL = not known). A group that fails again and again
- * is given up. */
-void kp_rotation_failed(struct kp_rotation *r, size_t group, const char *why);
+/* Notes that a window of the group gave no counters, for `why` (no reason: not known). A group that fails again and
+ * again is given up. */
+void kp_rotation_failed(struct kp_rotation *r, size_t group, struct kp_why why);
 
-/* Returns why a launch is not counted (static text): its key is complete, or the time is over; it is counted as one of
- * the key then. NULL: it is for the gate. Costs a look-up without a lock. */
-const char *kp_rotation_passes(const struct kp_launch *l);
+/* Returns why a launch is not counted: its key is complete, or the time is over; it is counted as one of
+ * the key then. none: it is for the gate. Costs a look-up without a lock. */
+enum kp_reason kp_rotation_passes(const struct kp_launch *l);
 /* Sets *known where launches like this one pass until kp_passing_outdate. Any thread. */
 void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known);
 /* Forgets which functions have which names, as modules are unloaded. Any thread. */
@@ -134,6 +134,6 @@ void kp_rotation_begun(struct kp_rotation_key *k, const struct kp_session_entry 
 /* Takes over what a launch of the key has counted for the group; `quiet`: see kp_rotation_times; `why`: the reason why
  * it counted nothing, or NULL. The last one of a key passes its result on to the session. */
 void kp_rotation_collect(struct kp_rotation_key *k, size_t group, bool quiet, struct kp_result *counted,
-                         const char *why);
+                         struct kp_why why);
 
 #endif

@@ -93,7 +93,7 @@ void kp_rotation_free_key(struct kp_rotation_key *k)
     kp_result_free(&k->result);
     for (size_t i = 0; i < KP_ROTATION_CANARIES; i++)
         free(k->canaries[i]);
-    free(k->lost);
+    kp_why_free(&k->lost);
     free(k->mangled);
     free(k->taken);
     free(k->collected);
@@ -198,18 +198,18 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
     return k;
 }
 
-const char *kp_rotation_passes(const struct kp_launch *l)
+enum kp_reason kp_rotation_passes(const struct kp_launch *l)
 {
     if (l->is_graph || atomic_load_explicit(&kp_rotation_contexts, memory_order_relaxed) != 1)
-        return NULL;
+        return KP_REASON_NONE;
     bool tells = atomic_load_explicit(&by_path, memory_order_relaxed);
     const struct kp_rotation_shape s = shape_of(l, tells ? kp_rotation_path(&l->nvtx) : 0);
     struct kp_rotation_place *p = find_place(l->f, &s);
     if (!p || !atomic_load_explicit(&p->complete, memory_order_relaxed))
-        return NULL;
+        return KP_REASON_NONE;
     atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&kp_rotation_clock, 1, memory_order_relaxed);
-    return KP_SKIP_ROTATED;
+    return KP_REASON_ROTATED;
 }
 
 void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known)

@@ -22,7 +22,7 @@ static int merge(struct kp_rotation_key *k, size_t group, struct kp_result *coun
         if (m->kind == KP_VALUE_REAL)
             rc = kp_result_add_value(&k->result, m->name, m->unit, m->real);
         else if (!kp_result_find(&k->result, m->name))
-            rc = kp_result_set_na(&k->result, m->name, m->text ? m->text : "");
+            rc = kp_result_set_why(&k->result, m->name, kp_metric_why(m));
     }
     if (rc || group < k->of->lists)
         return rc;
@@ -37,7 +37,7 @@ static void unmark(const struct kp_rotation *r, size_t group, struct kp_result *
     size_t extra = kp_rotation_extra_of(r, group);
     if (extra == SIZE_MAX)
         return;
-    r->extras.missing(r->extras.of, extra, "", &marked);
+    r->extras.missing(r->extras.of, extra, kp_why_of(KP_REASON_NONE, NULL), &marked);
     for (size_t i = 0; i < marked.n_metrics; i++) {
         const struct kp_metric *m = kp_result_find(counted, marked.metrics[i].name);
         if (m && m->kind == KP_VALUE_NA)
@@ -95,36 +95,35 @@ static void keep_canaries(struct kp_rotation_key *k, const struct kp_result *cou
         keep_canary(k, i, kp_rotation_value(counted, kp_plan_canaries[i]));
 }
 
-/* Returns true if the groups that different launches have counted may be mixed. `why`, of `size` byte, says why not. */
-static bool are_alike(struct kp_rotation_key *k, char *why, size_t size)
+/* Returns true if the groups that different launches have counted may be mixed; else *why says why not, for
+ * kp_why_free. */
+static bool are_alike(struct kp_rotation_key *k, struct kp_why *why)
 {
     for (size_t i = 0; i < KP_ROTATION_CANARIES; i++)
-        if (!kp_alike(kp_plan_canaries[i], k->canaries[i], k->n_canaries[i], why, size))
+        if (!kp_alike(kp_plan_canaries[i], k->canaries[i], k->n_canaries[i], why))
             return false;
     return true;
 }
 
-/* Says why groups were not counted. */
-static void say_missing(const struct kp_rotation_key *k, const struct kp_launch_info *l, char *why, size_t size)
+/* Returns why groups were not counted, for kp_why_free. */
+static struct kp_why say_missing(const struct kp_rotation_key *k, const struct kp_launch_info *l)
 {
-    if (k->apart) {
-        snprintf(why, size, "%s", k->apart);
-        return;
-    }
-    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launch%s%s%s",
-             l->groups_counted, l->groups, (unsigned long long)l->counted, l->counted == 1 ? "" : "es",
-             k->lost ? "; " : "", k->lost ? k->lost : "");
+    if (k->apart)
+        return kp_why_of(k->apart, NULL);
+    return kp_why_make(KP_REASON_GROUP_NOT_REACHED, "%u of %u groups, in %llu launch%s%s%s", l->groups_counted,
+                       l->groups, (unsigned long long)l->counted, l->counted == 1 ? "" : "es",
+                       k->lost.reason ? "; " : "", k->lost.reason ? kp_why_text(&k->lost) : "");
 }
 
 /* Says of extra groups that were not counted what is missing, and why. */
-static int mark_extras(const struct kp_rotation_key *k, const char *why, struct kp_result *r)
+static int mark_extras(const struct kp_rotation_key *k, struct kp_why why, struct kp_result *r)
 {
     const struct kp_rotation *of = k->of;
     int rc = 0;
     for (size_t g = of->lists; !rc && g < of->groups; g++) {
-        const char *given_up = atomic_load(&of->why_given_up[g]);
+        const struct kp_why *given_up = atomic_load(&of->why_given_up[g]);
         if (!k->collected[g])
-            rc = of->extras.missing(of->extras.of, g - of->lists, given_up ? given_up : why, r);
+            rc = of->extras.missing(of->extras.of, g - of->lists, given_up ? *given_up : why, r);
     }
     return rc;
 }
@@ -134,22 +133,28 @@ static void say_which(const struct kp_rotation_key *k, struct kp_launch_info *l)
 {
     bool has_path = kp_rotation_has_path(k->of);
     if (k->apart && !l->note)
-        l->note = kp_strdup(k->apart);
+        kp_launch_set_note(l, kp_why_of(k->apart, NULL));
     char *path = has_path ? kp_rotation_say_path(&l->nvtx) : NULL;
     if (!has_path)
         return;
     free(l->note);
+    l->reason = KP_REASON_NONE;
     if (!path || asprintf(&l->note, KP_KIND_NOTE "%s", path) < 0)
         l->note = NULL;
     free(path);
 }
 
-/* Says how launches that are not alike can be counted apart. */
-static void say_apart(const struct kp_rotation_key *k, char *why, size_t size)
+/* Adds to *why how launches that are not alike can be counted apart. */
+static void say_apart(const struct kp_rotation_key *k, struct kp_why *why)
 {
-    size_t len = strlen(why);
-    if (!k->of->beside && !kp_rotation_has_path(k->of) && atomic_load_explicit(&k->has_paths, memory_order_relaxed))
-        snprintf(why + len, size - len, "; they come from several NVTX ranges, which --rotate-key nvtx counts apart");
+    char *text;
+    if (k->of->beside || kp_rotation_has_path(k->of) || !atomic_load_explicit(&k->has_paths, memory_order_relaxed))
+        return;
+    if (asprintf(&text, "%s; they come from several NVTX ranges, which --rotate-key nvtx counts apart",
+                 kp_why_text(why)) < 0)
+        return;
+    free(why->text);
+    why->text = text;
 }
 
 /* Fills the header of `r`, and what follows from the counted values. What the first launch of a key beside a replay has
@@ -157,24 +162,25 @@ static void say_apart(const struct kp_rotation_key *k, char *why, size_t size)
 static void complete(struct kp_rotation_key *k, struct kp_result *r)
 {
     struct kp_launch_info *l = &r->launch;
-    char why[480];
     say_which(k, l);
     l->alike = kp_rotation_launches(k);
     l->counted = k->received + k->first;
     l->groups = k->apart ? 1 : (uint32_t)(k->of->groups + k->first);
     l->groups_counted = kp_rotation_groups_counted(k) + (uint32_t)k->first;
     l->passes = k->apart ? 0 : l->groups_counted;
-    say_missing(k, l, why, sizeof(why));
+    struct kp_why why = say_missing(k, l);
     int rc = kp_plan_store_missing(k->of->plan, why, r);
     rc = rc ? rc : mark_extras(k, why, r);
+    kp_why_free(&why);
     rc = rc ? rc : kp_plan_compose(k->of->plan, r);
     if (!rc && k->of->extras.n)
         rc = k->of->extras.derive(k->of->extras.of, r);
     rc = rc ? rc : kp_plan_derive(k->of->plan, r);
     rc = rc ? rc : kp_plan_spread(k->of->plan, r);
-    if (!rc && !k->apart && !are_alike(k, why, sizeof(why))) {
-        say_apart(k, why, sizeof(why));
+    if (!rc && !k->apart && !are_alike(k, &why)) {
+        say_apart(k, &why);
         rc = kp_plan_refuse(k->of->plan, why, r);
+        kp_why_free(&why);
     }
     if (rc || r->lossy)
         kp_session_warn_once("out of memory: values of launches are missing");
@@ -222,8 +228,7 @@ void kp_rotation_begin(struct kp_rotation_key *k, const struct kp_plan *plan, co
     if (k->is_begun || kp_result_copy(first, &k->result))
         return; /* another launch begins it */
     keep_canaries(k, first);
-    free(l->note);
-    l->note = kp_strdup(k->obstacle);
+    kp_launch_set_note(l, kp_why_of(k->once_reason, NULL));
     l->graph_number = l->node = 0;
     mark_counted(&k->result, plan);
     k->is_begun = true;
@@ -243,21 +248,21 @@ static void begin_quiet(struct kp_rotation_key *k)
 {
     k->quiet = true;
     if (k->received)
-        kp_session_skip("timed while other launches were counted", k->received);
+        kp_session_skip(KP_REASON_ROTATE_TIMED, k->received);
     k->due -= k->received;
     k->received = k->collected[k->of->groups] = 0;
     kp_result_remove(&k->result, kp_plan_canaries[0]);
 }
 
-/* Adds what a launch has counted; `why` it has not, or NULL. */
-static void add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why)
+/* Adds what a launch has counted; `why` it has not, if it has not. */
+static void add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, struct kp_why why)
 {
     double ns = counted->launch.profiler_ns;
     k->received++;
     keep_canaries(k, counted);
-    if (why) {
-        free(k->lost);
-        k->lost = kp_strdup(why);
+    if (why.reason) {
+        kp_why_free(&k->lost);
+        k->lost = kp_why_copy(why);
         unmark(k->of, group, counted);
     } else {
         k->collected[group]++;
@@ -279,7 +284,7 @@ static bool is_told_now(const struct kp_rotation_key *k)
 }
 
 void kp_rotation_collect(struct kp_rotation_key *k, size_t group, bool quiet, struct kp_result *counted,
-                         const char *why)
+                         struct kp_why why)
 {
     if (k->is_over) /* cannot be: a key takes no more launches than are needed */
         return;

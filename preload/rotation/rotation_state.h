@@ -48,19 +48,19 @@ struct kp_rotation_key {
     uint64_t seen;                            /* how many came by it */
     bool is_fleeting;                         /* its kernel's shapes come a few times and no more */
     bool quiet;                               /* its times are those of quiet launches; see kp_rotation_times */
-    const char *apart;    /* why its launches are timed alone (static text); NULL = they are counted */
-    uint64_t *taken;      /* of each group: launches that count it */
-    size_t lacking;       /* groups that lack launches, */
-    size_t untaken;       /* and those of them that no launch counts */
-    const char *obstacle; /* why its first launch was not replayed; NULL = there was none */
-    uint64_t *collected;  /* of each group, by the collecting thread: launches that counted it, */
-    uint64_t received;    /* all that ended, */
-    uint64_t due;         /* of as many as are wanted, */
+    enum kp_reason apart;                     /* why its launches are timed alone; none = they are counted */
+    uint64_t *taken;                          /* of each group: launches that count it */
+    size_t lacking;                           /* groups that lack launches, */
+    size_t untaken;                           /* and those of them that no launch counts */
+    enum kp_reason once_reason;               /* why its first launch was not replayed; none = there was none */
+    uint64_t *collected;                      /* of each group, by the collecting thread: launches that counted it, */
+    uint64_t received;                        /* all that ended, */
+    uint64_t due;                             /* of as many as are wanted, */
     struct kp_result result;
     atomic_uint_fast64_t longest;           /* duration that was counted, ns */
     double *canaries[KP_ROTATION_CANARIES]; /* their values, of `n_canaries` launches each */
     size_t n_canaries[KP_ROTATION_CANARIES];
-    char *lost;         /* why the last launch that counted nothing did not, or NULL */
+    struct kp_why lost; /* why the last launch that counted nothing did not */
     atomic_bool closed; /* no more launches are counted */
     bool is_begun;      /* `result` has a launch */
     bool is_over;       /* it has been passed on, */
@@ -85,7 +85,7 @@ struct kp_rotation {
     uint64_t needed;      /* launches of a key, for all groups */
     size_t *failures;     /* of each group */
     bool *given_up;
-    char *_Atomic *why_given_up; /* NULL = it is not, or the reason is not known */
+    struct kp_why *_Atomic *why_given_up; /* NULL = it is not, or the reason is not known */
     size_t n_given_up;
     atomic_size_t n_keys;
     struct kp_rotation_key *keys[KP_ROTATION_BUCKETS];

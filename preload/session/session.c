@@ -38,8 +38,6 @@ struct kept {
     struct kept *next;
 };
 
-const char kp_lost[] = "lost for want of memory";
-
 /* Two locks, so that counting a launch does not wait while a window is stored. */
 static struct kp_lock *const storing = &kp_locks[KP_LOCK_STORING];
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_SESSION];
@@ -230,19 +228,19 @@ static int anchor(char **path)
 }
 
 /* Call under `lock`. */
-static void add_skip(const char *reason, uint64_t launches)
+static void add_skip(enum kp_reason reason, uint64_t launches)
 {
-    if (kp_session_add_skip(&session.facts, reason, launches))
+    if (kp_session_add_skip(&session.facts, kp_why_of(reason, NULL), launches))
         session.unexplained += launches;
 }
 
 /* Adds launches that have passed. */
 static void add_passed(enum kp_pass_why why, uint64_t launches)
 {
-    static const char *const reasons[KP_PASS_WHYS] = {
-        [KP_PASS_PROFILER] = KP_SKIP_PROFILER,  [KP_PASS_DURATION] = KP_SKIP_DURATION,
-        [KP_PASS_NAME] = KP_SKIP_KERNEL_NAME,   [KP_PASS_ID] = KP_SKIP_KERNEL_ID,
-        [KP_PASS_COUNT] = KP_SKIP_LAUNCH_COUNT, [KP_PASS_ROTATED] = KP_SKIP_ROTATED,
+    static const enum kp_reason reasons[KP_PASS_WHYS] = {
+        [KP_PASS_PROFILER] = KP_REASON_PROFILER,  [KP_PASS_DURATION] = KP_REASON_DURATION,
+        [KP_PASS_NAME] = KP_REASON_KERNEL_NAME,   [KP_PASS_ID] = KP_REASON_KERNEL_ID,
+        [KP_PASS_COUNT] = KP_REASON_LAUNCH_COUNT, [KP_PASS_ROTATED] = KP_REASON_ROTATED,
     };
     session.facts.launches_seen += launches;
     add_skip(reasons[why], launches);
@@ -452,7 +450,7 @@ static void count(const struct kp_session_entry *entries, size_t n)
         if (entries[i].profiled)
             s->launches_profiled += launches;
         else
-            add_skip(KP_SKIP_NO_COUNTERS, launches);
+            add_skip(KP_REASON_NO_COUNTERS, launches);
         s->profiling_ns += l->profiler_ns;
         s->rotated |= l->groups;
     }
@@ -791,14 +789,14 @@ uint64_t kp_session_seen(uint64_t launches)
     return before;
 }
 
-void kp_session_skip(const char *reason, uint64_t launches)
+void kp_session_skip(enum kp_reason reason, uint64_t launches)
 {
     kp_lock_take(lock, KP_FOREVER);
     add_skip(reason, launches);
     kp_lock_give(lock);
 }
 
-void kp_session_let_through(const char *reason, uint64_t launches)
+void kp_session_let_through(enum kp_reason reason, uint64_t launches)
 {
     kp_lock_take(lock, KP_FOREVER);
     session.facts.launches_seen += launches;
@@ -1009,7 +1007,7 @@ static void tell_unexplained(void)
     uint64_t n = session.unexplained;
     if (!n)
         return;
-    kp_session_add_skip(&session.facts, kp_lost, n);
+    kp_session_add_skip(&session.facts, kp_why_of(KP_REASON_LOST, NULL), n);
     kp_outcome_failed(KP_FAILURE_MEMORY);
     kp_log_warning("out of memory: %llu launch%s no counters, and the reason is lost", (unsigned long long)n,
                    n == 1 ? " has" : "es have");
@@ -1066,8 +1064,9 @@ static void tell_outcome(void)
     uint64_t unwanted = 0, skipped = 0, on_timeline = 0;
     for (size_t i = 0; i < s->n_skips; i++) {
         skipped += s->skips[i].count;
-        unwanted += kp_skip_is_choice(s->skips[i].reason) ? s->skips[i].count : 0;
-        on_timeline += strcmp(s->skips[i].reason, KP_SKIP_TIMELINE) ? 0 : s->skips[i].count;
+        enum kp_reason reason = s->skips[i].why.reason;
+        unwanted += kp_reason_row(reason)->kind == KP_REASON_KIND_FILTER ? s->skips[i].count : 0;
+        on_timeline += reason == KP_REASON_TIMELINE ? s->skips[i].count : 0;
     }
     if (skipped > unwanted || s->launches_seen > s->launches_profiled + skipped)
         kp_outcome_failed(KP_FAILURE_NOT_COUNTED);

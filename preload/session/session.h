@@ -30,12 +30,9 @@ uint64_t kp_session_seen(uint64_t launches);
 
 /* Counts launches that have no results by their reason. Where there is no memory for it, a line at the end tells how
  * many they are. */
-void kp_session_skip(const char *reason, uint64_t launches);
+void kp_session_skip(enum kp_reason reason, uint64_t launches);
 /* Counts launches as seen, and that they have no results, by their reason. */
-void kp_session_let_through(const char *reason, uint64_t launches);
-
-/* Reason of launches whose results found no memory. */
-extern const char kp_lost[];
+void kp_session_let_through(enum kp_reason reason, uint64_t launches);
 
 /* Counts `n` launches of a kernel that no filter took. */
 void kp_session_unwanted(const char *base, uint64_t n);

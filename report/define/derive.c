@@ -177,8 +177,8 @@ int kp_derived_inputs(const struct kp_derived *d, int (*fn)(const char *metric, 
 /* Where the names of an expression are looked up. */
 struct derivation {
     struct kp_result *r;
-    size_t length; /* of the chain of definitions so far */
-    char *why;     /* the missing metric, for the reader */
+    size_t length;     /* of the chain of definitions so far */
+    struct kp_why why; /* of the missing metric */
 };
 
 static int derive(struct kp_result *r, const char *name, size_t length);
@@ -186,7 +186,15 @@ static int derive(struct kp_result *r, const char *name, size_t length);
 /* Keeps the reason and ends the evaluation. */
 static int missing(struct derivation *v, const char *format, const char *what)
 {
-    return kp_error(&v->why, format, what) == -ENOMEM ? -ENOMEM : -ENODATA;
+    v->why.reason = KP_REASON_INPUT_MISSING;
+    return kp_error(&v->why.text, format, what) == -ENOMEM ? -ENOMEM : -ENODATA;
+}
+
+/* Takes over the reason of an input. */
+static int missing_as(struct derivation *v, const struct kp_metric *m)
+{
+    v->why = kp_why_copy(kp_metric_why(m));
+    return v->why.text ? -ENODATA : -ENOMEM;
 }
 
 static int look_up(const char *name, void *arg, double *value)
@@ -203,7 +211,7 @@ static int look_up(const char *name, void *arg, double *value)
     }
     if (kp_metric_number(m, value))
         return 0;
-    return m->kind == KP_VALUE_NA ? missing(v, "%s", m->text) : missing(v, "%s is no number", name);
+    return m->kind == KP_VALUE_NA ? missing_as(v, m) : missing(v, "%s is no number", name);
 }
 
 static int derive(struct kp_result *r, const char *name, size_t length)
@@ -214,8 +222,8 @@ static int derive(struct kp_result *r, const char *name, size_t length)
     if (kp_result_find(r, name))
         return 0;
     if (length > MAX_CHAIN)
-        return kp_result_set_na(r, name, "its definition needs itself");
-    struct derivation v = {r, length, NULL};
+        return kp_result_set_na(r, name, KP_REASON_NEEDS_ITSELF);
+    struct derivation v = {r, length, {KP_REASON_NONE, NULL}};
     struct kp_expr *e = NULL;
     double value;
     size_t at;
@@ -227,11 +235,11 @@ static int derive(struct kp_result *r, const char *name, size_t length)
     if (!rc)
         rc = kp_result_set_real(r, name, d->unit, value);
     else if (rc == -ENODATA)
-        rc = kp_result_set_na(r, name, v.why);
+        rc = kp_result_set_why(r, name, v.why);
     else if (rc == -EDOM)
-        rc = kp_result_set_na(r, name, "its definition divides by zero");
+        rc = kp_result_set_na(r, name, KP_REASON_DIVIDES_BY_ZERO);
     kp_expr_free(e);
-    free(v.why);
+    kp_why_free(&v.why);
     return rc;
 }
 

@@ -264,15 +264,11 @@ static size_t put_together(struct share *shares, size_t n)
     return kinds;
 }
 
-static const char no_opcodes[] = "the opcodes of the kernel's code are not known";
-
-static const char *why_unknown(enum how how)
+static enum kp_reason why_unknown(enum how how)
 {
-    return how == BY_MODIFIERS
-               ? "the kernel's code was not disassembled: KPROF_IMPORT_SOURCE=yes (import-source) does it "
-                 "where nvdisasm is found"
-           : how == BY_SIZE ? "the size of an access to memory is not known"
-                            : no_opcodes;
+    return how == BY_MODIFIERS ? KP_REASON_NOT_DISASSEMBLED
+           : how == BY_SIZE    ? KP_REASON_ACCESS_SIZE
+                               : KP_REASON_NO_OPCODES;
 }
 
 /* Whether an instruction may be without a part in the mix, so that there may be none. */
@@ -288,7 +284,7 @@ static int set_mix(const struct launch *l, const char *metric, const char *unit,
     for (size_t k = 0; k < l->r->n_counts; k++)
         most += l->r->counts[k].n_offsets;
     if (c->how == BY_CATEGORY && !l->category)
-        return kp_result_set_na(l->r, metric, no_opcodes);
+        return kp_result_set_na(l->r, metric, KP_REASON_NO_OPCODES);
     struct share *shares = malloc(most * sizeof *shares);
     const char **keys = malloc(most * sizeof *keys);
     double *values = malloc(most * sizeof *values);
@@ -377,7 +373,7 @@ static int set_row(const struct launch *l, const struct kp_row *row)
         return 0;
     const struct computed *c = find_computed(row->metric);
     if (lacks_ideal(l, row->metric, c))
-        return kp_result_set_na(l->r, row->metric, "the ideal was not counted");
+        return kp_result_set_na(l->r, row->metric, KP_REASON_NO_IDEAL);
     return c ? set_computed(l, row, c)
              : kp_result_set_count(l->r, row->metric, kp_row_unit(row), total(l, row->metric));
 }

@@ -221,7 +221,8 @@ static void write_devices(struct kp_data *d, FILE *to, const struct kp_session *
 static void write_skips(struct kp_data *d, FILE *to, const struct kp_session *s)
 {
     for (size_t i = 0; i < s->n_skips; i++)
-        fprintf(to, "%s[%zu,%" PRIu64 "]", i ? "," : "", kp_data_string(d, s->skips[i].reason), s->skips[i].count);
+        fprintf(to, "%s[%zu,%" PRIu64 "]", i ? "," : "", kp_data_string(d, kp_why_text(&s->skips[i].why)),
+                s->skips[i].count);
 }
 
 void kp_html_session(struct kp_html *h, const struct kp_choice *choice)

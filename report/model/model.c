@@ -201,9 +201,31 @@ int kp_result_set_instances(struct kp_result *r, const char *name, const char *c
     return 0;
 }
 
-int kp_result_set_na(struct kp_result *r, const char *name, const char *why)
+int kp_result_set_why(struct kp_result *r, const char *name, struct kp_why why)
 {
-    return put(r, &(struct kp_metric){.name = (char *)name, .kind = KP_VALUE_NA, .text = (char *)(why ? why : "")});
+    const char *text = kp_why_text(&why);
+    return put(
+        r, &(struct kp_metric){
+               .name = (char *)name, .kind = KP_VALUE_NA, .reason = why.reason, .text = (char *)(text ? text : "")});
+}
+
+int kp_result_set_na(struct kp_result *r, const char *name, enum kp_reason reason)
+{
+    return kp_result_set_why(r, name, kp_why_of(reason, NULL));
+}
+
+struct kp_why kp_metric_why(const struct kp_metric *m)
+{
+    return kp_why_of(m->reason, m->text);
+}
+
+void kp_launch_set_note(struct kp_launch_info *l, struct kp_why why)
+{
+    const char *text = kp_why_text(&why);
+    char *note = text ? kp_strdup(text) : NULL;
+    free(l->note);
+    l->note = note;
+    l->reason = why.reason;
 }
 
 int kp_result_take(struct kp_result *r, struct kp_result *from)
@@ -297,7 +319,6 @@ void kp_result_free(struct kp_result *r)
     free(r->launch.demangled);
     free(r->launch.chip);
     free(r->launch.note);
-    free(r->launch.reason);
     kp_nvtx_free(&r->launch.nvtx);
     for (size_t i = 0; i < r->n_metrics; i++)
         metric_free(&r->metrics[i]);
@@ -360,7 +381,6 @@ int kp_result_copy(const struct kp_result *r, struct kp_result *out)
     to->demangled = copy_text(l->demangled, &rc);
     to->chip = copy_text(l->chip, &rc);
     to->note = copy_text(l->note, &rc);
-    to->reason = copy_text(l->reason, &rc);
     to->nvtx = (struct kp_nvtx){.ranges = NULL};
     rc = rc ? rc : copy_nvtx(&l->nvtx, &to->nvtx);
     for (size_t i = 0; !rc && i < r->n_metrics; i++)
@@ -378,7 +398,7 @@ void kp_session_free(struct kp_session *s)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t i = 0; i < s->n_skips; i++)
-        free(s->skips[i].reason);
+        kp_why_free(&s->skips[i].why);
     free(s->skips);
     for (size_t i = 0; i < s->n_kernels; i++)
         free(s->kernels[i].name);
@@ -398,34 +418,28 @@ void kp_session_free(struct kp_session *s)
     *s = (struct kp_session){0};
 }
 
-bool kp_skip_is_choice(const char *reason)
+static bool is_same(struct kp_why a, struct kp_why b)
 {
-    static const char *const choices[] = {
-        KP_SKIP_PROFILER,     KP_SKIP_NO_RANGE,    KP_SKIP_DELAY,     KP_SKIP_DURATION, KP_SKIP_BEFORE_MATCH,
-        KP_SKIP_DEVICES,      KP_SKIP_KERNEL_NAME, KP_SKIP_KERNEL_ID, KP_SKIP_NVTX,     KP_SKIP_LAUNCH_SKIP,
-        KP_SKIP_LAUNCH_COUNT, KP_SKIP_ROTATED,     KP_SKIP_TIMELINE,  KP_SKIP_GRAPHS};
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if (!strcmp(choices[i], reason))
-            return true;
-    return false;
+    const char *x = kp_why_text(&a), *y = kp_why_text(&b);
+    return a.reason == b.reason && (x == y || (x && y && !strcmp(x, y)));
 }
 
-int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n)
+int kp_session_add_skip(struct kp_session *s, struct kp_why why, uint64_t n)
 {
     for (size_t i = 0; i < s->n_skips; i++) {
-        if (!strcmp(s->skips[i].reason, reason)) {
+        if (is_same(s->skips[i].why, why)) {
             s->skips[i].count += n;
             return 0;
         }
     }
-    char *copy = kp_strdup(reason);
-    struct kp_skip *grown = copy ? realloc(s->skips, (s->n_skips + 1) * sizeof *grown) : NULL;
+    char *copy = why.text ? kp_strdup(why.text) : NULL;
+    struct kp_skip *grown = copy || !why.text ? realloc(s->skips, (s->n_skips + 1) * sizeof *grown) : NULL;
     if (!grown) {
         free(copy);
         return -ENOMEM;
     }
     s->skips = grown;
-    s->skips[s->n_skips++] = (struct kp_skip){.reason = copy, .count = n};
+    s->skips[s->n_skips++] = (struct kp_skip){.why = kp_why_of(why.reason, copy), .count = n};
     return 0;
 }
 

@@ -12,8 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "report/model/reasons.h"
+
 enum kp_value_kind {
-    KP_VALUE_NA = 0, /* wanted but unavailable; `text` says why */
+    KP_VALUE_NA = 0, /* wanted but unavailable; `reason` and `text` say why */
     KP_VALUE_REAL,   /* `real` */
     KP_VALUE_COUNT,  /* `count`, an exact unsigned integer */
     KP_VALUE_TEXT,   /* `text` */
@@ -125,7 +127,8 @@ struct kp_metric {
     enum kp_value_kind kind;
     double real;
     uint64_t count;
-    char *text;                    /* the value (KP_VALUE_TEXT), or the reason (KP_VALUE_NA); else NULL */
+    enum kp_reason reason;         /* of KP_VALUE_NA; KP_REASON_NONE = one that this version does not know */
+    char *text;                    /* the value (KP_VALUE_TEXT), or the reason in words (KP_VALUE_NA); else NULL */
     struct kp_instance *instances; /* in the order of printing; the metric's value summarises them */
     size_t n_instances;
     uint32_t counted; /* of rotation: the value is the mean of so many launches; 0 = of this launch alone */
@@ -165,11 +168,11 @@ struct kp_launch_info {
     uint64_t context_id, stream_id;
     int device; /* CUDA ordinal */
     int cc_major, cc_minor;
-    char *chip;         /* CUPTI's chip name, e.g. "GH100"; "" when unknown */
-    uint32_t passes;    /* replay passes run; 0 when no counters were collected */
-    double profiler_ns; /* wall time that profiling this launch took */
-    char *note;         /* why counters are missing, or NULL */
-    char *reason;       /* short reason key of a launch reported without counters ("" = profiled) */
+    char *chip;            /* CUPTI's chip name, e.g. "GH100"; "" when unknown */
+    uint32_t passes;       /* replay passes run; 0 when no counters were collected */
+    double profiler_ns;    /* wall time that profiling this launch took */
+    char *note;            /* why counters are missing, or which launches of the kernel it is; or NULL */
+    enum kp_reason reason; /* of the note, if it is one */
     struct kp_nvtx nvtx;
     uint64_t stack;              /* id of its kp_stack; 0 = not asked for */
     uint32_t graph_number, node; /* of a graph's kernel: which graph, from 1, and which node, from 0; else 0 */
@@ -201,40 +204,40 @@ struct kp_result {
     bool lossy; /* memory ran out for a metric or its instances */
 };
 
-/* One line of the closing account: `count` launches were skipped for `reason`. */
+/* One line of the closing account: `count` launches were skipped for this reason. */
 struct kp_skip {
-    char *reason;
+    struct kp_why why;
     uint64_t count;
 };
 
 /* Skip reasons that the account has advice for. Any other text is allowed, too, and is printed as it is. */
-#define KP_SKIP_PROFILER        "outside cudaProfilerStart and Stop"
-#define KP_SKIP_NO_RANGE        "outside the ranges of cudaProfilerStart and Stop"
-#define KP_SKIP_DELAY           "before delay was over"
-#define KP_SKIP_DURATION        "after duration was over"
-#define KP_SKIP_BEFORE_MATCH    "before launch-skip-before-match was reached"
-#define KP_SKIP_DEVICES         "not selected by devices"
-#define KP_SKIP_KERNEL_NAME     "not selected by kernel-name"
-#define KP_SKIP_KERNEL_ID       "not selected by kernel-id"
-#define KP_SKIP_GRAPHS          "graphs as wholes, which have no name or id of a kernel to select"
-#define KP_SKIP_NVTX            "not selected by nvtx-include and nvtx-exclude"
-#define KP_SKIP_LAUNCH_SKIP     "before launch-skip was reached"
-#define KP_SKIP_LAUNCH_COUNT    "after launch-count was reached"
-#define KP_SKIP_TIMELINE        "on the timeline only"
-#define KP_SKIP_NO_COUNTERS     "reported without counters"
-#define KP_SKIP_ROTATED         "of a kernel and shape that had been counted"
-#define KP_SKIP_RANGE_CUT       "in a range that had ended before them, as it could not be recorded"
-#define KP_SKIP_ROTATE_RESTS    "of a kernel and shape that is among few to lack counters, which are counted at times"
-#define KP_SKIP_ROTATE_FLEETING "of a kernel whose shapes change before all groups are counted"
+#define KP_REASON_PROFILER        KP_REASON_PROFILER
+#define KP_REASON_NO_RANGE        KP_REASON_NO_RANGE
+#define KP_REASON_DELAY           KP_REASON_DELAY
+#define KP_REASON_DURATION        KP_REASON_DURATION
+#define KP_REASON_BEFORE_MATCH    KP_REASON_BEFORE_MATCH
+#define KP_REASON_DEVICES         KP_REASON_DEVICES
+#define KP_REASON_KERNEL_NAME     KP_REASON_KERNEL_NAME
+#define KP_REASON_KERNEL_ID       KP_REASON_KERNEL_ID
+#define KP_REASON_GRAPHS          KP_REASON_GRAPHS
+#define KP_REASON_NVTX            KP_REASON_NVTX
+#define KP_REASON_LAUNCH_SKIP     KP_REASON_LAUNCH_SKIP
+#define KP_REASON_LAUNCH_COUNT    KP_REASON_LAUNCH_COUNT
+#define KP_REASON_TIMELINE        KP_REASON_TIMELINE
+#define KP_REASON_NO_COUNTERS     KP_REASON_NO_COUNTERS
+#define KP_REASON_ROTATED         KP_REASON_ROTATED
+#define KP_REASON_RANGE_CUT       KP_REASON_RANGE_CUT
+#define KP_REASON_ROTATE_RESTS    KP_REASON_ROTATE_RESTS
+#define KP_REASON_ROTATE_FLEETING KP_REASON_ROTATE_FLEETING
 
 /* Whether a reason comes from the user's choice of launches. */
-bool kp_skip_is_choice(const char *reason);
+bool kp_skip_is_choice(enum kp_reason reason);
 
 /* Reasons that several places use. */
-#define KP_SKIP_CAPTURE "made while a stream was being captured"
-#define KP_SKIP_UNENDED "made while other work of the context did not end"
-#define KP_SKIP_BUSY    "another thread was in a driver call that did not end"
-#define KP_SKIP_OTHER   "made while the program used CUPTI itself"
+#define KP_REASON_CAPTURE    KP_REASON_CAPTURE
+#define KP_REASON_UNENDED    KP_REASON_UNENDED
+#define KP_REASON_BUSY       KP_REASON_BUSY
+#define KP_REASON_OTHER_USER KP_REASON_OTHER_USER
 
 /* A kernel or NVTX range that was seen but not selected, for a reader whose filter matched nothing. */
 struct kp_kernel_count {
@@ -303,8 +306,13 @@ int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, 
  * Setting the metric again removes its instances. */
 int kp_result_set_instances(struct kp_result *r, const char *name, const char *const *keys, const double *values,
                             size_t n);
-/* Marks a wanted metric as unreadable; `why` is one short clause for the reader. */
-int kp_result_set_na(struct kp_result *r, const char *name, const char *why);
+/* Marks a wanted metric as unreadable for that reason. */
+int kp_result_set_na(struct kp_result *r, const char *name, enum kp_reason reason);
+int kp_result_set_why(struct kp_result *r, const char *name, struct kp_why why);
+/* Returns the reason of a metric that is n/a. It refers to the metric. */
+struct kp_why kp_metric_why(const struct kp_metric *m);
+/* Sets the note and its reason, in place of earlier ones. */
+void kp_launch_set_note(struct kp_launch_info *l, struct kp_why why);
 
 /* Adds the value of a further launch to a metric that rotation counts: value, `counted` and `deviation` are then those
  * of all. Sets the metric if it has no value yet. 0, or -ENOMEM with `r` as it was. */
@@ -350,8 +358,8 @@ uint64_t kp_launch_weight(const struct kp_launch_info *l);
 void kp_result_free(struct kp_result *r); /* frees what `r` owns and zeroes it, not `r` itself */
 void kp_session_free(struct kp_session *s);
 
-/* Adds `n` to the skip line `reason`. Returns 0 or -ENOMEM. */
-int kp_session_add_skip(struct kp_session *s, const char *reason, uint64_t n);
+/* Adds `n` to the skip line of that reason. Returns 0 or -ENOMEM. */
+int kp_session_add_skip(struct kp_session *s, struct kp_why why, uint64_t n);
 
 /* Counts `n` launches of a kernel that was not selected. Returns 0 or -ENOMEM. */
 int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n);

@@ -64,6 +64,12 @@ static int write_lists(struct kp_json *j, const struct kp_session *s)
     return rc ? rc : write_list(j, "metrics", s->metrics, SIZE_MAX);
 }
 
+/* Writes the key of a reason. */
+static void write_reason(struct kp_json *j, enum kp_reason reason)
+{
+    kp_json_text(j, "reason", reason ? kp_reason_key(reason) : NULL);
+}
+
 static void write_counts(struct kp_json *j, const struct kp_session *s)
 {
     kp_json_count(j, "launches_seen", s->launches_seen);
@@ -73,7 +79,8 @@ static void write_counts(struct kp_json *j, const struct kp_session *s)
     kp_json_array(j, "skipped", false);
     for (size_t i = 0; i < s->n_skips; i++) {
         kp_json_object(j, NULL, true);
-        kp_json_text(j, "reason", s->skips[i].reason);
+        write_reason(j, s->skips[i].why.reason);
+        kp_json_text(j, "why", kp_why_text(&s->skips[i].why));
         kp_json_count(j, "count", s->skips[i].count);
         kp_json_end(j);
     }
@@ -231,6 +238,7 @@ static void write_metric(struct kp_json *j, const struct kp_metric *m)
         break;
     case KP_VALUE_NA:
         kp_json_text(j, "value", NULL);
+        write_reason(j, m->reason);
         kp_json_text(j, "why", m->text);
         break;
     }
@@ -313,7 +321,7 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     }
     kp_json_real(j, "profiler_ns", l->profiler_ns);
     kp_json_text(j, "note", l->note);
-    kp_json_text(j, "not_profiled", l->reason && *l->reason ? l->reason : NULL);
+    write_reason(j, l->reason);
     write_nvtx(j, &l->nvtx);
 }
 
@@ -341,6 +349,7 @@ static void write_variant(struct kp_json *j, const struct kp_variant *v)
     write_size(j, "block", v->of->launch.block);
     kp_json_count(j, "passes", v->of->launch.passes);
     kp_json_text(j, "note", v->of->launch.note);
+    write_reason(j, v->of->launch.reason);
     kp_json_array(j, "metrics", false);
     for (size_t i = 0; i < v->of->n_metrics; i++)
         write_metric(j, &v->of->metrics[i]);

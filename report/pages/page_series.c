@@ -23,7 +23,7 @@ static const struct value {
     {"Shared", "Shared Memory Per Block (byte)", "launch__shared_mem_per_block", "byte", false},
 };
 
-enum { VALUES = sizeof values / sizeof *values, WHY = FIRST_METRIC + VALUES, BEST, FIELDS };
+enum { VALUES = sizeof values / sizeof *values, WHY = FIRST_METRIC + VALUES, REASON, BEST, FIELDS };
 enum { CELL = KP_NUMBER_MAX + KP_UNIT_MAX };
 
 struct cells {
@@ -76,6 +76,7 @@ static void write_row(struct kp_writer *w, const struct kp_table *table, const s
         c.row[FIRST_METRIC + m] = known ? c.number[m] : KP_NO_VALUE;
     }
     c.row[WHY] = one->launch.note ? one->launch.note : "";
+    c.row[REASON] = kp_reason_key(one->launch.reason);
     c.row[BEST] = is_best ? "yes" : "";
     for (size_t k = 0; k < table->n; k++)
         shown[k] = c.row[table->columns[k].field];
@@ -120,6 +121,7 @@ int kp_details_variants(struct kp_writer *w, const struct kp_result *r)
             columns[n++] = (struct kp_column){values[m].heading, FIRST_METRIC + m, 0, false};
     if (w->kind->rows) {
         columns[n++] = (struct kp_column){"Why", WHY, 0, true};
+        columns[n++] = (struct kp_column){"Reason", REASON, 0, true};
         columns[n++] = (struct kp_column){"Best", BEST, 0, true};
     }
     const struct kp_table table = {KP_TABLE_FRAMED, columns, n, false};
@@ -159,6 +161,7 @@ int kp_series_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     for (size_t m = 0; m < VALUES; m++)
         fields[FIRST_METRIC + m] = values[m].field;
     fields[WHY] = "Not Counted";
+    fields[REASON] = "Not Counted Reason";
     fields[BEST] = "Best";
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {

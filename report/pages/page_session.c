@@ -139,7 +139,9 @@ static void add_counts(struct facts *f, const struct kp_session *s)
     add_count(f, "Launches Profiled", s->launches_profiled);
     for (size_t i = 0; i < s->n_skips; i++) {
         char *name;
-        if (asprintf(&name, "Skipped: %s", s->skips[i].reason) < 0) {
+        const struct kp_why *why = &s->skips[i].why;
+        const char *key = f->plain ? kp_reason_key(why->reason) : "";
+        if (asprintf(&name, "Skipped%s%s: %s", *key ? " " : "", key, kp_why_text(why)) < 0) {
             f->rc = -ENOMEM;
             return;
         }

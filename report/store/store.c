@@ -38,7 +38,7 @@ static const char schema[] =
     " environment TEXT, timeline INTEGER, timeline_dropped INTEGER, replay TEXT);"
     "CREATE TABLE device(ordinal INTEGER, name TEXT, chip TEXT, pci_bus_id TEXT, cc_major INTEGER, cc_minor INTEGER,"
     " sm_count INTEGER, breakdowns TEXT);"
-    "CREATE TABLE skip(reason TEXT, count INTEGER);"
+    "CREATE TABLE skip(reason TEXT, count INTEGER, key TEXT);"
     "CREATE TABLE kernel(name TEXT, count INTEGER);"
     "CREATE TABLE range_seen(name TEXT, count INTEGER);"
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
@@ -51,7 +51,7 @@ static const char schema[] =
     " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
     "CREATE TABLE metric(launch INTEGER, name INTEGER, kind INTEGER, value, instances TEXT, counted INTEGER,"
-    " deviation REAL, PRIMARY KEY(launch, name)) WITHOUT ROWID;"
+    " deviation REAL, reason TEXT, PRIMARY KEY(launch, name)) WITHOUT ROWID;"
     "CREATE VIEW metrics AS SELECT m.launch, l.demangled AS kernel, n.name, n.unit, m.value FROM metric m"
     " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name;";
 
@@ -386,7 +386,16 @@ static int put_device(struct kp_store *s, const struct kp_device_info *d)
     return kp_sql_end(&r);
 }
 
-/* Puts a row of `skip`, `kernel` or `range_seen`. */
+static int put_skip(struct kp_store *s, const struct kp_skip *skip)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_SKIP);
+    kp_bind_text(&r, kp_why_text(&skip->why));
+    kp_bind_uint(&r, skip->count);
+    kp_store_bind_reason(&r, skip->why.reason);
+    return kp_sql_end(&r);
+}
+
+/* Puts a row of `kernel` or `range_seen`. */
 static int put_count(struct kp_store *s, enum kp_sql_id q, const char *text, uint64_t count)
 {
     struct kp_sql r = kp_sql_begin(s, q);
@@ -403,7 +412,7 @@ static int put_session(struct kp_store *s, const struct kp_session *f)
         rc = put_device(s, &f->devices[i]);
     rc = rc ? rc : run(s, KP_SQL_CLEAR_SKIPS);
     for (size_t i = 0; !rc && i < f->n_skips; i++)
-        rc = put_count(s, KP_SQL_PUT_SKIP, f->skips[i].reason, f->skips[i].count);
+        rc = put_skip(s, &f->skips[i]);
     rc = rc ? rc : run(s, KP_SQL_CLEAR_KERNELS);
     for (size_t i = 0; !rc && i < f->n_kernels; i++)
         rc = put_count(s, KP_SQL_PUT_KERNEL, f->kernels[i].name, f->kernels[i].count);
@@ -434,7 +443,7 @@ static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
     kp_bind_uint(&r, l->passes);
     kp_bind_real(&r, l->profiler_ns);
     kp_bind_text(&r, l->note);
-    kp_bind_text(&r, l->reason);
+    kp_store_bind_reason(&r, l->reason);
     kp_bind_uint(&r, l->nvtx.thread);
     kp_bind_text(&r, l->nvtx.thread_name);
     kp_bind_text(&r, l->nvtx.stream_name);
@@ -483,6 +492,7 @@ static void bind_metric(struct kp_sql *r, uint64_t launch, const struct kp_metri
     } else {
         r->column += 2; /* columns that are not bound are NULL */
     }
+    kp_store_bind_reason(r, m->reason);
 }
 
 /* The rows of PUT_METRICS: one statement for several need not find the place of each. */
@@ -750,7 +760,20 @@ static int get_devices(struct kp_store *s, struct kp_session *f)
     return kp_sql_finish(&r);
 }
 
-/* Reads rows of `skip`, `kernel` or `range_seen`, each into `add`. */
+static int get_skips(struct kp_store *s, struct kp_session *f)
+{
+    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_SKIPS);
+    while (kp_sql_next(&r)) {
+        char *text = kp_column_text(&r);
+        uint64_t count = kp_column_uint(&r);
+        if (!text || kp_session_add_skip(f, kp_why_of(kp_store_column_reason(&r), text), count))
+            r.rc = SQLITE_NOMEM;
+        free(text);
+    }
+    return kp_sql_finish(&r);
+}
+
+/* Reads rows of `kernel` or `range_seen`, each into `add`. */
 static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f,
                       int (*add)(struct kp_session *, const char *, uint64_t))
 {
@@ -791,7 +814,7 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
         get_session_row(&r, out);
     int rc = kp_sql_finish(&r);
     rc = rc ? rc : get_devices(s, out);
-    rc = rc ? rc : get_counts(s, KP_SQL_GET_SKIPS, out, kp_session_add_skip);
+    rc = rc ? rc : get_skips(s, out);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_KERNELS, out, kp_session_add_kernel);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
     rc = rc ? rc : get_rotated(s, out);
@@ -823,7 +846,7 @@ static void get_launch(struct kp_sql *r, struct kp_launch_info *l)
     l->passes = (uint32_t)kp_column_uint(r);
     l->profiler_ns = kp_column_real(r);
     l->note = kp_column_text_or_null(r);
-    l->reason = kp_column_text(r);
+    l->reason = kp_store_column_reason(r);
     l->nvtx.thread = kp_column_uint(r);
     l->nvtx.thread_name = kp_column_text(r);
     l->nvtx.stream_name = kp_column_text(r);
@@ -861,13 +884,13 @@ static int get_ranges(struct kp_store *s, struct kp_launch_info *l)
 }
 
 /* Columns of KP_SQL_GET_METRICS. */
-enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES, C_COUNTED, C_DEVIATION };
+enum { C_NAME, C_UNIT, C_LAUNCH, C_NAME_ID, C_KIND, C_VALUE, C_INSTANCES, C_COUNTED, C_DEVIATION, C_REASON };
 
 /* Returns an SQLite code. */
 static int get_metric(sqlite3_stmt *row, struct kp_result *result)
 {
     const char *name = (const char *)sqlite3_column_text(row, C_NAME), *instances = NULL;
-    int rc = kp_store_read_value(row, C_KIND, result);
+    int rc = kp_store_read_value(row, C_KIND, C_REASON, result);
     if (!rc)
         instances = (const char *)sqlite3_column_text(row, C_INSTANCES);
     if (instances)

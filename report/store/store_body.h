@@ -116,11 +116,14 @@ int kp_store_read_variants(struct kp_store *s, struct kp_result *r);
 
 /* Finds the identifier of a metric's name, or makes it. */
 int kp_store_name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id);
-/* Reads a metric into `result` from a row whose columns are name, unit, and from `at` on kind and value. 0 or a code of
- * kp_result_set_real. */
-int kp_store_read_value(sqlite3_stmt *row, int at, struct kp_result *result);
+/* Reads a metric into `result` from a row whose columns are name, unit, and from `at` on kind and value; column
+ * `reason` has the key of the reason, if the file has that column. 0 or a code of kp_result_set_real. */
+int kp_store_read_value(sqlite3_stmt *row, int at, int reason, struct kp_result *result);
 /* Binds the columns kind and value. */
 void kp_store_bind_value(struct kp_sql *r, const struct kp_metric *m);
+/* Bind and read a column with the key of a reason. */
+void kp_store_bind_reason(struct kp_sql *r, enum kp_reason reason);
+enum kp_reason kp_store_column_reason(struct kp_sql *r);
 
 /* ---- the timeline: store_timeline.c ---- */
 

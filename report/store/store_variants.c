@@ -9,9 +9,9 @@
 
 const char kp_store_variants_schema[] =
     "CREATE TABLE variant(launch INTEGER, position INTEGER, name TEXT, grid_x INTEGER, grid_y INTEGER, grid_z INTEGER,"
-    " block_x INTEGER, block_y INTEGER, block_z INTEGER, passes INTEGER, note TEXT, PRIMARY KEY(launch, position))"
-    " WITHOUT ROWID;"
-    "CREATE TABLE variant_metric(launch INTEGER, position INTEGER, name INTEGER, kind INTEGER, value,"
+    " block_x INTEGER, block_y INTEGER, block_z INTEGER, passes INTEGER, note TEXT, reason TEXT,"
+    " PRIMARY KEY(launch, position)) WITHOUT ROWID;"
+    "CREATE TABLE variant_metric(launch INTEGER, position INTEGER, name INTEGER, kind INTEGER, value, reason TEXT,"
     " PRIMARY KEY(launch, position, name)) WITHOUT ROWID;"
     "CREATE VIEW variants AS SELECT v.launch, v.position, v.name AS variant, n.name, n.unit, m.value FROM variant v"
     " JOIN variant_metric m ON m.launch = v.launch AND m.position = v.position JOIN name n ON n.id = m.name;";
@@ -29,6 +29,7 @@ static int put_metric(struct kp_store *s, uint64_t launch, size_t position, cons
     kp_bind_uint(&r, position);
     kp_bind_int(&r, name);
     kp_store_bind_value(&r, m);
+    kp_store_bind_reason(&r, m->reason);
     return kp_sql_end(&r);
 }
 
@@ -45,6 +46,7 @@ static int put_variant(struct kp_store *s, uint64_t launch, size_t position, con
         kp_bind_uint(&r, l->block[i]);
     kp_bind_uint(&r, l->passes);
     kp_bind_text(&r, l->note);
+    kp_store_bind_reason(&r, l->reason);
     int rc = kp_sql_end(&r);
     for (size_t i = 0; !rc && i < v->of->n_metrics; i++)
         rc = put_metric(s, launch, position, &v->of->metrics[i]);
@@ -78,17 +80,18 @@ static int get_variant(struct kp_sql *r, struct kp_result *result)
         l->block[i] = (uint32_t)kp_column_uint(r);
     l->passes = (uint32_t)kp_column_uint(r);
     l->note = kp_column_text_or_null(r);
+    l->reason = kp_store_column_reason(r);
     return r->rc;
 }
 
 static int get_metrics(struct kp_store *s, uint64_t launch, size_t position, struct kp_result *of)
 {
-    enum { KIND = 5 }; /* behind the name, the unit, the launch, the position and the name's identifier */
+    enum { KIND = 5, REASON = 7 }; /* behind the name, the unit, the launch, the position and the name's identifier */
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_VARIANT_METRICS);
     kp_bind_uint(&r, launch);
     kp_bind_uint(&r, position);
     while (kp_sql_next(&r))
-        if (kp_store_read_value(r.statement, KIND, of))
+        if (kp_store_read_value(r.statement, KIND, REASON, of))
             r.rc = SQLITE_NOMEM;
     return kp_sql_finish(&r);
 }

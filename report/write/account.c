@@ -40,7 +40,7 @@ static uint64_t print_skips(struct kp_out *o, const struct kp_session *s)
     /* Puts the number last, so that a reason may be any clause, about one launch or many. */
     for (size_t i = 0; i < s->n_skips; i++) {
         kp_format_count(s->skips[i].count, number);
-        kp_out_print(o, "%s%s: %s", i ? "; " : " (", s->skips[i].reason, number);
+        kp_out_print(o, "%s%s: %s", i ? "; " : " (", kp_why_text(&s->skips[i].why), number);
     }
     kp_out_print(o, s->n_skips ? ")" : "");
     return total;
@@ -136,73 +136,55 @@ static void print_devices(struct kp_out *o, const struct kp_session *s)
     print_more(o, s->n_devices);
 }
 
-/* Advice where nothing was profiled, by the reason that skipped the launches. Launches pass the filters in order, so
- * the last filter that stopped any of them is to blame: rows begin with the last filter. */
-static const struct advice {
-    const char *reason, *text;
+/* What is printed where nothing was profiled, by the reason that skipped the launches. Launches pass the filters in
+ * order, so the last filter that stopped any of them is to blame: rows begin with the last filter. */
+static const struct blamed {
+    enum kp_reason reason;
     void (*seen)(struct kp_out *o, const struct kp_session *s);
-} advices[] = {
-    {KP_SKIP_NO_COUNTERS,
-     "the warnings and, on the page details, the notes of each launch say what kept the counters from being read",
-     NULL},
-    {KP_SKIP_LAUNCH_COUNT, "the launches to profile were used up; raise KPROF_LAUNCH_COUNT (launch-count)", NULL},
-    {KP_SKIP_LAUNCH_SKIP,
-     "all matching launches came before the first one to profile; lower KPROF_LAUNCH_SKIP (launch-skip)", NULL},
-    {KP_SKIP_NVTX,
-     "no launch was made inside the NVTX ranges that were asked for; change KPROF_NVTX_INCLUDE or KPROF_NVTX_EXCLUDE "
-     "(nvtx-include, nvtx-exclude); for launches of other threads than the one that opened a range, set "
-     "KPROF_NVTX_PUSH_POP_SCOPE=process (nvtx-push-pop-scope)",
-     advise_ranges},
-    {KP_SKIP_KERNEL_ID,
-     "no launch has the context, stream, name and invocation that were asked for; change KPROF_KERNEL_ID (kernel-id)",
-     print_kernels},
-    {KP_SKIP_KERNEL_NAME, "no kernel has the name that was asked for; change KPROF_KERNEL_NAME (kernel-name)",
-     advise_kernels},
-    {KP_SKIP_GRAPHS,
-     "all launches were of CUDA graphs as wholes, which have no name or id of a kernel; leave KPROF_KERNEL_NAME and "
-     "KPROF_KERNEL_ID out; if KPROF_GRAPH_PROFILING (graph-profiling) is node, a warning says why they are wholes",
-     NULL},
-    {KP_SKIP_DEVICES, "no launch was on the devices that were asked for; change KPROF_DEVICES (devices)",
-     print_devices},
-    {KP_SKIP_BEFORE_MATCH,
-     "all launches came before the first one to match; lower KPROF_LAUNCH_SKIP_BEFORE_MATCH (launch-skip-before-match)",
-     NULL},
-    {KP_SKIP_DURATION,
-     "no launch was made in the time to profile; change KPROF_DELAY and KPROF_DURATION (delay, duration)", NULL},
-    {KP_SKIP_DELAY, "all launches were made before the time to profile began; lower KPROF_DELAY (delay)", NULL},
-    {KP_SKIP_PROFILER,
-     "no launch was made between cudaProfilerStart and cudaProfilerStop; KPROF_PROFILE_FROM_START (profile-from-start) "
-     "waits for them",
-     NULL},
-    {KP_SKIP_NO_RANGE,
-     "no range was begun that has a launch; call cudaProfilerStart and cudaProfilerStop around the work, or name an "
-     "NVTX "
-     "range by KPROF_NVTX_INCLUDE (nvtx-include)",
-     NULL},
+} blamed[] = {
+    {KP_REASON_NO_COUNTERS, NULL},
+    {KP_REASON_LAUNCH_COUNT, NULL},
+    {KP_REASON_LAUNCH_SKIP, NULL},
+    {KP_REASON_NVTX, advise_ranges},
+    {KP_REASON_KERNEL_ID, print_kernels},
+    {KP_REASON_KERNEL_NAME, advise_kernels},
+    {KP_REASON_GRAPHS, NULL},
+    {KP_REASON_DEVICES, print_devices},
+    {KP_REASON_BEFORE_MATCH, NULL},
+    {KP_REASON_DURATION, NULL},
+    {KP_REASON_DELAY, NULL},
+    {KP_REASON_PROFILER, NULL},
+    {KP_REASON_NO_RANGE, NULL},
 };
 
-static bool was_skipped_for(const struct kp_session *s, const char *reason)
+static bool was_skipped_for(const struct kp_session *s, enum kp_reason reason)
 {
     for (size_t i = 0; i < s->n_skips; i++)
-        if (!strcmp(s->skips[i].reason, reason))
+        if (s->skips[i].why.reason == reason)
             return true;
     return false;
 }
 
 bool kp_account_of_timeline(const struct kp_session *s)
 {
-    return !s->launches_profiled && was_skipped_for(s, KP_SKIP_TIMELINE);
+    return !s->launches_profiled && was_skipped_for(s, KP_REASON_TIMELINE);
 }
 
-static const struct advice *find_advice(const struct kp_session *s)
+/* Returns what is to blame; NULL: no row. */
+static const struct blamed *find_blamed(const struct kp_session *s)
 {
-    static const struct advice unknown = {"", "the line above says what every launch was skipped for", NULL};
-    static const struct advice too_early = {"", "the program ended before the first launch was measured to its end",
-                                            NULL};
-    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
-        if (was_skipped_for(s, advices[i].reason))
-            return &advices[i];
-    return s->n_skips ? &unknown : &too_early;
+    for (size_t i = 0; i < sizeof blamed / sizeof *blamed; i++)
+        if (was_skipped_for(s, blamed[i].reason))
+            return &blamed[i];
+    return NULL;
+}
+
+static const char *advice_of(const struct kp_session *s, const struct blamed *b)
+{
+    if (b)
+        return kp_reason_row(b->reason)->advice;
+    return s->n_skips ? "the line above says what every launch was skipped for"
+                      : "the program ended before the first launch was measured to its end";
 }
 
 static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
@@ -226,10 +208,10 @@ static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
     }
     if (kp_account_of_timeline(s))
         return; /* as the user wanted it */
-    const struct advice *advice = find_advice(s);
-    kp_out_print(o, "%s %s.\n", head, advice->text);
-    if (advice->seen)
-        advice->seen(o, s);
+    const struct blamed *b = find_blamed(s);
+    kp_out_print(o, "%s %s.\n", head, advice_of(s, b));
+    if (b && b->seen)
+        b->seen(o, s);
 }
 
 /* Says that graphs were left out, unless there were none. */

@@ -88,6 +88,11 @@ static void interval(struct kp_csv *c, const struct kp_metric *m)
 
 static void reason(struct kp_csv *c, const struct kp_metric *m)
 {
+    kp_csv_field(c, m && m->kind == KP_VALUE_NA ? kp_reason_key(m->reason) : "");
+}
+
+static void why(struct kp_csv *c, const struct kp_metric *m)
+{
     kp_csv_field(c, m && m->kind == KP_VALUE_NA ? m->text : "");
 }
 
@@ -96,10 +101,9 @@ static const struct {
     void (*write)(struct kp_csv *c, const struct kp_metric *m);
     bool beside, has_unit; /* beside: also where a metric is a column */
 } mean_columns[] = {
-    {"Value Launches", launches, true, false},
-    {"Value Deviation", deviation, true, true},
-    {"Value Interval", interval, true, true},
-    {"Value Missing", reason, false, false},
+    {"Value Launches", launches, true, false},      {"Value Deviation", deviation, true, true},
+    {"Value Interval", interval, true, true},       {"Value Missing", why, false, false},
+    {"Value Missing Reason", reason, false, false},
 };
 
 void kp_csv_mean_headings(struct kp_csv *c)

@@ -12,8 +12,6 @@
 
 enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped */, LABEL_LEAST = 20 };
 
-static const char not_collected[] = "not collected";
-
 /* The texts of one line. */
 struct cells {
     char *label, *instances;
@@ -188,7 +186,7 @@ static const char *why_missing(const struct kp_line *l)
 {
     if (kp_line_has_value(l))
         return NULL;
-    return l->metric && *l->metric->text ? l->metric->text : not_collected;
+    return l->metric && *l->metric->text ? l->metric->text : kp_reason_text(KP_REASON_NOT_COLLECTED);
 }
 
 static bool missing_for(const struct kp_line *l, const char *why)

@@ -127,7 +127,7 @@ import csv, json, sys
 session = json.load(open(sys.argv[1]))
 session = session.get("sessions", [session])[0]
 assert [l["device"] for l in session["launches"]] == [1, 1], session["launches"]
-assert session["session"]["skipped"] == [{"reason": "not selected by devices", "count": 4}], session["session"]
+assert session["session"]["skipped"] == [{"reason": "other-device", "why": "not selected by devices", "count": 4}], session["session"]
 rows = [r for r in csv.DictReader(open(sys.argv[2])) if r["ID"]]
 assert [(r["Device"], r["range__launches"]) for r in rows] == [("1", "2"), ("1", "4")], rows
 END

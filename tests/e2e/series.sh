@@ -20,7 +20,7 @@ export FAKE_BEST_BLOCK=64 KPROF_KERNEL_NAME=increment
 KPROF_VARY=block=64,256,48,100,2048 KPROF_LAUNCH_COUNT=1 KPROF_EXPORT=$tmp/a.kprof both "blocks" "$p"
 says blocks "Best: block=64, 1 us, -50.0% against the program's own"
 says blocks "The results of variants are not checked."
-says blocks "block=2048: its 2048 threads are more than the 1024 that a block of the kernel may have"
+says blocks "block=2048: its registers or __launch_bounds__ do not allow so many threads: 2048, at most 1024"
 for shape in 8,1,1:64,1,1 2,1,1:256,1,1 11,1,1:48,1,1 6,1,1:100,1,1; do
     [ "$(launched "${shape%:*}" "${shape#*:}" 0 increment)" -gt 1 ] || fail "blocks: no grid ${shape%:*} of blocks ${shape#*:}"
 done
@@ -40,7 +40,7 @@ rows = {r["Variant"]: r for r in csv.DictReader(open(sys.argv[1]))}
 assert list(rows) == ["the program's own"] + ["block=%d" % n for n in (64, 256, 48, 100, 2048)], list(rows)
 assert rows["block=256"]["Duration (ns)"] == "4000" and rows["block=256"]["Change (%)"] == "100", rows["block=256"]
 assert [n for n, r in rows.items() if r["Best"]] == ["block=64"]
-assert "more than the 1024" in rows["block=2048"]["Not Counted"] and rows["block=2048"]["Duration (ns)"] == "n/a"
+assert "at most 1024" in rows["block=2048"]["Not Counted"] and rows["block=2048"]["Not Counted Reason"] == "variant-threads" and rows["block=2048"]["Duration (ns)"] == "n/a"
 session = json.load(open(sys.argv[2]))
 series = session["launches"][0]["profile_series"]
 assert series["best"] == "block=64" and series["checked"] is False
@@ -59,9 +59,9 @@ KPROF_VARY='block=64,8x8,6;shared=0,1K,64K,300K;carveout=60' both "shared" "$p"
 for shape in 3,2,1:16,4,1 6,1,1:8,8,1; do
     [ "$(launched "${shape%:*}" "${shape#*:}" 65536 append)" -gt 1 ] || fail "shared: no grid ${shape%:*} of blocks ${shape#*:}"
 done
-says shared "block=64 shared=0 carveout=60: it has less dynamic shared memory than the 1024 byte of the program's own launch"
-says shared "block=64 shared=300K carveout=60: its 307200 byte of shared memory a block, 0 of them static, are more than the"
-says shared "block=6 shared=1K carveout=60: its threads are no multiple of the 4 of the block's other dimensions"
+says shared "block=64 shared=0 carveout=60: it has less dynamic shared memory than the program's own launch, for as many threads"
+says shared "block=64 shared=300K carveout=60: it needs more shared memory than a block can have: 307200 bytes, 0 of them"
+says shared "block=6 shared=1K carveout=60: its threads are no multiple of the block's other dimensions; write it as XxYxZ"
 
 # Each launch that is asked for has a series; those of graphs, and of other windows, are as ever.
 KPROF_KERNEL_NAME='' KPROF_VARY=block=32 both "all" "$p"

@@ -156,7 +156,7 @@ static void put_session(struct writing *w)
     struct kp_session s;
     char *err = NULL;
     done(kp_store_get_session(w->from, &s, &err), &err);
-    done(kp_session_add_skip(&s, KP_SKIP_KERNEL_NAME, 3), NULL);
+    done(kp_session_add_skip(&s, kp_why_of(KP_REASON_KERNEL_NAME, NULL), 3), NULL);
     done(kp_session_add_kernel(&s, "other<float>(int)", 3), NULL);
     done(kp_session_add_range(&s, "loader@step/", 2), NULL);
     free(s.environment);

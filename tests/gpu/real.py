@@ -34,7 +34,7 @@ TIMING = re.compile(
     r"|^(?:memcopy|kernel|non-streamed|\d+ streams):\t+\d+\.\d\d\b",
     re.IGNORECASE,
 )
-# What is accepted, with its reason: see "Programs whose output differs" in docs/limits.md.
+# What is accepted, with its reason: see docs/limits.md, and the manual.
 ACCEPTED = {
     "graphMemoryFootprint": "prints how much memory graphs needed at once, and each ends before the next begins",
     "cdpSimplePrint": "numbers its blocks in the order in which the device starts them",

@@ -155,7 +155,6 @@ static void add_launch(struct kp_recording *r, char *const *field)
     l->device = atoi(field[6]);
     assert_int_equal(sscanf(field[7], "%d %d", &l->cc_major, &l->cc_minor), 2);
     l->chip = kp_strdup("GH100");
-    l->reason = kp_strdup("");
     l->passes = 10;
     l->profiler_ns = 2.5e8;
 }

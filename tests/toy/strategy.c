@@ -11,13 +11,13 @@ enum { TOY_LAUNCHES = 4 };
 
 static bool suits(const struct kp_question *q)
 {
-    return q->what->wanted && !q->fit.obstacle;
+    return q->what->wanted && !q->fit.once_reason;
 }
 
-static bool begin(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool begin(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     size_t room = kp_admit_room(w);
-    (void)q, (void)why, (void)refusal;
+    (void)q, (void)why, (void)reason;
     w->most = room < TOY_LAUNCHES ? room : TOY_LAUNCHES;
     return true;
 }
@@ -31,8 +31,10 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
 static void finish(struct kp_window *w, struct kp_window_outcome *out)
 {
     (void)w;
-    if (asprintf(&out->note, "the toy counts nothing of %zu launches", kp_journal_facts().launches) < 0)
-        out->note = NULL;
+    char *text;
+    if (asprintf(&text, "the toy counts nothing of %zu launches", kp_journal_facts().launches) < 0)
+        text = NULL;
+    out->why = kp_why_of(KP_REASON_NOT_COUNTED, text);
 }
 
 static const struct kp_strategy toy = {

@@ -83,7 +83,6 @@ static struct kp_result *add_launch(struct kp_recording *r, const char *name, ui
     l->launch.mangled = kp_strdup(name);
     l->launch.demangled = kp_strdup(name);
     l->launch.chip = kp_strdup("GH100");
-    l->launch.reason = kp_strdup("");
     for (int i = 0; i < 3; i++)
         l->launch.grid[i] = l->launch.block[i] = i ? 1 : grid;
     kp_result_set_real(l, KP_DIFF_DURATION, "ns", ns);
@@ -521,9 +520,9 @@ static void what_is_no_number_differs_or_not(void **state)
     kp_result_set_text(x, "same", "", "s");
     kp_result_set_text(y, "same", "", "s");
     kp_result_set_real(x, "gone", "byte", 1);
-    kp_result_set_na(y, "gone", "no permission");
-    kp_result_set_na(x, "never", "no permission");
-    kp_result_set_na(y, "never", "no permission");
+    kp_result_set_why(y, "gone", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no permission"));
+    kp_result_set_why(x, "never", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no permission"));
+    kp_result_set_why(y, "never", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no permission"));
     kp_result_set_real(x, "unit", "byte", 1);
     kp_result_set_real(y, "unit", "sector", 1);
     kp_result_set_real(x, "only", "byte", 1);
@@ -741,7 +740,8 @@ static void what_cannot_be_compared_does_not_pass_in_silence(void **state)
     kp_result_set_real(l, "both", "", 1);
     add_launch(&a, "j", 1, 1000);
     kp_result_set_real(add_launch(&b, "k", 1, 1000), "both", "", 1);
-    kp_result_set_na(add_launch(&b, "j", 1, 1000), KP_DIFF_DURATION, "lost");
+    kp_result_set_why(add_launch(&b, "j", 1, 1000), KP_DIFF_DURATION,
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"lost"));
     save(&a, "a.kprof");
     save(&b, "b.kprof");
     assert_unchecked(KP_DIFF_DURATION, 0,
@@ -812,7 +812,7 @@ static void without_a_pair_the_status_tells(void **state)
     kp_result_free(&timeline.results[0]);
     timeline.n = 0;
     timeline.session.launches_profiled = 0;
-    assert_int_equal(kp_session_add_skip(&timeline.session, KP_SKIP_TIMELINE, 1), 0);
+    assert_int_equal(kp_session_add_skip(&timeline.session, kp_why_of(KP_REASON_TIMELINE, NULL), 1), 0);
     save(&timeline, "timeline.kprof");
     assert_int_equal(run("diff timeline.kprof ./timeline.kprof", &out, &err), 1);
     assert_string_equal(err, "==WARNING== ./timeline.kprof is the same file as timeline.kprof: they cannot differ; "
@@ -829,7 +829,8 @@ static void without_counters_the_status_tells(void **state)
     struct kp_recording a = made("launch__grid_size"), b = made("launch__grid_size");
     add_launch(&a, "f", 1, 100);
     struct kp_result *l = add_launch(&b, "f", 1, 100);
-    assert_int_equal(kp_result_set_na(l, KP_DIFF_DURATION, "no permission"), 0);
+    assert_int_equal(
+        kp_result_set_why(l, KP_DIFF_DURATION, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no permission")), 0);
     l->launch.passes = 0;
     kp_result_set_count(l, "launch__grid_size", "", 1);
     save(&a, "a.kprof");
@@ -932,7 +933,9 @@ static void a_missing_duration_is_no_gain(void **state)
     add_launch(&a, "f", 1, 100);
     add_launch(&a, "g", 1, 50);
     add_launch(&b, "f", 1, 100);
-    assert_int_equal(kp_result_set_na(add_launch(&b, "g", 1, 1), KP_DIFF_DURATION, "lost"), 0);
+    assert_int_equal(kp_result_set_why(add_launch(&b, "g", 1, 1), KP_DIFF_DURATION,
+                                       kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"lost")),
+                     0);
     add_launch(&b, "h", 1, -NAN); /* an edited file has these */
     add_launch(&b, "h", 1, -5);
     add_launch(&b, "h", 1, INFINITY);
@@ -988,7 +991,9 @@ static void averages_are_of_pairs(void **state)
     struct kp_recording a = made(""), b = made("");
     add_launch(&a, "f", 1, 1000);
     add_launch(&a, "f", 1, 100);
-    assert_int_equal(kp_result_set_na(add_launch(&b, "f", 1, 1), KP_DIFF_DURATION, "lost"), 0);
+    assert_int_equal(kp_result_set_why(add_launch(&b, "f", 1, 1), KP_DIFF_DURATION,
+                                       kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"lost")),
+                     0);
     add_launch(&b, "f", 1, 130);
     save(&a, "a.kprof");
     save(&b, "b.kprof");

@@ -73,7 +73,7 @@ static void put_session(const char *path, const struct rank *of)
 {
     struct kp_device_info devices[] = {{.ordinal = 0, .name = "first", .chip = "GH100"},
                                        {.ordinal = 1, .name = "second", .chip = "GH100"}};
-    struct kp_skip skip = {KP_SKIP_ROTATED, 7};
+    struct kp_skip skip = {{KP_REASON_ROTATED, NULL}, 7};
     struct kp_session session = {.pid = of->pid,
                                  .host = "node",
                                  .environment = (char *)of->environment,

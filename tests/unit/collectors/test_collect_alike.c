@@ -10,15 +10,20 @@
 #include "collectors/plan/alike.h"
 
 static const char duration[] = "gpu__time_duration.sum";
-static char why[320];
+static struct kp_why why;
 
-#define ALIKE(...)                                                                                                     \
-    kp_alike(duration, (double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double), why, sizeof(why))
+#define ALIKE(...) is_alike((double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
+
+static bool is_alike(double *values, size_t n)
+{
+    kp_why_free(&why);
+    return kp_alike(duration, values, n, &why);
+}
 
 static void test_alike(void **state)
 {
     (void)state;
-    assert_true(kp_alike(duration, NULL, 0, why, sizeof(why)));
+    assert_true(is_alike(NULL, 0));
     assert_true(ALIKE(5) && ALIKE(0, 0, 0, 0, 0, 0, 0));
     assert_true(ALIKE(10, 10, 10, 10, 10, 10));
     assert_true(ALIKE(9.5, 10.6, 9.8, 10.1, 10, 10.3));
@@ -33,16 +38,16 @@ static void test_two_kinds(void **state)
 {
     (void)state;
     assert_false(ALIKE(12, 10, 12, 10, 10, 12));
-    assert_non_null(strstr(why, "of two kinds: gpu__time_duration.sum is 10 in 3 of them, 12 in 3"));
+    assert_non_null(strstr(kp_why_text(&why), "of two kinds: gpu__time_duration.sum is 10 in 3 of them, 12 in 3"));
     assert_false(ALIKE(100, 101, 99, 100, 100, 101, 99, 200, 201));
-    assert_non_null(strstr(why, "is 100 in 7 of them, 200.5 in 2"));
+    assert_non_null(strstr(kp_why_text(&why), "is 100 in 7 of them, 200.5 in 2"));
 }
 
 static void test_spread(void **state)
 {
     (void)state;
     assert_false(ALIKE(10, 5, 15));
-    assert_non_null(strstr(why, "gpu__time_duration.sum spreads by 50 % (at most 20)"));
+    assert_non_null(strstr(kp_why_text(&why), "gpu__time_duration.sum spreads by 50 % (at most 20)"));
     assert_true(ALIKE(10, 8.1, 11.9));
     assert_false(ALIKE(10, 7.9, 12.1));
 }
@@ -64,8 +69,9 @@ static void test_false_alarms(void **state)
             }
             values[i] = 100 + 8 * (sum - 6);
         }
-        refused += !kp_alike(duration, values, LAUNCHES, why, sizeof(why));
+        refused += !is_alike(values, LAUNCHES);
     }
+    kp_why_free(&why);
     print_message("%u of %d refused\n", refused, TRIALS);
     assert_true(refused <= TRIALS / 100);
 }

@@ -433,10 +433,10 @@ static int tear_down(void **state)
 /* Saved, and executed once by the program. */
 static void run_first(void)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     kp_test_window_clear();
     if (kp_collector_save(t.c, &why))
-        fail_msg("%s", why);
+        fail_msg("%s", kp_why_text(&why));
     kp_test_window_run();
 }
 
@@ -465,13 +465,13 @@ static void check_results(const struct kp_plan *plan, const size_t *ranges)
     struct kp_result results[MOST], *list[MOST];
     size_t next = 0;
     if (!t.out.counters)
-        fail_msg("no counters: %s", t.out.note ? t.out.note : "no reason given");
-    assert_null(t.out.note);
+        fail_msg("no counters: %s", kp_why_text(&t.out.why) ? kp_why_text(&t.out.why) : "no reason given");
+    assert_null(kp_why_text(&t.out.why));
     assert_int_equal(t.out.replay.failed, KP_STAGE_NONE);
     memset(results, 0, sizeof(results));
     for (size_t i = 0; i < w->n_wanted; i++)
         list[i] = &results[i];
-    assert_null(kp_counters_evaluate(t.out.counters, list));
+    assert_false(kp_counters_evaluate(t.out.counters, list).reason);
     for (size_t i = 0; i < w->n; i++)
         if (w->wanted[i]) {
             check_result(plan, &results[next], kp_test_kernel_names[w->kernel[i]], ranges[next]);
@@ -487,10 +487,9 @@ static void check_nothing(enum kp_stage stage, const char *text)
 {
     assert_null(t.out.counters);
     assert_int_equal(t.out.replay.failed, stage);
-    if (!t.out.note || !strstr(t.out.note, text))
-        fail_msg("'%s' is not in the note: %s", text, t.out.note ? t.out.note : "(none)");
-    free(t.out.note);
-    t.out.note = NULL;
+    if (!kp_why_text(&t.out.why) || !strstr(kp_why_text(&t.out.why), text))
+        fail_msg("'%s' is not in the note: %s", text, kp_why_text(&t.out.why) ? kp_why_text(&t.out.why) : "(none)");
+    kp_why_free(&t.out.why);
     if (!t.out.replay.damaged && !t.out.replay.dead)
         kp_test_window_check_memory();
 }
@@ -529,10 +528,10 @@ static void launch_window(void)
 /* A window counted in one pass, as it comes. */
 static void count(const char *letters, enum kp_range_mode mode)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     kp_test_window_of(letters);
     if (kp_collector_count_begin(t.c, mode, w->n, 0, &why))
-        fail_msg("%s", why);
+        fail_msg("%s", kp_why_text(&why));
     launch_window();
     kp_collector_count_end(t.c, &w->job, &t.out);
 }
@@ -731,8 +730,8 @@ static void test_other_kernels(void **state)
     kp_collector_drop(t.c);
     w->foreign = false;
     assert_null(t.out.counters);
-    assert_non_null(strstr(t.out.note, "4 kernels instead of 2"));
-    free(t.out.note);
+    assert_non_null(strstr(kp_why_text(&t.out.why), "4 kernels instead of 2"));
+    kp_why_free(&t.out.why);
     replay();
     check_results(several, in_order);
 }
@@ -1103,7 +1102,7 @@ static void test_steps_of_room(void **state)
         size_t launches, window, ranges;
     } rows[] = {{1, 1000, 1},     {2, 1000, 4},     {5, 1000, 16},    {17, 1000, 64},    {65, 1000, 256},
                 {256, 1000, 256}, {257, 1000, 320}, {321, 1000, 384}, {990, 1000, 1000}, {3, 3, 3}};
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     noting = cupti;
     noting.cuptiRangeProfilerGetCounterDataSize = note_size;
@@ -1243,11 +1242,11 @@ static void check_evaluation_that_fails(unsigned n_threads)
     threads.in_turn = true;
     expect_threads(n_threads);
     count(many(64), KP_RANGE_AUTO);
-    char *why = kp_counters_evaluate(t.out.counters, list);
+    struct kp_why why = kp_counters_evaluate(t.out.counters, list);
     check_threads(n_threads);
-    assert_non_null(why);
-    assert_non_null(strstr(why, "CUPTI_ERROR_NOT_SUPPORTED"));
-    free(why);
+    assert_non_null(kp_why_text(&why));
+    assert_non_null(strstr(kp_why_text(&why), "CUPTI_ERROR_NOT_SUPPORTED"));
+    kp_why_free(&why);
     for (size_t i = 0; i < 64; i++) {
         assert_int_equal(values_of(list[i]), threads.codes[i] ? 0 : one_pass->groups[0].n_names);
         kp_result_free(list[i]);
@@ -1350,7 +1349,7 @@ static void test_refused(void **state)
         kp_collector_drop(t.c);
         assert_false(t.out.replay.dead || t.out.replay.damaged);
         assert_int_equal(t.out.replay.code, KP_ISSUE_REFUSED);
-        check_nothing(KP_STAGE_ISSUE, "the launch failed");
+        check_nothing(KP_STAGE_ISSUE, kp_reason_text(KP_REASON_LAUNCH_FAILED));
         replay();
         check_results(several, (const size_t[]){0, 2});
         kp_test_window_check_memory();
@@ -1385,7 +1384,7 @@ static void test_rehearsal(void **state)
     assert_int_equal(kp_test_count("start"), 0);
     assert_int_equal(kp_test_count("plain"), 1);
     assert_false(t.out.replay.dead);
-    assert_null(strstr(t.out.note, "CUDA_SUCCESS"));
+    assert_null(strstr(kp_why_text(&t.out.why), "CUDA_SUCCESS"));
     check_nothing(KP_STAGE_REHEARSE, "run again");
 }
 
@@ -1452,7 +1451,7 @@ static void test_fault_seen_by_the_flush(void **state)
     kp_test_driver()->cuMemcpyDtoDAsync = copy_of_a_fault;
     kp_collector_replay(t.c, &w->job, &t.out);
     assert_true(t.out.replay.dead);
-    assert_null(strstr(t.out.note, "flush"));
+    assert_null(strstr(kp_why_text(&t.out.why), "flush"));
     check_nothing(KP_STAGE_ISSUE, "the launch failed: CUDA_ERROR_ILLEGAL_ADDRESS");
     kp_collector_leave(t.c);
 }
@@ -1530,8 +1529,8 @@ static void count_with_failing_mark(const char *mark, unsigned nth)
     count("AI", KP_RANGE_USER);
     kp_test_fail(mark, nth, 0);
     assert_null(t.out.counters);
-    assert_non_null(strstr(t.out.note, "cannot mark the range"));
-    free(t.out.note);
+    assert_non_null(strstr(kp_why_text(&t.out.why), "cannot mark the range"));
+    kp_why_free(&t.out.why);
     count("AI", KP_RANGE_USER);
     check_results(one_pass, in_order);
 }
@@ -1588,16 +1587,16 @@ static void test_refused_between_the_marks(void **state)
 
 static void test_save(void **state)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     open_collector();
     kp_test_fail("save", 1, CUPTI_ERROR_OUT_OF_MEMORY);
     assert_int_equal(kp_collector_save(t.c, &why), -1);
-    assert_non_null(strstr(why, "cannot save"));
-    free(why);
+    assert_non_null(strstr(kp_why_text(&why), "cannot save"));
+    kp_why_free(&why);
     assert_int_equal(kp_collector_save(t.c, &why), 0);
     assert_int_equal(kp_collector_save(t.c, &why), 0); /* it is saved */
-    assert_null(why);
+    assert_null(kp_why_text(&why));
     assert_int_equal(kp_test_count("save"), 2);
     kp_collector_drop(t.c);
     kp_collector_drop(t.c);
@@ -1609,8 +1608,8 @@ static void test_save(void **state)
     t.setup.cupti = &without;
     assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
     assert_int_equal(kp_collector_save(t.c, &why), -1);
-    assert_non_null(strstr(why, "libcheckpoint"));
-    free(why);
+    assert_non_null(strstr(kp_why_text(&why), "libcheckpoint"));
+    kp_why_free(&why);
     kp_collector_close(t.c, true);
     t.c = NULL;
 }
@@ -1663,13 +1662,13 @@ static void test_full_for_a_while(void **state)
 /* The checkpoint library would fill the disk. */
 static void test_save_of_too_much(void **state)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     kp_test_driver()->cuMemGetInfo = full_device;
     open_collector();
     assert_int_equal(kp_collector_save(t.c, &why), -1);
-    assert_non_null(strstr(why, "1125899.9 GB"));
-    free(why);
+    assert_non_null(strstr(kp_why_text(&why), "1125899.9 GB"));
+    kp_why_free(&why);
     assert_int_equal(kp_test_count("save"), 0);
 }
 
@@ -1721,7 +1720,7 @@ static void test_counting_beside_sweeps(void **state)
 static void test_counting_that_does_not_begin(void **state)
 {
     static const char *const words[] = {"enable", "size", "image", "config", "start"};
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     open_collector();
     for (size_t at = 0; at < sizeof(words) / sizeof(*words); at++) {
@@ -1729,8 +1728,8 @@ static void test_counting_that_does_not_begin(void **state)
         assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
         kp_test_fail(words[at], 0, FAILS);
         assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), -1);
-        assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
-        free(why);
+        assert_non_null(strstr(kp_why_text(&why), "CUPTI_ERROR_UNKNOWN"));
+        kp_why_free(&why);
         kp_test_fail(words[at], 0, 0);
         count("AI", KP_RANGE_AUTO);
         check_results(one_pass, in_order);
@@ -1738,7 +1737,7 @@ static void test_counting_that_does_not_begin(void **state)
     kp_test_forget_calls();
     kp_test_fail("start", 1, FAILS); /* the counter data of a vain attempt is free for the next */
     assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), -1);
-    free(why);
+    kp_why_free(&why);
     count("AI", KP_RANGE_AUTO);
     check_results(one_pass, in_order);
     assert_int_equal(kp_test_count("image"), 0);
@@ -1746,8 +1745,8 @@ static void test_counting_that_does_not_begin(void **state)
     t.setup.one_pass = NULL;
     assert_int_equal(kp_collector_open(&t.setup, &t.c), 0);
     assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), -1);
-    assert_non_null(why);
-    free(why);
+    assert_non_null(kp_why_text(&why));
+    kp_why_free(&why);
     kp_collector_one_pass(t.c, one_pass);
     count("AI", KP_RANGE_AUTO);
     check_results(one_pass, in_order);
@@ -1767,8 +1766,8 @@ static void test_counting_that_fails(void **state)
         kp_test_fail(rows[i].word, 0, 0);
         assert_null(t.out.counters);
         assert_int_equal(t.out.replay.failed, rows[i].stage);
-        assert_non_null(strstr(t.out.note, "CUPTI_ERROR_UNKNOWN"));
-        free(t.out.note);
+        assert_non_null(strstr(kp_why_text(&t.out.why), "CUPTI_ERROR_UNKNOWN"));
+        kp_why_free(&t.out.why);
         count("AI", KP_RANGE_AUTO);
         check_results(one_pass, in_order);
     }
@@ -2123,10 +2122,9 @@ static void test_counting_beside_sessions_fails(void **state)
         if (rows[i].stage == KP_STAGE_NONE)
             check_results(one_pass, in_order);
         else
-            assert_true(!t.out.counters && t.out.replay.failed == rows[i].stage && t.out.note &&
-                        strstr(t.out.note, "CUPTI_ERROR_UNKNOWN"));
-        free(t.out.note);
-        t.out.note = NULL;
+            assert_true(!t.out.counters && t.out.replay.failed == rows[i].stage && kp_why_text(&t.out.why) &&
+                        strstr(kp_why_text(&t.out.why), "CUPTI_ERROR_UNKNOWN"));
+        kp_why_free(&t.out.why);
         assert_int_equal(kp_test_count("enable"), rows[i].stage == KP_STAGE_NONE);
         count("AI", KP_RANGE_AUTO);
         check_results(one_pass, in_order);
@@ -2151,9 +2149,9 @@ static void open_chooser(void)
 
 static size_t begin_choice(size_t room, size_t list)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     if (kp_collector_count_begin(t.c, KP_RANGE_AUTO, room, list, &why))
-        fail_msg("%s", why);
+        fail_msg("%s", kp_why_text(&why));
     return kp_collector_chooses(t.c);
 }
 
@@ -2184,12 +2182,12 @@ static void check_list(size_t list, const size_t *ranges)
     struct kp_result results[MOST], *of[MOST];
     size_t next = 0;
     if (!t.out.counters)
-        fail_msg("no counters: %s", t.out.note ? t.out.note : "no reason given");
-    assert_null(t.out.note);
+        fail_msg("no counters: %s", kp_why_text(&t.out.why) ? kp_why_text(&t.out.why) : "no reason given");
+    assert_null(kp_why_text(&t.out.why));
     memset(results, 0, sizeof(results));
     for (size_t i = 0; i < w->n_wanted; i++)
         of[i] = &results[i];
-    assert_null(kp_counters_evaluate(t.out.counters, of));
+    assert_false(kp_counters_evaluate(t.out.counters, of).reason);
     kp_counters_free(t.out.counters);
     t.out.counters = NULL;
     for (size_t i = 0; i < w->n; i++) {
@@ -2270,9 +2268,8 @@ static void test_chosen_in_the_memory_given(void **state)
     make_choice("AICAIC", true); /* one too many */
     end_choice(true);
     assert_null(t.out.counters);
-    assert_non_null(strstr(t.out.note, "the counters saw 6 kernels instead of 6"));
-    free(t.out.note);
-    t.out.note = NULL;
+    assert_non_null(strstr(kp_why_text(&t.out.why), "the counters saw 6 kernels instead of 6"));
+    kp_why_free(&t.out.why);
     assert_int_equal(begin_choice(9, 1), 5);
     make_choice("AICAI", true);
     end_choice(true);
@@ -2339,9 +2336,8 @@ static void test_chosen_beside_a_foreign_kernel(void **state)
     assert_int_equal(hooks->after(hooks->arg), CUDA_SUCCESS);
     end_choice(true);
     assert_null(t.out.counters);
-    assert_non_null(strstr(t.out.note, "the counters saw 2 kernels instead of 1"));
-    free(t.out.note);
-    t.out.note = NULL;
+    assert_non_null(strstr(kp_why_text(&t.out.why), "the counters saw 2 kernels instead of 1"));
+    kp_why_free(&t.out.why);
     choose("A", 0);
 }
 
@@ -2368,7 +2364,7 @@ static void test_counted_and_refused(void **state)
 {
     (void)state;
     open_collector();
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 2, 0, &why), 0);
     assert_int_equal(kp_collector_chooses(t.c), 0);
     kp_test_forget_calls();
@@ -2464,7 +2460,7 @@ static void test_no_further_session(void **state)
 /* A range for several launches is no choice. */
 static void test_no_choice_of_ranges(void **state)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     open_chooser();
     choose("aI", 0);
@@ -2499,10 +2495,9 @@ static void test_choices_that_fail(void **state)
         kp_test_fail(rows[i].fails, rows[i].nth, 0);
         assert_null(t.out.counters);
         assert_int_equal(t.out.replay.failed, rows[i].stage);
-        if (!strstr(t.out.note, rows[i].note))
-            fail_msg("%s: %s", rows[i].fails, t.out.note);
-        free(t.out.note);
-        t.out.note = NULL;
+        if (!strstr(kp_why_text(&t.out.why), rows[i].note))
+            fail_msg("%s: %s", rows[i].fails, kp_why_text(&t.out.why));
+        kp_why_free(&t.out.why);
         choose("aIcA", 1);
     }
     assert_int_equal(kp_test_count("session"), 1);
@@ -2515,7 +2510,7 @@ static void test_a_choice_without_end(void **state)
     KP_PARAMS(CUpti_Profiler_EndPass_Params, pass);
     KP_PARAMS(CUpti_Profiler_UnsetConfig_Params, list);
     KP_PARAMS(CUpti_Profiler_EndSession_Params, session);
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     open_chooser();
     kp_test_fail("off", 0, FAILS);
@@ -2523,13 +2518,12 @@ static void test_a_choice_without_end(void **state)
     make_choice("aI", true);
     end_choice(true);
     assert_null(t.out.counters);
-    free(t.out.note);
-    t.out.note = NULL;
+    kp_why_free(&t.out.why);
     kp_test_forget_calls();
     for (int i = 0; i < 3; i++) {
         assert_int_equal(kp_collector_count_begin(t.c, KP_RANGE_AUTO, 1, 1, &why), -1);
-        assert_non_null(strstr(why, "CUPTI_ERROR_UNKNOWN"));
-        free(why);
+        assert_non_null(strstr(kp_why_text(&why), "CUPTI_ERROR_UNKNOWN"));
+        kp_why_free(&why);
         kp_test_fail("off", 0, 0);
     }
     assert_int_equal(kp_test_count("off"), 1);
@@ -2558,7 +2552,7 @@ static void test_context_gone_with_a_session(void **state)
 
 static void test_context_gone(void **state)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     t.setup.flush = true;
     open_collector();

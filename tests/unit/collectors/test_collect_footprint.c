@@ -133,72 +133,72 @@ static const struct kp_driver driver = {.cuMemGetInfo = mem_get_info};
 
 static const uint64_t margin = MIB(256), most_margin = MIB(4096);
 
-static bool fits(uint64_t used, uint64_t available, char **why)
+static bool fits(uint64_t used, uint64_t available, struct kp_why *why)
 {
     device.total = used + available;
     device.available = available;
-    *why = (char *)1;
+    *why = kp_why_of(KP_REASON_NOT_SAVED, NULL);
     return kp_footprint_fits(&driver, 0, why);
 }
 
 static void test_fits_into_the_device(void **state)
 {
-    char *why;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     device.result = CUDA_SUCCESS;
     assert_true(fits(0, 0, &why));
-    assert_null(why);
+    assert_null(kp_why_text(&why));
     assert_true(fits(4096, UINT64_C(1) << 50, &why));
-    assert_null(why);
+    assert_null(kp_why_text(&why));
     assert_true(fits(UINT64_C(1) << 50, (UINT64_C(1) << 50) + most_margin, &why)); /* more than any host has */
-    assert_null(why);
+    assert_null(kp_why_text(&why));
 }
 
 static void test_fits_into_the_host(void **state)
 {
-    char *why;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     device.result = CUDA_SUCCESS;
     assert_true(fits(MIB(1) / 2, margin, &why)); /* nothing of the margin is taken */
-    assert_null(why);
+    assert_null(kp_why_text(&why));
     assert_true(
         fits((UINT64_C(1) << 50) + 4096, (UINT64_C(1) << 50) + most_margin, &why)); /* what is too much for it */
-    assert_null(why);
+    assert_null(kp_why_text(&why));
 }
 
 static void test_fits_nowhere(void **state)
 {
-    char *why;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     device.result = CUDA_SUCCESS;
     assert_false(fits(UINT64_C(1) << 50, MIB(300), &why));
-    assert_non_null(why);
-    assert_non_null(strstr(why, "1125899.9 GB"));
-    assert_non_null(strstr(why, "0.3 GB left"));
-    assert_non_null(strstr(why, "quick"));
-    free(why);
+    assert_non_null(kp_why_text(&why));
+    assert_non_null(strstr(kp_why_text(&why), "1125899.9 GB"));
+    assert_non_null(strstr(kp_why_text(&why), "0.3 GB left"));
+    assert_non_null(strstr(kp_why_text(&why), "quick"));
+    kp_why_free(&why);
     assert_false(
         fits(UINT64_C(1) << 50, MIB(1), &why)); /* less than the margin is no room, and not a great deal of it */
-    free(why);
+    kp_why_free(&why);
 }
 
 /* Between all of the host's memory and what may be taken of it. */
 static void test_part_of_the_host(void **state)
 {
-    char *why;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     uint64_t host = kp_footprint_host("");
     (void)state;
     device.result = CUDA_SUCCESS;
     assert_true(fits(host / 2, 0, &why)); /* what is there changes while this runs, but not that much */
     assert_false(fits(host / 20 * 19, 0, &why));
-    free(why);
+    kp_why_free(&why);
 }
 
 /* Nothing of what the device holds counts for the time. */
 static void test_takes_too_long(void **state)
 {
     static const uint64_t second = 1000000000;
-    char *why;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     uint64_t on_host = kp_footprint_host("") / 4;
     double seconds = (double)on_host * 0.6e-9;
     (void)state;
@@ -207,22 +207,22 @@ static void test_takes_too_long(void **state)
     device.available = (UINT64_C(1) << 40) + most_margin;
     assert_true(kp_footprint_fits(&driver, 0, &why));
     assert_true(kp_footprint_fits(&driver, (uint64_t)(seconds * 1.01 * (double)second), &why));
-    assert_null(why);
+    assert_null(kp_why_text(&why));
     assert_false(kp_footprint_fits(&driver, (uint64_t)(seconds * 0.99 * (double)second), &why));
-    assert_non_null(strstr(why, "saving the "));
-    assert_non_null(strstr(why, "KPROF_SAVE_TIME"));
-    assert_null(strchr(why, '\n'));
-    free(why);
+    assert_non_null(strstr(kp_why_text(&why), "saving the "));
+    assert_non_null(strstr(kp_why_text(&why), "KPROF_SAVE_TIME"));
+    assert_null(strchr(kp_why_text(&why), '\n'));
+    kp_why_free(&why);
 }
 
 /* The save will tell what is wrong. */
 static void test_driver_does_not_tell(void **state)
 {
-    char *why;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     device.result = CUDA_ERROR_ILLEGAL_ADDRESS;
     assert_true(fits(UINT64_C(1) << 50, 0, &why));
-    assert_null(why);
+    assert_null(kp_why_text(&why));
 }
 
 static size_t taken;

@@ -319,7 +319,7 @@ static void test_shared_config_unknown(void **state)
     (void)state;
     prepare(&s, &kp_test_h200, 1056, 256);
     driver.blocks = 5;
-    s.extra = (struct kp_launch_extra){.shared_config_why = why};
+    s.extra = (struct kp_launch_extra){.shared_config_why = {KP_REASON_NO_RECORD, (char *)why}};
     measure(&s);
     assert_missing(&s, "launch__shared_mem_config_size", why);
     assert_missing(&s, "launch__occupancy_limit_shared_mem", why);
@@ -626,7 +626,7 @@ static void test_curves_without_configuration(void **state)
     (void)state;
     prepare_triad(&s);
     s.extra.shared_config = 0;
-    s.extra.shared_config_why = "nobody knows";
+    s.extra.shared_config_why = kp_why_of(KP_REASON_NO_RECORD, (char *)"nobody knows");
     measure(&s);
     assert_missing(&s, "launch__occupancy_per_register_count", "nobody knows");
     assert_missing(&s, "derived__pct_occupancy_per_shared_mem_size", "nobody knows");

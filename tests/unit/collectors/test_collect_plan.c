@@ -148,7 +148,7 @@ static void test_basic_set_on_every_chip(void **state)
         }
         for (size_t m = 0; m < p->n_metrics; m++)
             if (p->metrics[m].group == KP_CANNOT_COLLECT) {
-                print_message("%s: %s: %s\n", chips[i].name, p->metrics[m].name, p->metrics[m].why);
+                print_message("%s: %s: %s\n", chips[i].name, p->metrics[m].name, kp_why_text(&p->metrics[m].why));
                 failed++;
             }
         kp_plan_free(p);
@@ -178,10 +178,10 @@ static void write_set(struct kp_test_text *t, const struct chip *ch, const char 
               (size_t)snprintf(line, sizeof(line), "%-5s %2d.%d  %-10s %4zu metrics %4zu counters %3zu derived%s\n",
                                ch->name, ch->major, ch->minor, set, p->n_metrics, counters, derived, price));
     for (size_t i = 0; i < p->n_metrics; i++)
-        if (p->metrics[i].why)
-            out.write(
-                out.arg, line,
-                (size_t)snprintf(line, sizeof(line), "    without %s: %s\n", p->metrics[i].name, p->metrics[i].why));
+        if (p->metrics[i].why.reason)
+            out.write(out.arg, line,
+                      (size_t)snprintf(line, sizeof(line), "    without %s: %s\n", p->metrics[i].name,
+                                       kp_why_text(&p->metrics[i].why)));
     kp_plan_free(p);
     free(sections);
 }
@@ -415,7 +415,7 @@ static void test_derived_rows(void **state)
     assert_int_equal(kp_result_set_count(&r, "launch__grid_size", "", 10), 0);
     assert_int_equal(p->groups[0].n_names, 1);
     assert_int_equal(kp_plan_store(p, 0, &value, &r), 0);
-    assert_int_equal(kp_plan_store_missing(p, "lost", &r), 0);
+    assert_int_equal(kp_plan_store_missing(p, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"lost"), &r), 0);
     assert_int_equal(kp_plan_derive(p, &r), 0);
     assert_true(kp_metric_number(kp_result_find(&r, "test__twice"), &number));
     assert_float_equal(number, 24, 0);
@@ -476,15 +476,16 @@ static void test_missing_metric_of_a_section(void **state)
     assert_int_equal(make(list, 1, "", &p, &err), 0);
     assert_int_equal(planned(p, "sm__cycles_active.avg")->group, 0);
     assert_int_equal(planned(p, "sm__no_such_thing.avg")->group, -2);
-    assert_non_null(planned(p, "sm__no_such_thing.avg")->why);
+    assert_true(planned(p, "sm__no_such_thing.avg")->why.reason);
     assert_null(planned(p, "sm__nor_this.avg"));
     assert_int_equal(p->groups[0].n_names, 1);
 
     assert_int_equal(kp_plan_store(p, 0, &value, &r), 0);
-    assert_int_equal(kp_plan_store_missing(p, "not this time", &r), 0);
+    assert_int_equal(kp_plan_store_missing(p, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not this time"), &r), 0);
     assert_int_equal(r.n_metrics, 2);
     assert_float_equal(kp_result_find(&r, "sm__cycles_active.avg")->real, 12.5, 0);
-    assert_string_equal(kp_result_find(&r, "sm__no_such_thing.avg")->text, planned(p, "sm__no_such_thing.avg")->why);
+    assert_string_equal(kp_result_find(&r, "sm__no_such_thing.avg")->text,
+                        kp_why_text(&planned(p, "sm__no_such_thing.avg")->why));
     kp_result_free(&r);
     kp_plan_free(p);
 }
@@ -563,7 +564,7 @@ static size_t check_quick_rows(const struct chip *ch, const struct kp_section *s
             print_message("%s: %s\n", ch->name, dram[i]);
     for (size_t i = 0; i < p->n_metrics; i++)
         if (p->metrics[i].group < -1 && ++failed)
-            print_message("%s: %s: %s\n", ch->name, p->metrics[i].name, p->metrics[i].why);
+            print_message("%s: %s: %s\n", ch->name, p->metrics[i].name, kp_why_text(&p->metrics[i].why));
     return failed;
 }
 
@@ -687,12 +688,13 @@ static void check_crowd(const struct chip *ch, const struct kp_section *s)
         const struct kp_planned *m = planned(p, crowd[i]);
         if (m->group != (fits[i] ? 0 : -2))
             fail_msg("%s: %s: %d", ch->name, m->name, m->group);
-        assert_int_equal(m->why != NULL, !fits[i]);
+        assert_int_equal(m->why.reason != KP_REASON_NONE, !fits[i]);
         if (fits[i])
             assert_string_equal(p->groups[0].names[next++], m->name);
     }
-    assert_non_null(strstr(planned(p, "sm__throughput.avg.pct_of_peak_sustained_elapsed")->why, "one pass"));
-    assert_non_null(strstr(planned(p, "pcie__read_bytes.sum")->why, "CUPTI"));
+    assert_non_null(
+        strstr(kp_why_text(&planned(p, "sm__throughput.avg.pct_of_peak_sustained_elapsed")->why), "one pass"));
+    assert_non_null(strstr(kp_why_text(&planned(p, "pcie__read_bytes.sum")->why), "CUPTI"));
     /* what is configured is what is listed */
     assert_int_equal(
         kp_host_schedule(kp_test_real_cupti(), ch->name, NULL, p->groups[0].names, p->groups[0].n_names, &again), 0);
@@ -741,7 +743,7 @@ static void test_quick_beside_another_section(void **state)
     assert_true(p->passes > 1);
     for (size_t i = 0; i < p->n_metrics; i++)
         if (p->metrics[i].group < -1)
-            fail_msg("%s: %s", p->metrics[i].name, p->metrics[i].why);
+            fail_msg("%s: %s", p->metrics[i].name, kp_why_text(&p->metrics[i].why));
     kp_plan_free(p);
 }
 
@@ -1098,7 +1100,7 @@ static void test_what_does_not_go_together(void **state)
     assert_int_equal(planned(p, "lts__t_sector_hit_rate.pct")->group, 0);
     assert_int_equal(planned(p, "CTC.TriageCompute.ctc__tx_bytes.sum")->group, 1);
     assert_int_equal(planned(p, refused_alone)->group, -2);
-    assert_non_null(strstr(planned(p, refused_alone)->why, "CUPTI refuses it: "));
+    assert_non_null(strstr(kp_why_text(&planned(p, refused_alone)->why), "CUPTI refuses it: "));
     assert_int_equal(p->passes, p->groups[0].passes + p->groups[1].passes);
     kp_plan_free(p);
 }
@@ -1184,7 +1186,7 @@ static void test_store(void **state)
     }
     assert_string_equal(kp_result_find(&r, "gpu__time_duration.sum")->unit, "ns");
     assert_int_equal(r.n_metrics, 3);
-    assert_int_equal(kp_plan_store_missing(p, "lost", &r), 0);
+    assert_int_equal(kp_plan_store_missing(p, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"lost"), &r), 0);
     assert_int_equal(r.n_metrics, 5); /* not the launch's own */
     assert_string_equal(kp_result_find(&r, "pcie__read_bytes.sum")->text, "lost");
     assert_float_equal(kp_result_find(&r, p->groups[0].names[0])->real, 1.5, 0);
@@ -1235,7 +1237,7 @@ static void check_rotation(const struct kp_plan *p, size_t most_lists, size_t mo
         if (m->group >= 0)
             assert_true(in_list(&p->groups[m->group], m->name));
         else if (m->group == KP_CANNOT_COLLECT)
-            assert_true(m->composed || (m->why && *m->why));
+            assert_true(m->composed || m->why.reason);
         assert_true(kp_plan_is_counter(p, m->name) == (m->group >= 0));
     }
 }
@@ -1390,7 +1392,7 @@ static void test_rotation_without_a_counter(void **state)
     lists = 0;
     struct kp_plan *p = rotation_of(&counting, sections, n, lacking);
     check_rotation(p, 12, 0);
-    assert_string_equal(planned(p, lacking)->why, "CUPTI refuses it");
+    assert_int_equal(planned(p, lacking)->why.reason, KP_REASON_CUPTI_REFUSES);
     assert_in_range(lists, p->n_groups, p->n_metrics + 4 * p->n_groups);
     kp_plan_free(p);
     free(sections);
@@ -1411,7 +1413,7 @@ static void test_rotation_of_names(void **state)
                         "100 * lts__t_sectors_lookup_hit.sum / lts__t_sectors.sum");
     assert_string_equal(planned(p, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_second")->composed,
                         "1000000000 * smsp__sass_thread_inst_executed_op_ffma_pred_on.sum / gpu__time_duration.sum");
-    assert_non_null(strstr(planned(p, "gcc__xbar2gcc_sectors.sum")->why, "needs several passes"));
+    assert_non_null(strstr(kp_why_text(&planned(p, "gcc__xbar2gcc_sectors.sum")->why), "needs several passes"));
     kp_plan_free(p);
     /* What is in each list anyway has one where nothing else is asked for. */
     assert_int_equal(kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, NULL, 0, "sm__cycles_elapsed.max",
@@ -1487,7 +1489,7 @@ static void test_watched(void **state)
         assert_true(kp_plan_host_writes(p, &r) == 7);
         assert_null(kp_result_find(&r, rows[i].writes));
         assert_true(kp_plan_host_writes(p, &r) == 0);
-        assert_int_equal(kp_plan_store_missing(p, "lost", &r), 0);
+        assert_int_equal(kp_plan_store_missing(p, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"lost"), &r), 0);
         assert_null(kp_result_find(&r, rows[i].writes));
         free(values);
         kp_result_free(&r);

@@ -273,8 +273,7 @@ static void free_results(void)
         kp_result_free(&t.results[i]);
     kp_counters_free(t.out.counters);
     t.out.counters = NULL;
-    free(t.out.note);
-    t.out.note = NULL;
+    kp_why_free(&t.out.why);
 }
 
 static int tear_down(void **state)
@@ -312,11 +311,11 @@ static void open_collector(void)
 /* Saved, and executed once by the program. */
 static void run_first(void)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     free_results();
     kp_test_window_clear();
     if (kp_collector_save(t.c, &why))
-        fail_msg("%s", why);
+        fail_msg("%s", kp_why_text(&why));
     kp_test_window_run();
 }
 
@@ -326,14 +325,14 @@ static void evaluate(void)
     struct kp_result *list[MOST];
     size_t next = 0;
     if (!t.out.counters)
-        fail_msg("no counters: %s", t.out.note ? t.out.note : "no reason given");
-    assert_null(t.out.note);
+        fail_msg("no counters: %s", kp_why_text(&t.out.why) ? kp_why_text(&t.out.why) : "no reason given");
+    assert_null(kp_why_text(&t.out.why));
     for (size_t i = 0; i < w->n; i++)
         if (w->wanted[i]) {
             list[next] = &t.results[next];
             list[next++]->launch.mangled = kp_strdup(kp_test_kernel_names[w->kernel[i]]);
         }
-    assert_null(kp_counters_evaluate(t.out.counters, list));
+    assert_false(kp_counters_evaluate(t.out.counters, list).reason);
     kp_counters_free(t.out.counters);
     t.out.counters = NULL;
 }
@@ -509,10 +508,10 @@ static void take_reference(const char *letters)
 
 static const struct {
     unsigned kind;
-    const char *text;
-} words[] = {{KP_PROVIDER_PCSAMP, "warp states are not sampled"},
-             {KP_PROVIDER_SASS, "instructions are not counted"},
-             {KP_PROVIDER_PM, "nothing is sampled over time"}};
+    enum kp_reason reason;
+} words[] = {{KP_PROVIDER_PCSAMP, KP_REASON_NOT_SAMPLED},
+             {KP_PROVIDER_SASS, KP_REASON_SASS_NOT_COUNTED},
+             {KP_PROVIDER_PM, KP_REASON_PM_NOT_SAMPLED}};
 
 /* What a result lacks of each kind that was lost, of sections and of the list. */
 static const struct {
@@ -541,7 +540,7 @@ static void check_complaints(unsigned kinds)
     unsigned told = 0;
     while ((text = kp_collector_complaint(t.c))) {
         for (size_t k = 0; k < sizeof(words) / sizeof(*words); k++)
-            if (has_prefix(text, words[k].text)) {
+            if (has_prefix(text, kp_reason_text(words[k].reason))) {
                 assert_int_equal(told & words[k].kind, 0);
                 told |= words[k].kind;
             }
@@ -990,7 +989,7 @@ static void test_user_range(void **state)
 /* So have launches that are counted as they come. */
 static void test_counting(void **state)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     open_collector();
     kp_test_window_of("AI");
@@ -1010,11 +1009,11 @@ static void test_counting(void **state)
 static void run_long(const char *letters, size_t group, size_t refused, uint64_t longest_ns)
 {
     enum { ROOM = MOST };
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     free_results();
     kp_test_window_of(letters);
     if (kp_collector_beside_begin(t.c, group, ROOM, longest_ns, &why))
-        fail_msg("%s", why);
+        fail_msg("%s", kp_why_text(&why));
     const struct kp_issue_hooks *hooks = kp_collector_count_hooks(t.c);
     for (size_t i = 0; i < w->n; i++) {
         for (bool again = i == refused; w->wanted[i]; again = false) {
@@ -1072,7 +1071,7 @@ static void test_groups_without_replay(void **state)
             assert_true(b.adds_up == groups[g].adds_up && b.first == groups[g].first);
             run_beside("AiCI", g, refused);
             for (size_t i = 0; i < w->n_wanted; i++)
-                assert_null(kp_counters_lost(t.out.counters, i));
+                assert_false(kp_counters_lost(t.out.counters, i).reason);
             evaluate();
             check_absent(ALL & ~groups[g].kind);
             for (size_t i = 0, next = 0; i < w->n; i++) {
@@ -1217,10 +1216,12 @@ static void test_more_samples_without_replay(void **state)
     open_collector();
     *sample_bytes = (32 << 20) / t.reference[most] + 1;
     run_beside("AICA", 0, SIZE_MAX);
-    assert_non_null(strstr(kp_counters_lost(t.out.counters, most), "which is larger from now on"));
+    struct kp_why lost = kp_counters_lost(t.out.counters, most);
+    assert_int_equal(lost.reason, KP_REASON_FLOODED_ONCE);
+    assert_non_null(strstr(kp_why_text(&lost), "which is larger from now on"));
     check_complaints(KP_PROVIDER_PCSAMP);
     run_beside("AICA", 0, SIZE_MAX);
-    assert_null(kp_counters_lost(t.out.counters, w->n - 1));
+    assert_false(kp_counters_lost(t.out.counters, w->n - 1).reason);
     assert_int_equal(pc_buffer, 0);
     evaluate();
     assert_true(sampled(&t.results[most]) > 0);
@@ -1239,7 +1240,7 @@ static void test_groups_that_fail(void **state)
         const char *call, *metric;
         size_t group;
     } rows[] = {{"pc-data", "smsp__pcsamp_sample_count", 0}, {"sass-flush", "thread_inst_executed_true", 1}};
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     ask_for_all();
     open_collector();
@@ -1247,8 +1248,8 @@ static void test_groups_that_fail(void **state)
         kp_test_fail(rows[k].call, k ? 2 : 4, FAILS); /* of the second launch; warp states are read before it, too */
         run_beside("AIC", rows[k].group, SIZE_MAX);
         kp_test_fail(rows[k].call, 0, 0);
-        assert_null(kp_counters_lost(t.out.counters, 0));
-        assert_true(kp_counters_lost(t.out.counters, 1) && kp_counters_lost(t.out.counters, 2));
+        assert_false(kp_counters_lost(t.out.counters, 0).reason);
+        assert_true(kp_counters_lost(t.out.counters, 1).reason && kp_counters_lost(t.out.counters, 2).reason);
         evaluate();
         assert_true(k ? t.results[0].n_counts > 0 : number(&t.results[0], rows[k].metric) > 0);
         assert_int_equal(kp_result_find(&t.results[1], rows[k].metric)->kind, KP_VALUE_NA);
@@ -1257,16 +1258,17 @@ static void test_groups_that_fail(void **state)
     kp_test_fail("pc-on", 1, FAILS);
     for (int again = 0; again < 2; again++) {
         assert_int_equal(kp_collector_beside_begin(t.c, 0, MOST, 0, &why), -1);
-        assert_true(has_prefix(why, words[0].text));
-        free(why);
+        assert_true(has_prefix(kp_why_text(&why), kp_reason_text(words[0].reason)));
+        kp_why_free(&why);
     }
     kp_test_fail("pc-on", 0, 0);
     assert_int_equal(kp_collector_beside(t.c), 4);
     run_beside("A", 1, SIZE_MAX);
-    assert_null(kp_counters_lost(t.out.counters, 0));
+    assert_false(kp_counters_lost(t.out.counters, 0).reason);
     evaluate();
     check_counts(&t.results[0], 0);
-    assert_int_equal(kp_collector_beside_missing(t.c, 0, "gone", &t.results[0]), 0);
+    assert_int_equal(
+        kp_collector_beside_missing(t.c, 0, kp_why_of(KP_REASON_NOT_SAMPLED, (char *)"gone"), &t.results[0]), 0);
     assert_string_equal(kp_result_find(&t.results[0], rows[0].metric)->text, "gone");
 }
 
@@ -1412,11 +1414,11 @@ static void test_sampling_that_does_not_end(void **state)
         kp_collector_drop(t.c);
         kp_test_window_check_memory();
         assert_null(t.out.counters);
-        assert_non_null(strstr(t.out.note, "CUPTI could not end its sampling"));
+        assert_non_null(strstr(kp_why_text(&t.out.why), "CUPTI could not end its sampling"));
         kp_test_fail("pc-off", 1, 0);
         kp_test_forget_calls();
         free_results();
-        char *why = NULL;
+        struct kp_why why = {KP_REASON_NONE, NULL};
         assert_int_equal(kp_collector_save(t.c, &why), 0);
         kp_collector_drop(t.c);
         kp_test_calls("pc-on pc-off enable config start sass-on pm-on", "");
@@ -1492,7 +1494,7 @@ static void test_counters_that_are_not_given_up(void **state)
         kp_collector_drop(t.c);
         kp_test_window_check_memory();
         assert_null(t.out.counters);
-        assert_non_null(strstr(t.out.note, "cannot stop the counters: CUPTI_ERROR_UNKNOWN"));
+        assert_non_null(strstr(kp_why_text(&t.out.why), "cannot stop the counters: CUPTI_ERROR_UNKNOWN"));
     }
     kp_test_fail("disable", 1, 0);
     assert_int_equal(kp_test_count("enable"), 1);
@@ -1618,7 +1620,8 @@ static void test_refused(void **state)
             check_losses(kind, nth % 3, why);
         } else {
             assert_null(t.out.counters);
-            assert_true(t.out.note && strstr(t.out.note, "the launch failed"));
+            assert_true(kp_why_text(&t.out.why) &&
+                        strstr(kp_why_text(&t.out.why), kp_reason_text(KP_REASON_LAUNCH_FAILED)));
         }
         check_complaints(kind & ~told);
         told |= kind;
@@ -1693,7 +1696,7 @@ static void test_flush_refused(void **state)
     kp_collector_drop(t.c);
     kp_test_window_check_memory();
     assert_null(t.out.counters);
-    assert_string_equal(t.out.note, "the launch failed: CUDA_ERROR_NOT_SUPPORTED");
+    assert_string_equal(kp_why_text(&t.out.why), "the launch failed: CUDA_ERROR_NOT_SUPPORTED");
 }
 
 /* The context is broken where it is waited for: nothing is tried after it, and the context's end is survived. */
@@ -1713,7 +1716,7 @@ static void test_fault(void **state)
             assert_true(nth > 15);
             break;
         }
-        assert_true(!t.out.counters && t.out.note);
+        assert_true(!t.out.counters && kp_why_text(&t.out.why));
         kp_test_forget_calls();
         kp_collector_leave(t.c);
         kp_test_context_end(t.ctx);
@@ -1729,7 +1732,7 @@ static void test_fault(void **state)
 
 static void test_context_gone(void **state)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     open_collector();
     replay("AI");
@@ -1746,7 +1749,7 @@ static void test_context_gone(void **state)
 /* A window that is not replayed: what watched it lets go. */
 static void test_dropped(void **state)
 {
-    char *why = NULL;
+    struct kp_why why = {KP_REASON_NONE, NULL};
     (void)state;
     open_collector();
     for (int i = 0; i < 2; i++) {
@@ -1756,7 +1759,7 @@ static void test_dropped(void **state)
     kp_test_calls("pc-on pc-off", "pc-on pc-off pc-on pc-off");
     kp_test_fail("save", 1, CUPTI_ERROR_OUT_OF_MEMORY);
     assert_int_equal(kp_collector_save(t.c, &why), -1);
-    free(why);
+    kp_why_free(&why);
     kp_test_calls("pc-on pc-off", "");
 }
 

@@ -14,7 +14,7 @@
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
 #include "preload/mode/admit.h"
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/graphs/host_pointers.h"
 #include "preload/mode/strategy.h"
@@ -26,7 +26,7 @@ enum { MANY = 16 }; /* unwanted launches in a row, after which a window closes *
 
 /* The causes of a test, a bit each. */
 enum {
-    TOLD = 1 << 0, /* the process has found an obstacle */
+    TOLD = 1 << 0, /* the process has found a reason against repeating */
     GRAPH = 1 << 1,
     SEVERAL = 1 << 2,
     HEAP = 1 << 3,
@@ -62,8 +62,6 @@ enum {
 #define WRITES (1u << 31) /* no enumerator, which are int: the kernel was seen to write host memory */
 
 static unsigned causes;
-
-static const char told[] = "an obstacle of the process", stuck[] = "stuck", of_strategy[] = "not with this strategy";
 
 bool kp_flags_spoiled(void)
 {
@@ -117,10 +115,10 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
     return causes & HOST;
 }
 
-const char *kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f)
+enum kp_reason kp_stuck_known(const struct kp_launch *l, const struct kp_known_function *f)
 {
     (void)l, (void)f;
-    return causes & STUCK ? stuck : NULL;
+    return causes & STUCK ? KP_REASON_WAITS_FOR_MORE : KP_REASON_NONE;
 }
 
 uint64_t kp_variables_pending(uint64_t known, uint64_t holder)
@@ -149,10 +147,10 @@ bool kp_context_several(const struct kp_context_setup *setup)
 
 /* ---- a launch, and a window ---- */
 
-static const char *admit(const struct kp_question *q)
+static enum kp_reason admit(const struct kp_question *q)
 {
     (void)q;
-    return causes & STRATEGY ? of_strategy : NULL;
+    return causes & STRATEGY ? KP_REASON_SERIES : KP_REASON_NONE;
 }
 
 static const struct kp_strategy rewinding = {.rewinds = true, .admit = admit}, counting = {.admit = admit};
@@ -181,8 +179,9 @@ static struct kp_question judged(unsigned of)
     t.options.window_reads = !(of & READS_OFF);
     t.context.device.pageable_access = true;
     t.graph = (struct kp_graph){.reads_host = of & READS};
-    t.what = (struct kp_candidate){
-        .wanted = !(of & UNWANTED), .graph = is_graph ? &t.graph : NULL, .obstacle = of & TOLD ? told : NULL};
+    t.what = (struct kp_candidate){.wanted = !(of & UNWANTED),
+                                   .graph = is_graph ? &t.graph : NULL,
+                                   .once_reason = of & TOLD ? KP_REASON_GRAPH_VALUES : KP_REASON_NONE};
     t.function.once = (of & TAKES_HEAP ? KP_ONCE_HEAP : 0) | (of & LAUNCHES ? KP_ONCE_LAUNCHES : 0);
     t.function.writes_host = of & WRITES;
     t.function.ends = of & ENDS;
@@ -211,61 +210,51 @@ static struct kp_question judged(unsigned of)
     return q;
 }
 
-static void check(unsigned of, const char *what, const char *got, const char *expected)
+static void check(unsigned of, const char *what, enum kp_reason got, enum kp_reason expected)
 {
-    if (!got != !expected || (got && strcmp(got, expected)))
-        fail_msg("%#x: %s: %s instead of %s", of, what, got ? got : "nothing", expected ? expected : "nothing");
+    if (got != expected)
+        fail_msg("%#x: %s: '%s' instead of '%s'", of, what, kp_reason_key(got), kp_reason_key(expected));
 }
 
 /* ---- tests ---- */
-
-#define HEAP_TEXT       "can reach memory of the host that cannot be rewound, not replayed"
-#define SHARED_TEXT     "memory is shared with other processes or devices, not replayed"
-#define REGISTERED_TEXT "host memory that other processes can map is registered, not replayed"
-#define TAKES_TEXT      "takes or frees memory of the device's heap, which cannot be rewound, not replayed"
-#define LAUNCHES_TEXT   "gives the device work of its own (dynamic parallelism), not replayed"
-#define WRITES_TEXT     "writes host memory that no argument points into, not replayed"
-#define BLOCKS_TEXT     "can reach blocks of the device's heap, which cannot be rewound, not replayed"
-#define VIRTUAL_TEXT                                                                                                   \
-    "can reach memory of cuMemCreate or of a pool that is the host's or managed, which is not rewound, not replayed"
 
 static void test_obstacles(void **state)
 {
     static const struct {
         unsigned of;
-        const char *why;
+        enum kp_reason why;
         bool once;
     } rows[] = {
-        {0, NULL, false},
-        {HOST | UNCOPIED | MANAGED | REWOUND | STUCK | SEVERAL, NULL, false},
-        {TOLD, told, false},
-        {HEAP, HEAP_TEXT, false},
-        {SHARED, SHARED_TEXT, false},
-        {REGISTERED, REGISTERED_TEXT, false},
-        {TAKES_HEAP, TAKES_TEXT, true},
-        {LAUNCHES, LAUNCHES_TEXT, true},
-        {WRITES, WRITES_TEXT, true},
-        {BLOCKS, BLOCKS_TEXT, true},
-        {VIRTUAL, VIRTUAL_TEXT, true},
+        {0, KP_REASON_NONE, false},
+        {HOST | UNCOPIED | MANAGED | REWOUND | STUCK | SEVERAL, KP_REASON_NONE, false},
+        {TOLD, KP_REASON_GRAPH_VALUES, false},
+        {HEAP, KP_REASON_HOST_HEAP, false},
+        {SHARED, KP_REASON_SHARED_MEMORY, false},
+        {REGISTERED, KP_REASON_REGISTERED_SHARED, false},
+        {TAKES_HEAP, KP_REASON_DEVICE_HEAP, true},
+        {LAUNCHES, KP_REASON_DYNAMIC_PARALLELISM, true},
+        {WRITES, KP_REASON_WRITES_HOST, true},
+        {BLOCKS, KP_REASON_HEAP_BLOCKS, true},
+        {VIRTUAL, KP_REASON_HOST_VIRTUAL, true},
         /* the order */
-        {TOLD | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, told, false},
-        {HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, HEAP_TEXT, false},
-        {SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, SHARED_TEXT, false},
-        {REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, REGISTERED_TEXT, false},
-        {TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, TAKES_TEXT, true},
-        {LAUNCHES | WRITES | BLOCKS | VIRTUAL, LAUNCHES_TEXT, true},
-        {WRITES | BLOCKS | VIRTUAL, WRITES_TEXT, true},
-        {BLOCKS | VIRTUAL, BLOCKS_TEXT, true},
+        {TOLD | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, KP_REASON_GRAPH_VALUES, false},
+        {HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, KP_REASON_HOST_HEAP, false},
+        {SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, KP_REASON_SHARED_MEMORY, false},
+        {REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, KP_REASON_REGISTERED_SHARED, false},
+        {TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, KP_REASON_DEVICE_HEAP, true},
+        {LAUNCHES | WRITES | BLOCKS | VIRTUAL, KP_REASON_DYNAMIC_PARALLELISM, true},
+        {WRITES | BLOCKS | VIRTUAL, KP_REASON_WRITES_HOST, true},
+        {BLOCKS | VIRTUAL, KP_REASON_HEAP_BLOCKS, true},
         /* where nothing is replayed */
-        {ONE_PASS | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, NULL, false},
-        {ONE_PASS | WRITES, NULL, false},
-        {ONE_PASS | TOLD, NULL, false},
-        {ONE_PASS | TOLD | SEVERAL, told, false},
+        {ONE_PASS | HEAP | SHARED | REGISTERED | TAKES_HEAP | LAUNCHES | BLOCKS | VIRTUAL, KP_REASON_NONE, false},
+        {ONE_PASS | WRITES, KP_REASON_NONE, false},
+        {ONE_PASS | TOLD, KP_REASON_NONE, false},
+        {ONE_PASS | TOLD | SEVERAL, KP_REASON_GRAPH_VALUES, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct kp_question q = judged(rows[i].of);
-        check(rows[i].of, "obstacle", q.fit.obstacle, rows[i].why);
+        check(rows[i].of, "obstacle", q.fit.once_reason, rows[i].why);
         assert_int_equal(q.fit.once, rows[i].once);
     }
 }
@@ -279,7 +268,7 @@ static void test_attributes(void **state)
         t.launch.config.attrs = &later;
         t.launch.config.numAttrs = 1;
         kp_admit_judge(&q);
-        check(of, "obstacle", q.fit.obstacle, of ? NULL : "has a launch attribute of a later CUDA, not replayed");
+        check(of, "obstacle", q.fit.once_reason, of ? KP_REASON_NONE : KP_REASON_LATER_ATTRIBUTE);
         assert_int_equal(q.fit.once, !of);
     }
 }
@@ -287,17 +276,18 @@ static void test_attributes(void **state)
 /* What the code of a kernel tells: it works with the host while it runs. */
 static void test_shares(void **state)
 {
-#define POSTS_TEXT "writes what the host may act on while it runs, not replayed"
-#define WAITS_TEXT "may wait for host memory that no argument points into, not replayed"
     static const struct {
         unsigned of, once;
         bool pinned, host;
-        const char *why;
+        enum kp_reason why;
     } rows[] = {
-        {0, KP_ONCE_POSTS, true, true, POSTS_TEXT},        {HOST, KP_ONCE_POSTS, true, true, POSTS_TEXT},
-        {MANAGED, KP_ONCE_POSTS, false, true, POSTS_TEXT}, {0, KP_WAITS_FOR_OTHERS, true, true, WAITS_TEXT},
-        {0, KP_WAITS_FOR_OTHERS, false, true, NULL}, /* for a copy or another kernel */
-        {HOST, KP_WAITS_FOR_OTHERS, true, true, NULL},     {0, KP_ONCE_PRINTS, true, false, NULL},
+        {0, KP_ONCE_POSTS, true, true, KP_REASON_POSTS},
+        {HOST, KP_ONCE_POSTS, true, true, KP_REASON_POSTS},
+        {MANAGED, KP_ONCE_POSTS, false, true, KP_REASON_POSTS},
+        {0, KP_WAITS_FOR_OTHERS, true, true, KP_REASON_WAITS_UNSEEN},
+        {0, KP_WAITS_FOR_OTHERS, false, true, KP_REASON_NONE}, /* for a copy or another kernel */
+        {HOST, KP_WAITS_FOR_OTHERS, true, true, KP_REASON_NONE},
+        {0, KP_ONCE_PRINTS, true, false, KP_REASON_NONE},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -305,13 +295,13 @@ static void test_shares(void **state)
         struct kp_question q = judged(rows[i].of);
         t.function.once = rows[i].once;
         kp_admit_judge(&q);
-        check(rows[i].once, "shares", q.fit.obstacle, rows[i].why);
-        assert_int_equal(q.fit.once, rows[i].why != NULL);
+        check(rows[i].once, "shares", q.fit.once_reason, rows[i].why);
+        assert_int_equal(q.fit.once, rows[i].why != KP_REASON_NONE);
         assert_int_equal(q.fit.host, rows[i].host);
-        assert_int_equal(kp_admit_may_hang(&q), rows[i].why != NULL);
+        assert_int_equal(kp_admit_may_hang(&q), rows[i].why != KP_REASON_NONE);
         t.function.ends = KP_ENDS_ENOUGH - 1;
         kp_admit_judge(&q);
-        assert_int_equal(kp_admit_may_hang(&q), rows[i].why != NULL);
+        assert_int_equal(kp_admit_may_hang(&q), rows[i].why != KP_REASON_NONE);
         t.function.ends = KP_ENDS_ENOUGH;
         kp_admit_judge(&q);
         assert_false(kp_admit_may_hang(&q));
@@ -346,8 +336,7 @@ static void test_served(void **state)
     served = true;
     struct kp_question q = judged(0);
     kp_admit_judge(&q);
-    check(0, "served", q.fit.obstacle,
-          "the host works with kernels while they run, in memory that a replay would rewind, not replayed");
+    check(0, "served", q.fit.once_reason, KP_REASON_MEMORY_SERVED);
     assert_true(q.fit.once);
     served = false;
 }
@@ -356,78 +345,74 @@ static void test_alone(void **state)
 {
     static const struct {
         unsigned of;
-        const char *why;
+        enum kp_reason why;
     } rows[] = {
-        {0, NULL},
-        {HOST, "a kernel that can reach host memory"},
-        {HEAP, "a kernel that can reach host memory"},
-        {MANAGED, "a kernel that can reach host memory"},
-        {UNCOPIED, "arguments of unknown size"},
-        {READS, "a graph that reads host memory"},
-        {READS | MANAGED | REWOUND, "a graph that reads host memory"},
-        {GRAPH | MANAGED | REWOUND, "managed memory"},
+        {0, KP_REASON_NONE},
+        {HOST, KP_REASON_REACHES_HOST},
+        {HEAP, KP_REASON_REACHES_HOST},
+        {MANAGED, KP_REASON_REACHES_HOST},
+        {UNCOPIED, KP_REASON_ARGUMENTS},
+        {READS, KP_REASON_READING_GRAPH},
+        {READS | MANAGED | REWOUND, KP_REASON_READING_GRAPH},
+        {GRAPH | MANAGED | REWOUND, KP_REASON_MANAGED},
         /* the window keeps the program's own memory, where it can */
-        {REWOUND, NULL},
-        {REWOUND | READS_OFF, kp_host_rewound},
-        {REWOUND | SEVERAL, kp_host_rewound},
-        {REWOUND | GRAPH, kp_host_rewound},
-        {REWOUND | HOST | QUIET, kp_host_rewound},
-        {HOST | UNCOPIED | REWOUND, "a kernel that can reach host memory"},
+        {REWOUND, KP_REASON_NONE},
+        {REWOUND | READS_OFF, KP_REASON_HOST_REWOUND},
+        {REWOUND | SEVERAL, KP_REASON_HOST_REWOUND},
+        {REWOUND | GRAPH, KP_REASON_HOST_REWOUND},
+        {REWOUND | HOST | QUIET, KP_REASON_HOST_REWOUND},
+        {HOST | UNCOPIED | REWOUND, KP_REASON_REACHES_HOST},
         /* which was not seen to change it */
-        {HOST | QUIET, NULL},
-        {HOST | QUIET | UNCOPIED, "arguments of unknown size"},
-        {HEAP | QUIET, "a kernel that can reach host memory"},
-        {MANAGED | QUIET, "a kernel that can reach host memory"},
-        {UNCOPIED | REWOUND, "arguments of unknown size"},
+        {HOST | QUIET, KP_REASON_NONE},
+        {HOST | QUIET | UNCOPIED, KP_REASON_ARGUMENTS},
+        {HEAP | QUIET, KP_REASON_REACHES_HOST},
+        {MANAGED | QUIET, KP_REASON_REACHES_HOST},
+        {UNCOPIED | REWOUND, KP_REASON_ARGUMENTS},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        check(rows[i].of, "alone", judged(rows[i].of).fit.alone, rows[i].why);
+        check(rows[i].of, "alone", judged(rows[i].of).fit.alone_reason, rows[i].why);
 }
 
 static void test_misfits(void **state)
 {
-    static const char elsewhere[] = "a launch in another context", kind[] = "a launch of another kind",
-                      spoiled[] = "a call of another thread that did not end",
-                      variables[] = "a module with variables of its own",
-                      thread[] = "default streams of several threads", many[] = "many launches that were not asked for";
     static const struct {
         unsigned of;
-        const char *why;
+        enum kp_reason why;
     } rows[] = {
-        {0, NULL},
-        {VARIABLES, NULL}, /* kernels of other modules do not know them */
-        {VARIABLES | ASKED, variables},
-        {ASKED, NULL},
-        {VARIABLES | OTHER_KIND, variables},
-        {VARIABLES | ASKED | COUNTED, NULL},
-        {STUCK, stuck},
-        {ELSEWHERE, elsewhere},
-        {TOLD, told},
-        {TOLD | COUNTED | TURNS, NULL},
-        {OTHER_KIND, kind},
-        {OTHER_THREAD, thread},
-        {FULL, kp_closed_full},
-        {UNWANTED, many},
-        {STRATEGY, of_strategy},
-        {SPOILED, spoiled},
-        {SPOILED | COUNTED, NULL},
+        {0, KP_REASON_NONE},
+        {VARIABLES, KP_REASON_NONE}, /* kernels of other modules do not know them */
+        {VARIABLES | ASKED, KP_REASON_MODULE_VARIABLES},
+        {ASKED, KP_REASON_NONE},
+        {VARIABLES | OTHER_KIND, KP_REASON_MODULE_VARIABLES},
+        {VARIABLES | ASKED | COUNTED, KP_REASON_NONE},
+        {STUCK, KP_REASON_WAITS_FOR_MORE},
+        {ELSEWHERE, KP_REASON_ELSEWHERE},
+        {TOLD, KP_REASON_GRAPH_VALUES},
+        {TOLD | COUNTED | TURNS, KP_REASON_NONE},
+        {OTHER_KIND, KP_REASON_OTHER_KIND},
+        {OTHER_THREAD, KP_REASON_OTHER_THREAD},
+        {FULL, KP_REASON_FULL},
+        {UNWANTED, KP_REASON_MANY_UNWANTED},
+        {STRATEGY, KP_REASON_SERIES},
+        {SPOILED, KP_REASON_SPOILED},
+        {SPOILED | COUNTED, KP_REASON_NONE},
         /* the order */
-        {SPOILED | VARIABLES | ASKED | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD, spoiled},
+        {SPOILED | VARIABLES | ASKED | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD, KP_REASON_SPOILED},
         {VARIABLES | ASKED | STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY,
-         variables},
-        {STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, stuck},
-        {ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, elsewhere},
-        {TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, told},
-        {OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, kind},
-        {OTHER_THREAD | FULL | UNWANTED | STRATEGY, thread},
-        {FULL | UNWANTED | STRATEGY, kp_closed_full},
-        {UNWANTED | STRATEGY, many},
+         KP_REASON_MODULE_VARIABLES},
+        {STUCK | ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, KP_REASON_WAITS_FOR_MORE},
+        {ELSEWHERE | TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, KP_REASON_ELSEWHERE},
+        {TOLD | OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, KP_REASON_GRAPH_VALUES},
+        {OTHER_KIND | OTHER_THREAD | FULL | UNWANTED | STRATEGY, KP_REASON_OTHER_KIND},
+        {OTHER_THREAD | FULL | UNWANTED | STRATEGY, KP_REASON_OTHER_THREAD},
+        {FULL | UNWANTED | STRATEGY, KP_REASON_FULL},
+        {UNWANTED | STRATEGY, KP_REASON_MANY_UNWANTED},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct kp_question q = judged(rows[i].of);
-        check(rows[i].of, "misfit", kp_admit_misfit(&q), rows[i].why);
+        check(rows[i].of, "misfit", kp_admit_join_reason(&q), rows[i].why);
     }
 }
 
@@ -439,38 +424,36 @@ static void test_other_kind(void **state)
         struct kp_question q = judged(of | UNWANTED);
         t.window.mode = KP_RANGE_USER;
         t.window.unwanted_in_a_row = MANY - 1;
-        check(of, "unwanted kernel", kp_admit_misfit(&q), of ? "a launch of another kind" : NULL);
+        check(of, "unwanted kernel", kp_admit_join_reason(&q), of ? KP_REASON_OTHER_KIND : KP_REASON_NONE);
         q = judged(of);
         t.window.mode = KP_RANGE_USER;
-        check(of, "wanted kernel", kp_admit_misfit(&q), "a launch of another kind");
+        check(of, "wanted kernel", kp_admit_join_reason(&q), KP_REASON_OTHER_KIND);
     }
 }
 
 static void test_hindrances(void **state)
 {
-    static const char first[] =
-        "the first of a kernel that can reach host memory, watched for waiting for it, not counted";
     static const struct {
         unsigned of;
-        const char *why;
+        enum kp_reason why;
     } rows[] = {
-        {0, NULL},
-        {STUCK, stuck},
-        {HOST, NULL}, /* it is replayed, in a window of its own */
-        {HOST | TOLD, first},
-        {HOST | TOLD | ENDS, NULL},
-        {HOST | ONE_PASS, first},
-        {HOST | ONE_PASS | ENDS, NULL},
-        {TOLD | SEVERAL, told},
-        {TAKES_HEAP | SEVERAL, NULL}, /* it waits for nobody */
-        {SEVERAL, NULL},
-        {STUCK | HOST | TOLD | SEVERAL, stuck},
-        {HOST | TOLD | SEVERAL, first},
+        {0, KP_REASON_NONE},
+        {STUCK, KP_REASON_WAITS_FOR_MORE},
+        {HOST, KP_REASON_NONE}, /* it is replayed, in a window of its own */
+        {HOST | TOLD, KP_REASON_FIRST_WATCHED},
+        {HOST | TOLD | ENDS, KP_REASON_NONE},
+        {HOST | ONE_PASS, KP_REASON_FIRST_WATCHED},
+        {HOST | ONE_PASS | ENDS, KP_REASON_NONE},
+        {TOLD | SEVERAL, KP_REASON_GRAPH_VALUES},
+        {TAKES_HEAP | SEVERAL, KP_REASON_NONE}, /* it waits for nobody */
+        {SEVERAL, KP_REASON_NONE},
+        {STUCK | HOST | TOLD | SEVERAL, KP_REASON_WAITS_FOR_MORE},
+        {HOST | TOLD | SEVERAL, KP_REASON_FIRST_WATCHED},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct kp_question q = judged(rows[i].of);
-        check(rows[i].of, "hindrance", kp_admit_hindrance(&q), rows[i].why);
+        check(rows[i].of, "hindrance", kp_admit_open_reason(&q), rows[i].why);
     }
 }
 

@@ -64,19 +64,19 @@ bool kp_worker_drain(long ms)
 /* The address is all that a batch knows of it. */
 static struct kp_counters *const counters = (struct kp_counters *)&t;
 
-char *kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results)
+struct kp_why kp_counters_evaluate(struct kp_counters *k, struct kp_result *const *results)
 {
     assert_ptr_equal(k, counters);
     note("evaluate");
     kp_result_set_count(results[0], "counted", "", 7);
-    return t.evaluation ? kp_strdup(t.evaluation) : NULL;
+    return t.evaluation ? kp_why_of(KP_REASON_NOT_EVALUATED, kp_strdup(t.evaluation)) : kp_why_of(KP_REASON_NONE, NULL);
 }
 
-const char *kp_counters_lost(const struct kp_counters *k, size_t result)
+struct kp_why kp_counters_lost(const struct kp_counters *k, size_t result)
 {
     assert_ptr_equal(k, counters);
     (void)result;
-    return NULL;
+    return kp_why_of(KP_REASON_NONE, NULL);
 }
 
 void kp_counters_free(struct kp_counters *k)
@@ -87,7 +87,7 @@ void kp_counters_free(struct kp_counters *k)
     }
 }
 
-void kp_session_skip(const char *reason, uint64_t launches)
+void kp_session_skip(enum kp_reason reason, uint64_t launches)
 {
     (void)reason, (void)launches;
 }
@@ -145,7 +145,7 @@ struct kp_codes *kp_context_codes(void)
 
 static struct kp_planned planned[] = {
     {.name = (char *)"counted", .group = 0},
-    {.name = (char *)"lacking", .group = KP_CANNOT_COLLECT, .why = (char *)"not on this chip"},
+    {.name = (char *)"lacking", .group = KP_CANNOT_COLLECT, .why = {KP_REASON_NOT_OFFERED, (char *)"not on this chip"}},
     {.name = (char *)"of_launch", .group = KP_NOT_A_COUNTER}};
 static struct kp_plan plan = {.metrics = planned, .n_metrics = sizeof(planned) / sizeof(*planned)};
 
@@ -199,7 +199,7 @@ static const char *missing(size_t launch, const char *metric)
 static void finish(size_t n, struct kp_counters *k, const char *why)
 {
     char *passing = why ? kp_strdup(why) : NULL;
-    kp_batch_finish(batch_of(n), &setup, &context, k, passing);
+    kp_batch_finish(batch_of(n), &setup, &context, k, kp_why_of(why ? KP_REASON_NOT_STARTED : KP_REASON_NONE, passing));
     if (passing)
         memset(passing, 'x', strlen(passing)); /* it has a copy */
     free(passing);
@@ -279,7 +279,7 @@ static void test_settles(void **state)
         if (how)
             kp_batch_watch(b, how != 1);
         context.plan = how == 2 ? &plan : &with;
-        kp_batch_finish(b, &setup, &context, counters, NULL);
+        kp_batch_finish(b, &setup, &context, counters, kp_why_of(KP_REASON_NONE, NULL));
         kp_batch_settle();
         kp_batch_settle();
         assert_string_equal(t.calls, waits ? "submit drain" : "submit");
@@ -300,8 +300,8 @@ static void test_without_a_worker(void **state)
 static void test_no_results(void **state)
 {
     (void)state;
-    kp_batch_finish(kp_batch_new(3), &setup, &context, counters, "a reason");
-    kp_batch_finish(NULL, &setup, &context, counters, NULL); /* there was no memory */
+    kp_batch_finish(kp_batch_new(3), &setup, &context, counters, kp_why_of(KP_REASON_NOT_STARTED, NULL));
+    kp_batch_finish(NULL, &setup, &context, counters, kp_why_of(KP_REASON_NONE, NULL)); /* there was no memory */
     assert_string_equal(t.calls, "free free");
 }
 
@@ -312,7 +312,7 @@ static void test_reasons(void **state)
     (void)state;
     finish(2, counters, NULL);
     assert_string_equal(missing(0, "counted"), "there");
-    assert_string_equal(missing(1, "counted"), "not collected");
+    assert_string_equal(missing(1, "counted"), kp_reason_text(KP_REASON_NOT_COLLECTED));
     assert_string_equal(missing(1, "lacking"), "not on this chip");
     assert_string_equal(missing(1, "of_launch"), "not there");
     assert_null(t.stored[0].launch.note);
@@ -321,7 +321,7 @@ static void test_reasons(void **state)
     assert_string_equal(t.stored[2].launch.note, "a reason");
     assert_false(t.profiled[2]);
     /* the context's own reason is no launch's */
-    context.no_counters = (char *)"none at all";
+    context.no_counters = kp_why_of(KP_REASON_NOT_STARTED, (char *)"none at all");
     finish(1, NULL, "none at all");
     assert_string_equal(missing(3, "counted"), "none at all");
     assert_null(t.stored[3].launch.note);
@@ -399,7 +399,7 @@ static void test_counts_by_instruction(void **state)
     threads[1] = 8;
     assert_int_equal(kp_result_add_counts(r, &counts), 0);
     kp_batch_add(b, r, "k0", NULL, 0);
-    kp_batch_finish(b, &setup, &context, counters, NULL);
+    kp_batch_finish(b, &setup, &context, counters, kp_why_of(KP_REASON_NONE, NULL));
     assert_true(kp_metric_number(kp_result_find(&t.stored[0], "thread_inst_executed"), &total));
     assert_int_equal(total, 40);
     kp_codes_free(t.codes);
@@ -432,7 +432,7 @@ static void test_texts_come_first(void **state)
     kp_test_metric(&counts, "inst_executed")[1] = 5;
     assert_int_equal(kp_result_add_counts(r, &counts), 0);
     kp_batch_add(b, r, "k0", NULL, 0);
-    kp_batch_finish(b, &setup, &context, counters, NULL);
+    kp_batch_finish(b, &setup, &context, counters, kp_why_of(KP_REASON_NONE, NULL));
     const struct kp_metric *m = kp_result_find(&t.stored[0], "sass__inst_executed_per_opcode_with_modifier_all");
     assert_int_equal(m->count, 5);
     assert_int_equal(m->n_instances, 1);
@@ -445,14 +445,14 @@ static void test_values_that_were_lost(void **state)
 {
     (void)state;
     struct kp_batch *b = batch_of(1);
-    kp_batch_finish(b, &setup, &context, counters, NULL);
+    kp_batch_finish(b, &setup, &context, counters, kp_why_of(KP_REASON_NONE, NULL));
     assert_string_equal(t.warning, "");
     b = kp_batch_new(1);
     struct kp_result *r = calloc(1, sizeof(*r));
     r->launch.cc_major = 9;
     r->lossy = true;
     kp_batch_add(b, r, "k0", NULL, 0);
-    kp_batch_finish(b, &setup, &context, counters, NULL);
+    kp_batch_finish(b, &setup, &context, counters, kp_why_of(KP_REASON_NONE, NULL));
     assert_string_equal(t.warning, "out of memory: values of launches are missing");
 }
 

@@ -354,7 +354,7 @@ CUresult kp_process_launch(struct kp_launch *l)
     return l->issue(l);
 }
 
-void kp_process_skip(const char *reason, unsigned launches)
+void kp_process_skip(enum kp_reason reason, unsigned launches)
 {
     (void)reason;
     (void)launches;

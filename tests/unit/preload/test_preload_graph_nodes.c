@@ -271,7 +271,7 @@ static void depend(struct stub *s, size_t on)
     s->on[s->n_on++] = on;
 }
 
-static struct kp_graph_nodes *read_first(const char **why)
+static struct kp_graph_nodes *read_first(enum kp_reason *why)
 {
     uint32_t next = 0;
     return kp_graph_nodes_read(&driver, graph_of(0), &next, why);
@@ -302,7 +302,7 @@ static void order_is(const struct kp_graph_nodes *g, const unsigned *blocks, siz
 static void nodes_come_after_what_they_depend_on(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     depend(add(0, CU_GRAPH_NODE_TYPE_KERNEL), 2);
     depend(add(0, CU_GRAPH_NODE_TYPE_KERNEL), 0);
     depend(add(0, CU_GRAPH_NODE_TYPE_KERNEL), 3);
@@ -321,7 +321,7 @@ static void nodes_come_after_what_they_depend_on(void **state)
 static void independent_nodes_keep_the_order_of_the_driver(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     for (int i = 0; i < 4; i++)
         add(0, CU_GRAPH_NODE_TYPE_KERNEL);
     struct kp_graph_nodes *g = read_first(&why);
@@ -332,7 +332,7 @@ static void independent_nodes_keep_the_order_of_the_driver(void **state)
 static void children_run_where_their_node_is(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL);
     struct stub *family = add(0, CU_GRAPH_NODE_TYPE_GRAPH);
     family->child = graph_of(1);
@@ -357,7 +357,7 @@ static void children_run_where_their_node_is(void **state)
 static void disabled_nodes_do_nothing(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     for (int i = 0; i < 3; i++)
         add(0, CU_GRAPH_NODE_TYPE_KERNEL);
     struct kp_graph_nodes *g = read_first(&why);
@@ -369,7 +369,7 @@ static void disabled_nodes_do_nothing(void **state)
 static void arguments_are_copied(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     struct stub *s = add(0, CU_GRAPH_NODE_TYPE_KERNEL);
     s->has_priority = true;
     struct kp_graph_nodes *g = read_first(&why), *copy = kp_graph_nodes_copy(g);
@@ -389,7 +389,7 @@ static void arguments_are_copied(void **state)
 static void new_parameters_keep_the_attributes(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     uint64_t value = 77;
     void *params[] = {&value};
     const CUDA_KERNEL_NODE_PARAMS p = {.func = (CUfunction)(uintptr_t)0x10,
@@ -401,7 +401,7 @@ static void new_parameters_keep_the_attributes(void **state)
     struct kp_graph_node fresh;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL)->has_priority = true;
     struct kp_graph_nodes *g = read_first(&why);
-    assert_null(kp_graph_node_kernel(&driver, &p, NULL, &g->nodes[0], &fresh));
+    assert_false(kp_graph_node_kernel(&driver, &p, NULL, &g->nodes[0], &fresh));
     kp_graph_nodes_free(g);
     assert_int_equal(fresh.launch.shape.grid[0], 99);
     assert_true(*(const uint64_t *)fresh.launch.params[0] == 77);
@@ -413,22 +413,22 @@ static void new_parameters_keep_the_attributes(void **state)
 static void some_graphs_stay_whole(void **state)
 {
     (void)state;
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL);
     add(0, CU_GRAPH_NODE_TYPE_CONDITIONAL);
     assert_null(read_first(&why));
-    assert_ptr_equal(why, kp_graph_not_by_node);
+    assert_int_equal(why, KP_REASON_GRAPH_NODES);
     assert_false(kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_CONDITIONAL));
     assert_true(kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_GRAPH) && kp_graph_goes_by_node(CU_GRAPH_NODE_TYPE_HOST));
     stubs[0][1].type = CU_GRAPH_NODE_TYPE_KERNEL;
     stubs[0][1].updated_by_device = true;
     assert_null(read_first(&why));
-    assert_string_equal(why, "graph with a kernel that the device may change");
+    assert_int_equal(why, KP_REASON_GRAPH_DEVICE_CHANGES);
     stubs[0][1].updated_by_device = false;
     depend(&stubs[0][0], 1); /* a circle: no order */
     depend(&stubs[0][1], 0);
     assert_null(read_first(&why));
-    assert_string_equal(why, "graph whose nodes could not be read");
+    assert_int_equal(why, KP_REASON_GRAPH_UNREADABLE);
     stubs[0][1].n_on = 0;
     struct kp_graph_nodes *g = read_first(&why);
     assert_non_null(g);
@@ -438,7 +438,7 @@ static void some_graphs_stay_whole(void **state)
 static void a_limit_that_was_lowered_since_is_raised_for_the_launch(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL)->shared = 5000;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL)->shared = 500;
     struct kp_graph_nodes *g = read_first(&why);
@@ -453,7 +453,7 @@ static void a_limit_that_was_lowered_since_is_raised_for_the_launch(void **state
 static void kernels_are_tried_in_a_capture(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL)->shared = 5000;
     struct kp_graph_nodes *g = read_first(&why);
     assert_true(kp_graph_nodes_try(&driver, g));
@@ -468,7 +468,7 @@ static void kernels_are_tried_in_a_capture(void **state)
 static void host_functions_come_last(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL);
     depend(add(0, CU_GRAPH_NODE_TYPE_HOST), 0);
     struct kp_graph_nodes *g = read_first(&why);
@@ -477,7 +477,7 @@ static void host_functions_come_last(void **state)
     kp_graph_nodes_free(g);
     depend(add(0, CU_GRAPH_NODE_TYPE_KERNEL), 1);
     assert_null(read_first(&why));
-    assert_string_equal(why, "graph with a host function in the middle");
+    assert_int_equal(why, KP_REASON_GRAPH_HOST_MIDDLE);
     /* in a child graph, on which a node depends */
     set_up(NULL);
     add(1, CU_GRAPH_NODE_TYPE_HOST);
@@ -505,10 +505,10 @@ static struct stub *add_free(size_t g, uint64_t address)
     return s;
 }
 
-/* Returns why the first graph stays whole, or NULL. */
-static const char *judged(const struct kp_driver *d, unsigned long long flags, bool allocates, int device)
+/* Returns why the first graph stays whole, if there is a reason. */
+static enum kp_reason judged(const struct kp_driver *d, unsigned long long flags, bool allocates, int device)
 {
-    const char *why;
+    enum kp_reason why;
     uint32_t next = 0;
     struct kp_graph_nodes *g = kp_graph_nodes_read(d, graph_of(0), &next, &why);
     if (!g)
@@ -524,25 +524,25 @@ static void memory_is_allocated_and_freed(void **state)
 {
     (void)state;
     add(0, CU_GRAPH_NODE_TYPE_KERNEL);
-    assert_null(judged(&driver, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, false, 0));
+    assert_false(judged(&driver, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, false, 0));
     add_alloc(0, 5000);
     add_alloc(0, 6000);
-    assert_string_equal(judged(&driver, 0, true, 0), "graph that leaves memory allocated");
+    assert_int_equal(judged(&driver, 0, true, 0), KP_REASON_GRAPH_LEAVES_MEMORY);
     add(0, CU_GRAPH_NODE_TYPE_GRAPH)->child = graph_of(1);
     add_free(1, 5000);
     add_free(1, 6000);
-    assert_null(judged(&driver, 0, true, 0));
-    assert_string_equal(judged(&driver, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, true, 0),
-                        "graph that allocates memory, which its next launch may free");
+    assert_false(judged(&driver, 0, true, 0));
+    assert_int_equal(judged(&driver, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, true, 0),
+                     KP_REASON_GRAPH_AUTO_FREE);
     struct stub *again = add_alloc(1, 6000); /* an address that was free */
     add_free(1, 6000);
-    assert_null(judged(&driver, 0, true, 0));
+    assert_false(judged(&driver, 0, true, 0));
     again->value = 7000;
-    assert_string_equal(judged(&driver, 0, true, 0), "graph that frees memory of another one");
+    assert_int_equal(judged(&driver, 0, true, 0), KP_REASON_GRAPH_FREES_OTHERS);
     set_up(NULL);
     add_alloc(0, 5000);
     add_alloc(0, 5000);
-    assert_string_equal(judged(&driver, 0, true, 0), "graph that allocates memory in an order that is not known");
+    assert_int_equal(judged(&driver, 0, true, 0), KP_REASON_GRAPH_ORDER_UNKNOWN);
 }
 
 static void memory_is_of_one_device(void **state)
@@ -552,15 +552,15 @@ static void memory_is_of_one_device(void **state)
     add_free(0, 6000);
     add_free(0, 5000);
     first->where.id = 1;
-    assert_string_equal(judged(&driver, 0, true, 1), "graph that allocates memory for the host or several devices");
+    assert_int_equal(judged(&driver, 0, true, 1), KP_REASON_GRAPH_ALLOCATES_FOREIGN);
     first->where.id = 0;
     first->others = 1;
-    assert_string_equal(judged(&driver, 0, true, 0), "graph that allocates memory for the host or several devices");
+    assert_int_equal(judged(&driver, 0, true, 0), KP_REASON_GRAPH_ALLOCATES_FOREIGN);
     first->others = 0;
     second->where.type = CU_MEM_LOCATION_TYPE_HOST;
-    assert_string_equal(judged(&driver, 0, true, 0), "graph that allocates memory for the host or several devices");
+    assert_int_equal(judged(&driver, 0, true, 0), KP_REASON_GRAPH_ALLOCATES_FOREIGN);
     second->where.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    assert_null(judged(&driver, 0, true, 0));
+    assert_false(judged(&driver, 0, true, 0));
 }
 
 static void old_drivers_do_not_tell_of_memory(void **state)
@@ -570,9 +570,9 @@ static void old_drivers_do_not_tell_of_memory(void **state)
     add_alloc(0, 5000);
     add_free(0, 5000);
     old.cuGraphMemFreeNodeGetParams = NULL;
-    assert_string_equal(judged(&old, 0, true, 0), "graph that frees memory, and the driver does not tell which");
+    assert_int_equal(judged(&old, 0, true, 0), KP_REASON_GRAPH_FREES_UNSEEN);
     old.cuGraphMemAllocNodeGetParams = NULL;
-    assert_string_equal(judged(&old, 0, true, 0), "graph that allocates memory, and the driver does not tell where");
+    assert_int_equal(judged(&old, 0, true, 0), KP_REASON_GRAPH_ALLOCATES_UNSEEN);
     kp_graph_memory_note(&old, NULL, graph_of(0));
     assert_false(kp_graph_memory_holds(5000));
 }
@@ -582,7 +582,7 @@ static void memory_of_graphs_is_known(void **state)
 {
     (void)state;
     CUgraphExec exec = (CUgraphExec)(uintptr_t)0x99, other = (CUgraphExec)(uintptr_t)0x9a;
-    const char *const touches = "graph with a copy or memset of memory that a graph allocates";
+    const enum kp_reason touches = KP_REASON_GRAPH_TOUCHES;
     CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
                           .srcDevice = 5099,
                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -594,34 +594,34 @@ static void memory_of_graphs_is_known(void **state)
     struct kp_graph_node node;
     add_alloc(1, 5000);
     add(0, CU_GRAPH_NODE_TYPE_GRAPH)->child = graph_of(1);
-    assert_null(kp_graph_node_copy(&driver, &copy, &node));
+    assert_false(kp_graph_node_copy(&driver, &copy, &node));
     assert_true(node.from_host);
     kp_graph_memory_note(&driver, exec, graph_of(0));
     kp_graph_memory_note(&driver, other, graph_of(0));
     kp_graph_memory_forget(other);
     assert_false(kp_graph_is_host(&driver, CU_MEMORYTYPE_UNIFIED, 5099));
-    assert_string_equal(kp_graph_node_copy(&driver, &copy, &node), touches);
-    assert_null(kp_graph_node_set(&set, &node));
+    assert_int_equal(kp_graph_node_copy(&driver, &copy, &node), touches);
+    assert_false(kp_graph_node_set(&set, &node));
     set.dst--;
-    assert_string_equal(kp_graph_node_set(&set, &node), touches);
+    assert_int_equal(kp_graph_node_set(&set, &node), touches);
     copy.srcDevice++;
-    assert_null(kp_graph_node_copy(&driver, &copy, &node));
+    assert_false(kp_graph_node_copy(&driver, &copy, &node));
     copy.dstDevice++;
-    assert_string_equal(kp_graph_node_copy(&driver, &copy, &node), touches);
+    assert_int_equal(kp_graph_node_copy(&driver, &copy, &node), touches);
     kp_graph_memory_forget(exec);
-    assert_null(kp_graph_node_copy(&driver, &copy, &node));
+    assert_false(kp_graph_node_copy(&driver, &copy, &node));
     assert_false(kp_graph_memory_holds(5000));
 }
 
 static void copies_keep_what_a_graph_is(void **state)
 {
     (void)state;
-    const char *why;
+    enum kp_reason why;
     add_alloc(0, 5000);
     add_free(0, 5000);
     depend(add(0, CU_GRAPH_NODE_TYPE_HOST), 1);
     struct kp_graph_nodes *g = read_first(&why);
-    assert_null(kp_graph_pairs_judge(g, 0));
+    assert_false(kp_graph_pairs_judge(g, 0));
     struct kp_graph_nodes *copy = kp_graph_nodes_copy(g);
     assert_true(copy->calls_host && copy->allocates);
     kp_graph_nodes_free(copy);

@@ -177,11 +177,11 @@ static void variable(CUdeviceptr at, size_t bytes)
 static void assert_parts(const struct kp_part *wanted, size_t bytes)
 {
     struct kp_part *parts;
-    const char *why;
+    enum kp_reason why;
     size_t n;
     if (!kp_owned_list(&driver, DEVICE, &parts, &n, &why))
-        fail_msg("%s", why);
-    assert_null(why);
+        fail_msg("%s", kp_reason_text(why));
+    assert_int_equal(why, KP_REASON_NONE);
     assert_int_equal(n, bytes / sizeof(*wanted));
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(parts[i].at, wanted[i].at);
@@ -196,14 +196,14 @@ static void assert_empty(void)
     assert_parts(NULL, 0);
 }
 
-static void assert_cannot(const char *wanted)
+static void assert_cannot(enum kp_reason wanted)
 {
     struct kp_part *parts = (void *)&driver;
-    const char *why = NULL;
+    enum kp_reason why = KP_REASON_NONE;
     size_t n = 1;
     assert_false(kp_owned_list(&driver, DEVICE, &parts, &n, &why));
     assert_null(parts);
-    assert_string_equal(why, wanted);
+    assert_int_equal(why, wanted);
 }
 
 /* ---- the rows ---- */
@@ -359,11 +359,11 @@ static void pools(void **state)
         call(frees[i], 0x10000, STREAM, 0, 0);
         assert_empty();
         gets(allocate[i], 0x10000, 0x200, of_pool ? STREAM : CAPTURES, of_pool ? CAPTURES : STREAM);
-        assert_cannot("memory of graphs"); /* a node of the graph that is captured */
+        assert_cannot(KP_REASON_OWNED_GRAPH); /* a node of the graph that is captured */
         capture_id++;
         if (!strstr(frees[i], "_v2")) {
             call(frees[i], 0x10000, CAPTURES, 0, 0);
-            assert_cannot("memory of graphs"); /* it lives until the other graph is launched */
+            assert_cannot(KP_REASON_OWNED_GRAPH); /* it lives until the other graph is launched */
         }
         call(frees[i], 0x10000, STREAM, 0, 0);
         assert_empty();
@@ -374,7 +374,7 @@ static void pools(void **state)
         }
         capture_answer = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         gets(allocate[i], 0x10000, 0x200, STREAM, STREAM);
-        assert_cannot("memory of graphs");
+        assert_cannot(KP_REASON_OWNED_GRAPH);
         allocates(0x10000, 0x200); /* the address again, of which no end was seen */
         assert_list({0x10000, 0x200, false});
     }
@@ -390,7 +390,7 @@ static void memory_of_other_contexts(void **state)
     gets("cuMemAllocAsync", 0x20000, 0x200, 1, 0);
     assert_list({0x10000, 0x200, false}, {0x20000, 0x200, false});
     here = (CUcontext)&contexts[1];
-    assert_cannot("memory of another context");
+    assert_cannot(KP_REASON_OWNED_ELSEWHERE);
     there_is_not(0x10000); /* it ended with its context */
     assert_list({0x20000, 0x200, false});
 }
@@ -402,10 +402,10 @@ static void per_thread_default_streams(void **state)
     gets("cuMemAllocAsync", 0x10000, 0x200, 0, 0);
     assert_list({0x10000, 0x200, false});
     call("cuMemFreeAsync_ptsz", 0x10000, 0, 0, 0);
-    assert_cannot("memory of graphs");
+    assert_cannot(KP_REASON_OWNED_GRAPH);
     kp_owned_forked();
     gets("cuMemAllocAsync_ptsz", 0x10000, 0x200, 0, 0);
-    assert_cannot("memory of graphs");
+    assert_cannot(KP_REASON_OWNED_GRAPH);
 }
 
 /* The first argument of cuMemCreate receives the handle. */
@@ -487,7 +487,7 @@ static void mappings(void **state)
     piece_of(6 * UNIT)->type = CU_MEMORYTYPE_HOST;
     assert_list({2 * UNIT, UNIT, false});
     driver.cuMemGetAccess = NULL;
-    assert_cannot("memory of which the driver gives no facts");
+    assert_cannot(KP_REASON_OWNED_UNSAID);
 }
 
 static void variables(void **state)
@@ -522,7 +522,7 @@ static void variables(void **state)
     kp_owned_variable(0x10040, 16);
     assert_list({0x10020, 32, true}, {0x10040, 16, true});
     piece_of(0x10020)->managed = 1;
-    assert_cannot("managed memory");
+    assert_cannot(KP_REASON_MANAGED);
 }
 
 static void memory_of_other_devices_and_of_the_host(void **state)
@@ -547,7 +547,7 @@ static void many(void **state)
     for (size_t i = 0; i < MANY; i += 2)
         call("cuMemFree_v2", 0x100000 + i * EACH, 0, 0, 0);
     struct kp_part *parts;
-    const char *why;
+    enum kp_reason why;
     size_t n;
     assert_true(kp_owned_list(&driver, DEVICE, &parts, &n, &why));
     assert_int_equal(n, MANY / 2);
@@ -561,28 +561,29 @@ static void many(void **state)
 static void what_cannot_be_listed_is_said(void **state)
 {
     static const struct {
-        const char *symbol, *why;
+        const char *symbol;
+        enum kp_reason why;
     } calls[] = {
-        {"cuMemAllocManaged", "managed memory"},
-        {"cuLibraryGetManaged", "managed memory"},
-        {"cuMemMapArrayAsync", "sparse arrays"},
-        {"cuMemMapArrayAsync_ptsz", "sparse arrays"},
-        {"cuGraphAddMemAllocNode", "memory of graphs"},
-        {"cuIpcOpenMemHandle", "memory of other processes or of graphics"},
-        {"cuIpcOpenMemHandle_v2", "memory of other processes or of graphics"},
-        {"cuMemImportFromShareableHandle", "memory of other processes or of graphics"},
-        {"cuMemPoolImportPointer", "memory of other processes or of graphics"},
-        {"cuExternalMemoryGetMappedBuffer", "memory of other processes or of graphics"},
-        {"cuExternalMemoryGetMappedMipmappedArray", "memory of other processes or of graphics"},
-        {"cuGraphicsResourceGetMappedPointer", "memory of other processes or of graphics"},
-        {"cuGraphicsResourceGetMappedMipmappedArray", "memory of other processes or of graphics"},
-        {"cuGraphicsSubResourceGetMappedArray", "memory of other processes or of graphics"},
-        {"cuGraphicsResourceGetMappedPointer_v2", "memory of other processes or of graphics"},
-        {"cuMemAlloc", "memory of functions from before CUDA 3.2"},
-        {"cuMemAllocPitch", "memory of functions from before CUDA 3.2"},
-        {"cuArrayCreate", "memory of functions from before CUDA 3.2"},
-        {"cuArray3DCreate", "memory of functions from before CUDA 3.2"},
-        {"cuModuleGetGlobal", "memory of functions from before CUDA 3.2"},
+        {"cuMemAllocManaged", KP_REASON_MANAGED},
+        {"cuLibraryGetManaged", KP_REASON_MANAGED},
+        {"cuMemMapArrayAsync", KP_REASON_OWNED_SPARSE},
+        {"cuMemMapArrayAsync_ptsz", KP_REASON_OWNED_SPARSE},
+        {"cuGraphAddMemAllocNode", KP_REASON_OWNED_GRAPH},
+        {"cuIpcOpenMemHandle", KP_REASON_OWNED_FOREIGN},
+        {"cuIpcOpenMemHandle_v2", KP_REASON_OWNED_FOREIGN},
+        {"cuMemImportFromShareableHandle", KP_REASON_OWNED_FOREIGN},
+        {"cuMemPoolImportPointer", KP_REASON_OWNED_FOREIGN},
+        {"cuExternalMemoryGetMappedBuffer", KP_REASON_OWNED_FOREIGN},
+        {"cuExternalMemoryGetMappedMipmappedArray", KP_REASON_OWNED_FOREIGN},
+        {"cuGraphicsResourceGetMappedPointer", KP_REASON_OWNED_FOREIGN},
+        {"cuGraphicsResourceGetMappedMipmappedArray", KP_REASON_OWNED_FOREIGN},
+        {"cuGraphicsSubResourceGetMappedArray", KP_REASON_OWNED_FOREIGN},
+        {"cuGraphicsResourceGetMappedPointer_v2", KP_REASON_OWNED_FOREIGN},
+        {"cuMemAlloc", KP_REASON_OWNED_OLD},
+        {"cuMemAllocPitch", KP_REASON_OWNED_OLD},
+        {"cuArrayCreate", KP_REASON_OWNED_OLD},
+        {"cuArray3DCreate", KP_REASON_OWNED_OLD},
+        {"cuModuleGetGlobal", KP_REASON_OWNED_OLD},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
@@ -602,10 +603,10 @@ static void arrays(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         call(makes[i], 0, 0, 0, 0);
-        assert_cannot("arrays");
+        assert_cannot(KP_REASON_OWNED_ARRAYS);
         call(makes[i], 0, 0, 0, 0);
         call(ends[i], 0, 0, 0, 0);
-        assert_cannot("arrays");
+        assert_cannot(KP_REASON_OWNED_ARRAYS);
         call(ends[i], 0, 0, 0, 0);
         assert_empty();
     }
@@ -615,10 +616,10 @@ static void some_drivers_tell_nothing(void **state)
 {
     (void)state;
     driver.cuPointerGetAttribute = NULL;
-    assert_cannot("memory that this driver does not describe");
+    assert_cannot(KP_REASON_OWNED_UNDESCRIBED);
     set_up(NULL);
     driver.cuMemGetAddressRange = NULL;
-    assert_cannot("memory that this driver does not describe");
+    assert_cannot(KP_REASON_OWNED_UNDESCRIBED);
 }
 
 /* ---- the rest ---- */
@@ -646,7 +647,7 @@ static void a_failing_question_leaves_nothing_out(void **state)
     static const CUresult failures[] = {CUDA_ERROR_UNKNOWN, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND,
                                         CUDA_ERROR_INVALID_CONTEXT};
     struct kp_part *parts;
-    const char *why;
+    enum kp_reason why;
     size_t n;
     (void)state;
     here = (CUcontext)0x10;
@@ -679,7 +680,7 @@ static void a_context_that_is_not_told(void **state)
     failing = asked + 1;
     failure = CUDA_ERROR_UNKNOWN;
     allocates(0x10000, 0x200);
-    assert_cannot("memory of another context");
+    assert_cannot(KP_REASON_OWNED_ELSEWHERE);
 }
 
 /* Nobody else may hold the list in a forked child. */

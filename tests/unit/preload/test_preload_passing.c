@@ -84,14 +84,14 @@ static void what_is_known_passes(void **state)
 
 static void not_while_it_may_be_wanted(void **state)
 {
-    atomic_int *const hindrances[] = {&kp_gate_state.exclusive, &kp_gate_state.captures, &kp_gate_state.windows};
+    atomic_int *const open_reasons[] = {&kp_gate_state.exclusive, &kp_gate_state.captures, &kp_gate_state.windows};
     (void)state;
     learn(function(1), &plain, KP_PASS_NAME);
     for (size_t i = 0; i < 3; i++) {
-        atomic_store(hindrances[i], 1);
+        atomic_store(open_reasons[i], 1);
         assert_false(launch(function(1), &plain, CUDA_SUCCESS));
         assert_int_equal(atomic_load(kp_passing_calls(0)), 0);
-        atomic_store(hindrances[i], 0);
+        atomic_store(open_reasons[i], 0);
         assert_true(launch(function(1), &plain, CUDA_SUCCESS));
     }
     kp_guard++;

@@ -49,9 +49,9 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
 
 static uint64_t skipped;
 
-void kp_session_skip(const char *reason, uint64_t launches)
+void kp_session_skip(enum kp_reason reason, uint64_t launches)
 {
-    assert_non_null(reason);
+    assert_true(reason);
     skipped += launches;
 }
 
@@ -152,7 +152,7 @@ static void count(struct kp_rotation_key *k, const struct kp_plan *p, size_t gro
     for (size_t i = 0; !why && i < p->groups[group].n_names; i++)
         assert_int_equal(kp_result_set_real(&r, p->groups[group].names[i], "", value), 0);
     kp_rotation_take(k, group);
-    kp_rotation_collect(k, group, false, &r, why);
+    kp_rotation_collect(k, group, false, &r, kp_why_of(why ? KP_REASON_NOT_STARTED : KP_REASON_NONE, (char *)why));
     kp_result_free(&r);
 }
 
@@ -186,7 +186,7 @@ static void test_latecomers_wait(void **state)
     assert_true(kp_rotation_rests(r));
     /* One that is only timed lacks what no window counts. */
     struct kp_launch l = launch_of(17, 1);
-    kp_rotation_apart(kp_rotation_find(r, &l, named("collective")), "it waits");
+    kp_rotation_apart(kp_rotation_find(r, &l, named("collective")), KP_REASON_ONLY_TIMED);
     assert_true(kp_rotation_rests(r));
     kp_rotation_counts(r, 0, false);
     assert_false(kp_rotation_rests(r));
@@ -259,7 +259,7 @@ static void test_keys_differ(void **state)
     count(k, p, 0, 1, NULL);
     count(k, p, 1, 1, NULL);
     assert_true(kp_rotation_passes(&l) && kp_rotation_passes(&again));
-    assert_string_equal(kp_rotation_passes(&l), KP_SKIP_ROTATED);
+    assert_int_equal(kp_rotation_passes(&l), KP_REASON_ROTATED);
     assert_false(kp_rotation_passes(&other_grid) || kp_rotation_passes(&shared) || kp_rotation_passes(&other_handle));
     /* After an unload, a handle may be another function. */
     kp_rotation_forget();
@@ -349,7 +349,7 @@ static const struct kp_launch_info *counted_in(struct kp_rotation *r, const stru
         one.launch.nvtx = l->nvtx;
         l->nvtx = (struct kp_nvtx){.ranges = NULL};
         kp_rotation_take(k, g);
-        kp_rotation_collect(k, g, false, &one, NULL);
+        kp_rotation_collect(k, g, false, &one, kp_why_of(KP_REASON_NONE, NULL));
         kp_result_free(&one);
     }
     (void)p;
@@ -560,7 +560,7 @@ static void count_durations(const double *durations, size_t each)
                 assert_int_equal(kp_result_set_real(&counted, name, "", value), 0);
             }
             kp_rotation_take(k, g);
-            kp_rotation_collect(k, g, false, &counted, NULL);
+            kp_rotation_collect(k, g, false, &counted, kp_why_of(KP_REASON_NONE, NULL));
             kp_result_free(&counted);
         }
     kp_rotation_end(r);
@@ -617,10 +617,10 @@ static void test_a_group_that_fails(void **state)
     struct kp_launch l = launch_of(1, 1), later = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
-    kp_rotation_failed(r, 0, NULL);
-    kp_rotation_failed(r, 0, NULL);
+    kp_rotation_failed(r, 0, kp_why_of(KP_REASON_NONE, NULL));
+    kp_rotation_failed(r, 0, kp_why_of(KP_REASON_NONE, NULL));
     assert_true(kp_rotation_lacks(k, 0));
-    kp_rotation_failed(r, 0, NULL);
+    kp_rotation_failed(r, 0, kp_why_of(KP_REASON_NONE, NULL));
     assert_false(kp_rotation_lacks(k, 0));
     assert_int_equal(kp_rotation_choose(r, k, 100), 1);
     kp_rotation_take(k, 1);
@@ -632,9 +632,9 @@ static void test_a_group_that_fails(void **state)
     struct kp_rotation_key *second = kp_rotation_find(r, &later, named("kernel"));
     kp_rotation_take(second, 1);
     assert_false(kp_rotation_lacks_any(second));
-    kp_rotation_failed(r, 1, NULL);
-    kp_rotation_failed(r, 1, NULL);
-    kp_rotation_failed(r, 1, NULL);
+    kp_rotation_failed(r, 1, kp_why_of(KP_REASON_NONE, NULL));
+    kp_rotation_failed(r, 1, kp_why_of(KP_REASON_NONE, NULL));
+    kp_rotation_failed(r, 1, kp_why_of(KP_REASON_NONE, NULL));
     assert_false(kp_rotation_lacks_any(k) || kp_rotation_lacks_any(second));
     kp_rotation_end(r);
     assert_int_equal(t.n, 0);
@@ -654,11 +654,11 @@ static bool adds_up(void *of, size_t i)
     return i == SAMPLES - LISTS;
 }
 
-static int set_missing(void *of, size_t i, const char *why, struct kp_result *r)
+static int set_missing(void *of, size_t i, struct kp_why why, struct kp_result *r)
 {
     const char *metric = i == SAMPLES - LISTS ? samples : executed;
     assert_ptr_equal(of, &t);
-    return kp_result_find(r, metric) ? 0 : kp_result_set_na(r, metric, why);
+    return kp_result_find(r, metric) ? 0 : kp_result_set_why(r, metric, why);
 }
 
 /* As the real one, leaves alone what is n/a. */
@@ -689,7 +689,7 @@ static void collect_extra(struct kp_rotation_key *k, size_t group, uint64_t valu
     struct kp_result r = {.launch = {.profiler_ns = 10, .demangled = kp_strdup("kernel")}};
     assert_int_equal(kp_result_set_count(&r, "launch__grid_size", "", 5), 0);
     if (why) {
-        assert_int_equal(set_missing(&t, group - LISTS, why, &r), 0);
+        assert_int_equal(set_missing(&t, group - LISTS, kp_why_of(KP_REASON_NOT_STARTED, (char *)why), &r), 0);
     } else {
         struct kp_code_counts c = {.code = 1, .offsets = calloc(1, sizeof(*c.offsets)), .n_offsets = 1, .n_metrics = 1};
         c.metrics = calloc(1, sizeof(*c.metrics));
@@ -702,7 +702,7 @@ static void collect_extra(struct kp_rotation_key *k, size_t group, uint64_t valu
             assert_int_equal(kp_result_set_count(&r, samples, "", value), 0);
     }
     kp_rotation_take(k, group);
-    kp_rotation_collect(k, group, false, &r, why);
+    kp_rotation_collect(k, group, false, &r, kp_why_of(why ? KP_REASON_NOT_STARTED : KP_REASON_NONE, (char *)why));
     kp_result_free(&r);
 }
 
@@ -763,7 +763,7 @@ static void test_extras_that_fail(void **state)
     r = kp_rotation_new(p, &extras, 1);
     k = kp_rotation_find(r, &other, named("kernel"));
     for (int i = 0; i < 3; i++)
-        kp_rotation_failed(r, COUNTS, "not on this chip");
+        kp_rotation_failed(r, COUNTS, kp_why_of(KP_REASON_NOT_OFFERED, (char *)"not on this chip"));
     collect_extra(k, SAMPLES, 0, "a buffer was full");
     for (size_t g = 0; g < LISTS; g++)
         count(k, p, g, 5, NULL);
@@ -779,7 +779,7 @@ static void test_extras_that_fail(void **state)
 /* Launches that nothing may wait for lack no group but their times, ten of which are wanted. */
 static void test_launches_that_are_timed(void **state)
 {
-    static const char apart[] = "it waits for others";
+    const enum kp_reason apart = KP_REASON_ONLY_TIMED;
     struct kp_plan *p = new_plan();
     struct kp_rotation *r = kp_rotation_new(p, &extras, EACH);
     struct kp_launch l = launch_of(1, 3);
@@ -813,16 +813,17 @@ static void test_launches_that_are_timed(void **state)
         assert_int_equal(kp_rotation_times(k, &quiet), i >= 3);
         assert_int_equal(quiet, i >= 3);
         kp_rotation_take(k, timed);
-        kp_rotation_collect(k, timed, i >= 3, &one, NULL);
+        kp_rotation_collect(k, timed, i >= 3, &one, kp_why_of(KP_REASON_NONE, NULL));
         kp_result_free(&one);
     }
     assert_true(!kp_rotation_lacks_any(k) && t.n == 1);
     const struct kp_launch_info *info = &t.results[0].launch;
     assert_true(info->groups == 1 && info->groups_counted == 1 && info->counted == 7 && !info->passes);
-    assert_string_equal(info->note, apart);
+    assert_int_equal(info->reason, apart);
+    assert_string_equal(info->note, kp_reason_text(apart));
     assert_true(number(duration) == 160 && kp_result_find(&t.results[0], duration)->counted == 7);
     assert_int_equal(skipped, 3); /* the account has those that were forgotten */
-    assert_string_equal(kp_result_find(&t.results[0], hits)->text, apart);
+    assert_string_equal(kp_result_find(&t.results[0], hits)->text, kp_reason_text(apart));
     kp_rotation_end(r);
     kp_plan_free(p);
 }
@@ -1012,7 +1013,7 @@ static void test_groups_where_launches_are_chosen(void **state)
 
 /* ---- beside a replay ---- */
 
-static const char heap[] = "uses the heap, not replayed", rate[] = "lts__t_sector_hit_rate.pct";
+static const char rate[] = "lts__t_sector_hit_rate.pct";
 
 /* Lists that hold `hits` and `misses` apart, and compose `rate`. */
 static struct kp_plan *mixing_plan(void)
@@ -1038,7 +1039,7 @@ static struct kp_rotation_key *begun(struct kp_rotation *r, const struct kp_laun
                      0);
     struct kp_rotation_key *k = kp_rotation_find(r, l, named("_Z6kernelv"));
     assert_true(kp_rotation_is_first(k));
-    kp_rotation_take_first(k, heap);
+    kp_rotation_take_first(k, KP_REASON_DEVICE_HEAP);
     assert_false(kp_rotation_is_first(k));
     struct kp_result first = {
         .launch = {.profiler_ns = 5, .passes = 1, .ordinal = 9, .note = kp_strdup("other"), .node = 2}};
@@ -1067,7 +1068,7 @@ static void test_the_first_launch_is_an_entry(void **state)
     struct kp_launch l = launch_of(1, 3);
     (void)state;
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
-    kp_rotation_take_first(k, heap);
+    kp_rotation_take_first(k, KP_REASON_DEVICE_HEAP);
     kp_rotation_untake_first(k); /* the driver refused it */
     assert_true(kp_rotation_is_first(k) && !kp_rotation_has_plan(r) && !kp_rotation_lacks_any(k));
     begun(r, &l, true);
@@ -1098,7 +1099,7 @@ static void test_groups_take_turns_beside_a_replay(void **state)
                 info->groups_counted == 3);
     assert_true(info->passes == 3 && info->profiler_ns == 25 && info->ordinal == 9 && !info->node);
     assert_true(t.told.counted == 1 && t.told.passes == 1 && t.told.profiler_ns == 5);
-    assert_string_equal(info->note, heap);
+    assert_string_equal(info->note, kp_reason_text(KP_REASON_DEVICE_HEAP));
     assert_string_equal(t.base, "kernel");
     assert_true(fabs(replaced(duration) - 304.0 / 3) < 1e-9 && replaced(hits) == 102 && replaced(rate) == 42);
     assert_int_equal(kp_result_find(&t.replaced, duration)->counted, 3);

@@ -19,7 +19,7 @@
 #include "preload/session/session.h"
 #include "preload/who/stack.h"
 #include "preload/program/device_memory.h"
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 #include "preload/journal/defer.h"
 #include "preload/gate/window_facts.h"
 #include "preload/mode/strategy.h"
@@ -89,9 +89,7 @@ void kp_session_warn(enum kp_failure kind, const char *text)
     snprintf(t.warning, sizeof(t.warning), "%s", text);
 }
 
-const char kp_lost[] = "lost";
-
-void kp_session_skip(const char *reason, uint64_t launches)
+void kp_session_skip(enum kp_reason reason, uint64_t launches)
 {
     (void)reason, (void)launches;
 }
@@ -117,8 +115,7 @@ void kp_session_warn_once(const char *text)
 
 /* ---- strategies ---- */
 
-static const char toy_refuses[] = "the toy refuses it", note_of_toy[] = "counted by a toy",
-                  note_of_twice[] = "run twice";
+static const char note_of_toy[] = "counted by a toy", note_of_twice[] = "run twice";
 
 static struct {
     bool suits, opens, refuses;
@@ -132,19 +129,20 @@ static bool toy_suits(const struct kp_question *q)
     return toy.suits;
 }
 
-static const char *toy_admit(const struct kp_question *q)
+static enum kp_reason toy_admit(const struct kp_question *q)
 {
     (void)q;
     kp_test_met("admit");
-    return kp_journal_facts().launches >= toy.takes ? "the toy has enough" : NULL;
+    return kp_journal_facts().launches >= toy.takes ? KP_REASON_FULL : KP_REASON_NONE;
 }
 
-static bool toy_open(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool toy_open(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     kp_test_met("open");
     (void)w, (void)q;
-    *why = toy.opens ? NULL : kp_strdup("the toy does not open");
-    *refusal = toy.refuses ? toy_refuses : NULL;
+    *why = toy.opens ? kp_why_of(KP_REASON_NONE, NULL)
+                     : kp_why_of(KP_REASON_NOT_SAVED, kp_strdup("the toy does not open"));
+    *reason = toy.refuses ? KP_REASON_BUSY : KP_REASON_NONE;
     return toy.opens && !toy.refuses;
 }
 
@@ -159,7 +157,7 @@ static void toy_close(struct kp_window *w, struct kp_window_outcome *out)
 {
     kp_test_met("close");
     (void)w;
-    out->note = kp_strdup(note_of_toy);
+    out->why = kp_why_of(KP_REASON_NOT_COUNTED, kp_strdup(note_of_toy));
 }
 
 static const struct kp_strategy toy_strategy = {
@@ -174,13 +172,13 @@ static const struct kp_strategy toy_strategy = {
 /* One that issues the window a second time when it closes. */
 static bool twice_suits(const struct kp_question *q)
 {
-    return q->what->obstacle == NULL;
+    return !q->what->once_reason;
 }
 
-static bool twice_open(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
+static bool twice_open(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     kp_test_met("open-twice");
-    (void)w, (void)q, (void)why, (void)refusal;
+    (void)w, (void)q, (void)why, (void)reason;
     return true;
 }
 
@@ -190,7 +188,7 @@ static void twice_close(struct kp_window *w, struct kp_window_outcome *out)
     kp_test_met("close-twice");
     (void)w;
     assert_int_equal(kp_one_by_one.issue(&repeat, NULL), CUDA_SUCCESS);
-    out->note = kp_strdup(note_of_twice);
+    out->why = kp_why_of(KP_REASON_NOT_COUNTED, kp_strdup(note_of_twice));
 }
 
 static const struct kp_strategy twice_strategy = {
@@ -216,19 +214,19 @@ static CUresult issue(const struct kp_launch *l)
 }
 
 /* A launch as a door hands it on; returns why it has no result. */
-static const char *launch(const struct kp_candidate *what)
+static enum kp_reason launch(const struct kp_candidate *what)
 {
     struct kp_launch l = {.issue = issue,
                           .f = kp_test_window.kernels[KP_TEST_INCREMENT],
                           .shape = {.grid = {1, 1, 1}, .block = {32, 1, 1}}};
-    const char *skipped = NULL;
+    enum kp_reason skip_reason = KP_REASON_NONE;
     char *bad_input = NULL;
-    assert_int_equal(kp_window_launch(&setup, &l, what, &skipped, &bad_input), CUDA_SUCCESS);
+    assert_int_equal(kp_window_launch(&setup, &l, what, &skip_reason, &bad_input), CUDA_SUCCESS);
     assert_null(bad_input);
-    return skipped;
+    return skip_reason;
 }
 
-static const char *launch_wanted(void)
+static enum kp_reason launch_wanted(void)
 {
     return launch(&(struct kp_candidate){.wanted = true});
 }
@@ -253,17 +251,17 @@ static void counts(void)
 {
     toy.suits = toy.opens = true;
     toy.takes = 2;
-    assert_null(launch_wanted());
+    assert_false(launch_wanted());
     kp_test_calls(steps, "suits open issue launch");
     assert_true(kp_window_is_open());
     assert_false(kp_window_watches());
-    assert_null(launch_wanted());
+    assert_false(launch_wanted());
     kp_test_calls(steps, "admit issue launch");
     check_notes(0, "");
-    assert_null(launch_wanted()); /* it has enough */
+    assert_false(launch_wanted()); /* it has enough */
     kp_test_calls(steps, "admit close suits open issue launch");
     check_notes(2, note_of_toy);
-    kp_window_close("the end of the test");
+    kp_window_close(KP_REASON_THE_END);
     kp_test_calls(steps, "close");
     check_notes(3, note_of_toy);
     assert_false(kp_window_is_open());
@@ -273,22 +271,23 @@ static void counts(void)
 
 static void is_asked_in_order(void)
 {
-    assert_null(launch_wanted());
+    assert_false(launch_wanted());
     kp_test_calls(steps, "suits open-twice issue launch");
-    kp_window_close("a step of the test");
+    kp_window_close(KP_REASON_THE_END);
     kp_test_forget_calls();
     toy.suits = true; /* but does not open: the next one is asked, and the user told */
-    assert_null(launch_wanted());
+    assert_false(launch_wanted());
     kp_test_calls(steps, "suits open open-twice issue launch");
     assert_string_equal(t.warning, "the toy does not open");
-    kp_window_close("a step of the test");
+    kp_window_close(KP_REASON_THE_END);
     kp_test_forget_calls();
     toy.opens = toy.refuses = true; /* nobody else is asked */
-    assert_string_equal(launch_wanted(), toy_refuses);
+    assert_int_equal(launch_wanted(), KP_REASON_BUSY);
     kp_test_calls(steps, "suits open launch");
     assert_false(kp_window_is_open());
     toy.suits = false; /* nobody suits */
-    assert_string_equal(launch(&(struct kp_candidate){.wanted = true, .obstacle = "an obstacle"}), "an obstacle");
+    assert_int_equal(launch(&(struct kp_candidate){.wanted = true, .once_reason = KP_REASON_GRAPH_VALUES}),
+                     KP_REASON_GRAPH_VALUES);
     kp_test_calls(steps, "suits launch");
     assert_false(kp_window_is_open());
 }
@@ -311,7 +310,7 @@ static void records_what_it_repeats(void)
     launch_wanted();
     kp_test_forget_calls();
     unsigned before = executions();
-    kp_window_close("the end of the test");
+    kp_window_close(KP_REASON_THE_END);
     kp_test_calls(steps, "close-twice launch*2");
     assert_int_equal(before, 3);
     assert_int_equal(executions(), 1); /* the memset came between */

@@ -37,9 +37,9 @@ static struct kp_trial trial(const char *text)
 static void check_shape(const char *text, const uint32_t grid[3], const uint32_t block[3], uint64_t shared)
 {
     struct kp_trial t = trial(text);
-    char *why = kp_trial_refusal(&t);
-    if (why)
-        fail_msg("%s: %s", text, why);
+    struct kp_why why = kp_trial_reason(&t);
+    if (why.reason)
+        fail_msg("%s: %s", text, kp_why_text(&why));
     assert_memory_equal(t.shape.grid, grid, sizeof t.shape.grid);
     assert_memory_equal(t.shape.block, block, sizeof t.shape.block);
     assert_int_equal(t.shape.dynamic_shared, shared);
@@ -75,38 +75,35 @@ static void test_applied(void **state)
     assert_int_equal(l.config.sharedMemBytes, 1024);
 }
 
-static void check_refusal(const char *text, const char *says)
+static void check_refusal(const char *text, enum kp_reason reason, const char *detail)
 {
     struct kp_trial t = trial(text);
-    char *why = kp_trial_refusal(&t);
-    if (!why || !strstr(why, says))
-        fail_msg("%s: '%s' instead of '%s'", text, why ? why : "no reason", says);
-    free(why);
+    struct kp_why why = kp_trial_reason(&t);
+    if (why.reason != reason || !strstr(kp_why_text(&why), detail))
+        fail_msg("%s: '%s' instead of '%s: %s'", text, why.reason ? kp_why_text(&why) : "no reason",
+                 kp_reason_text(reason), detail);
+    kp_why_free(&why);
 }
 
 static void test_refusals(void **state)
 {
     (void)state;
-    check_refusal("block=1024",
-                  "its 1024 threads are more than the 512 that a block of the kernel may have: its registers or "
-                  "__launch_bounds__ limit them");
-    check_refusal("block=130",
-                  "its threads are no multiple of the 4 of the block's other dimensions; write it as XxYxZ");
-    check_refusal("block=1x1x128", "its block has 128 threads in z; the device allows 1 to 64");
-    check_refusal("shared=227K",
-                  "its 233472 byte of shared memory a block, 1024 of them static, are more than the 232448");
-    check_refusal("shared=0", "it has less dynamic shared memory than the 512 byte of the program's own launch");
+    check_refusal("block=1024", KP_REASON_VARIANT_THREADS, ": 1024, at most 512");
+    check_refusal("block=130", KP_REASON_VARIANT_DIVISION, "");
+    check_refusal("block=1x1x128", KP_REASON_VARIANT_SIZE, "128 threads in z, 1 to 64 are allowed");
+    check_refusal("shared=227K", KP_REASON_VARIANT_SHARED_SIZE, "233472 bytes, 1024 of them static, at most 232448");
+    check_refusal("shared=0", KP_REASON_VARIANT_SHARED_LESS, "less than 512 bytes");
     own.shape.grid[1] = 65535;
-    check_refusal("block=128x1", "its grid has 262140 blocks in y; the device allows 65535");
+    check_refusal("block=128x1", KP_REASON_VARIANT_SIZE, "262140 blocks in y, at most 65535");
     own.shape.grid[1] = 3;
     own.shape.cluster[0] = 2;
-    check_refusal("block=256", "its grid has 5 blocks in x, no multiple of the cluster's 2");
+    check_refusal("block=256", KP_REASON_VARIANT_CLUSTER, "5 blocks in x, clusters of 2");
     own.shape.cluster[0] = 0;
     function.cluster[1] = 2;
-    check_refusal("block=256", "its grid has 3 blocks in y, no multiple of the cluster's 2");
+    check_refusal("block=256", KP_REASON_VARIANT_CLUSTER, "3 blocks in y, clusters of 2");
     function.cluster[1] = 0;
     own.fixed_shape = true;
-    check_refusal("block=256", "it is launched by a function of CUDA that takes no size of a block");
+    check_refusal("block=256", KP_REASON_VARIANT_FIXED, "");
 }
 
 int main(void)

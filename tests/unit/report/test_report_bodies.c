@@ -284,7 +284,7 @@ static void add_odd_bars(struct kp_result *r)
     static const char *const opcodes[] = {"FFMA", "LDG", "IADD3", "EXIT"};
     static const double counts[] = {5000, 128, 12000, 64};
     kp_result_set_real(r, "m__over", "%", 182.63);
-    kp_result_set_na(r, "m__na", "it cannot be combined");
+    kp_result_set_why(r, "m__na", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"it cannot be combined"));
     kp_result_set_real(r, "m__small", "%", 0.002);
     kp_result_set_real(r, "m__a_small", "%", 0.001); /* looks the same, and has the lesser name */
     kp_result_set_real(r, "m__thousands", "inst", 11678.49);
@@ -319,7 +319,8 @@ static void grids_have_rows_and_columns(void **state)
     struct kp_display base = all;
     base.base_units = true;
     kp_result_set_text(&r.results[CONFLICT], "numa__name", "", "NVIDIA H200");
-    kp_result_set_na(&r.results[CONFLICT], "lts__t_sectors_data_ecc.sum", "the unit is shared");
+    kp_result_set_why(&r.results[CONFLICT], "lts__t_sectors_data_ecc.sum",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"the unit is shared"));
     draw(&t, &all, &tables, &r.session, &r.results[CONFLICT]);
     draw(&t, &base, &tables, &r.session, &r.results[CONFLICT]);
     compare(&t, "tests/golden/bodies_grid.txt");
@@ -343,7 +344,8 @@ static void an_incomplete_roofline_says_what_is_not_known(void **state)
     struct kp_recording r = recording();
     struct kp_result *fp64 = &r.results[FP64];
     struct kp_test_text t = {0};
-    kp_result_set_na(fp64, "dram__cycles_elapsed.avg.per_second", "the clock was lost");
+    kp_result_set_why(fp64, "dram__cycles_elapsed.avg.per_second",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"the clock was lost"));
     draw(&t, &all, &rooflines, &r.session, fp64); /* no roof has its traffic */
     kp_result_set_real(fp64, "dram__cycles_elapsed.avg.per_second", "hz", 3.2e9);
     kp_result_set_real(fp64, "dram__bytes.sum.per_second", "byte/s", 0);
@@ -439,8 +441,8 @@ static void the_first_row_of_a_place_that_has_a_value_is_shown(void **state)
     kp_result_set_count(&r, "a__new", "inst", 1);
     kp_result_set_count(&r, "a__other", "inst", 2);
     kp_result_set_count(&r, "a__extra", "inst", 3);
-    kp_result_set_na(&r, "a__lost", "was lost");
-    kp_result_set_na(&r, "a__told", "not replayed");
+    kp_result_set_why(&r, "a__lost", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"was lost"));
+    kp_result_set_why(&r, "a__told", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not replayed"));
     draw(&t, &all, &choice, &session, &r);
     compare(&t, "tests/golden/bodies_rows.txt");
     kp_result_free(&r);
@@ -794,7 +796,7 @@ static void set_odd(struct kp_result *r, const char *name, unsigned *seed)
     case 0: /* the launch lacks it */
         return;
     case 1:
-        kp_result_set_na(r, name, "odd");
+        kp_result_set_why(r, name, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"odd"));
         return;
     case 2:
         kp_result_set_text(r, name, unit, "some text of more than thirty characters, in words");

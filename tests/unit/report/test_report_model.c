@@ -37,7 +37,7 @@ static void setting_replaces(void **state)
     (void)state;
     struct kp_result r = {0};
     double value;
-    assert_int_equal(kp_result_set_na(&r, "a", "no permission"), 0);
+    assert_int_equal(kp_result_set_why(&r, "a", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no permission")), 0);
     assert_string_equal(kp_result_find(&r, "a")->text, "no permission");
     assert_string_equal(kp_result_find(&r, "a")->unit, "");
     assert_false(kp_metric_number(kp_result_find(&r, "a"), &value));
@@ -63,13 +63,13 @@ static void taking_what_is_missing(void **state)
     struct kp_result r = {0}, from = {0};
     (void)state;
     kp_result_set_count(&r, "b", "inst", 1);
-    kp_result_set_na(&r, "d", "not yet");
-    kp_result_set_na(&r, "e", "never");
+    kp_result_set_why(&r, "d", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not yet"));
+    kp_result_set_why(&r, "e", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"never"));
     kp_result_set_count(&from, "a", "byte", 10);
     kp_result_set_count(&from, "b", "inst", 20);
     kp_result_set_text(&from, "c", NULL, "text");
     kp_result_set_real(&from, "d", "%", 0.5);
-    kp_result_set_na(&from, "e", "nor here");
+    kp_result_set_why(&from, "e", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"nor here"));
     const double values[] = {3, 4};
     kp_result_set_instances(&from, "a", NULL, values, 2);
     assert_int_equal(kp_result_take(&r, &from), 0);
@@ -142,14 +142,14 @@ static void counts_add_up(void **state)
 {
     (void)state;
     struct kp_session s = {0};
-    assert_int_equal(kp_session_add_skip(&s, "a", 2), 0);
-    assert_int_equal(kp_session_add_skip(&s, "b", 1), 0);
-    assert_int_equal(kp_session_add_skip(&s, "a", 3), 0);
+    assert_int_equal(kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"a"), 2), 0);
+    assert_int_equal(kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"b"), 1), 0);
+    assert_int_equal(kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"a"), 3), 0);
     assert_int_equal(kp_session_add_kernel(&s, "k", 1), 0);
     assert_int_equal(kp_session_add_kernel(&s, "k", 1), 0);
     assert_int_equal(s.n_skips, 2);
     assert_int_equal(s.skips[0].count, 5);
-    assert_string_equal(s.skips[1].reason, "b");
+    assert_string_equal(kp_why_text(&s.skips[1].why), "b");
     assert_int_equal(s.n_kernels, 1);
     assert_int_equal(s.kernels[0].count, 2);
     kp_session_free(&s);
@@ -215,7 +215,7 @@ static void test_values_of_launches(void **state)
     assert_true(kp_result_find(&r, "exact")->deviation == 0 && kp_result_find(&r, "exact")->real == 0.1 + 1e9);
     assert_true(kp_metric_interval(kp_result_find(&r, "exact"), &half) && half == 0);
     /* A reason is no value. */
-    assert_int_equal(kp_result_set_na(&r, "late", "not yet"), 0);
+    assert_int_equal(kp_result_set_why(&r, "late", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not yet")), 0);
     assert_int_equal(kp_result_add_value(&r, "late", "ns", 3), 0);
     assert_int_equal(kp_result_find(&r, "late")->counted, 1);
     assert_int_equal(kp_result_set_spread(&r, "none", 1, 0), -ENOENT);

@@ -408,7 +408,7 @@ static void an_account_lists_the_ranges(void **state)
     struct kp_session s = {.launches_seen = 3, .complete = true};
     struct kp_test_text t = {0};
     struct kp_sink out = kp_test_sink(&t);
-    kp_session_add_skip(&s, KP_SKIP_NVTX, 3);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_NVTX, NULL), 3);
     assert_int_equal(kp_render_account(&out, &s, NULL), 0);
     assert_non_null(strstr(t.text, "KPROF_NVTX_INCLUDE"));
     assert_non_null(strstr(t.text, "==KPROF==   no NVTX range was opened\n"));

@@ -55,7 +55,7 @@ static void fill_odd(struct kp_result *r)
     kp_result_set_real(r, "odd__tenth.avg", "ns", 0.1);
     kp_result_set_text(r, "odd__text", "", "a \"quoted\", b\nnew\tline \\ \xc3\xa9.");
     kp_result_set_text(r, "odd__empty", "", "");
-    kp_result_set_na(r, "odd__na.sum", "there is no \"such\" counter");
+    kp_result_set_why(r, "odd__na.sum", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"there is no \"such\" counter"));
     kp_result_set_real(r, "odd__with_instances", "inst", 3);
     assert_int_equal(kp_result_set_instances(r, "odd__with_instances", keys, values, 3), 0);
 }
@@ -73,7 +73,6 @@ static void fill_graph(struct kp_result *r)
                                        .stream_id = 13,
                                        .cc_major = 9,
                                        .chip = kp_strdup("GH100"),
-                                       .reason = kp_strdup("it has a host node"),
                                        .note = kp_strdup("not profiled")}};
 }
 
@@ -110,7 +109,7 @@ static int make_session(void **state)
     free(s->metrics);
     s->metrics = kp_strdup("regex:^odd__,not_collected.sum");
     s->launches_seen = 1234;
-    kp_session_add_skip(s, "for a reason", 3);
+    kp_session_add_skip(s, kp_why_of(KP_REASON_CAPTURE, (char *)"for a reason"), 3);
     kp_session_add_kernel(s, "not_selected", 2);
     rec.results[0].launch.stack = rec.results[1].launch.stack = STACK;
     kp_test_add_counts(&rec.results[0], CODE);
@@ -546,7 +545,9 @@ static void csv_of_a_rotation_has_columns_for_it(void **state)
     char *before[PAGES], *after[PAGES];
     struct kp_result *r = &rec.results[0];
     (void)state;
-    assert_int_equal(kp_result_set_na(r, "gpc__cycles_elapsed.avg.per_second", "3 of 4 \"groups\""), 0);
+    assert_int_equal(kp_result_set_why(r, "gpc__cycles_elapsed.avg.per_second",
+                                       kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"3 of 4 \"groups\"")),
+                     0);
     for (size_t i = 0; i < PAGES; i++)
         before[i] = print(&pages[i]);
     rotate(true);
@@ -561,14 +562,15 @@ static void csv_of_a_rotation_has_columns_for_it(void **state)
     /* t(7, 97.5 %) is 2.3646, times 20 and the root of 2/8 */
     check_row(after[0], "\"ID\"",
               ",\"Estimated Speedup\",\"Value Launches\",\"Value Deviation\",\"Value Interval\",\"Value Missing\","
-              "\"Launches\",\"Launches Counted\",\"Groups\",\"Groups Counted\"");
+              "\"Value Missing Reason\",\"Launches\",\"Launches Counted\",\"Groups\",\"Groups Counted\"");
     assert_non_null(strstr(after[0], "\"Duration\",\"ns\",\"181920\",\"\",\"\",\"\",\"\",\"\",\"8\",\"20\",\"23.6"));
-    assert_non_null(strstr(after[0],
-                           "\"Elapsed Cycles\",\"cycle\",\"358712\",\"\",\"\",\"\",\"\",\"\",\"2\",\"3\",\"\",\"\","
-                           "\"240\",\"24\",\"4\",\"4\"\r\n"));
-    assert_non_null(strstr(after[0], "\"SM Frequency\",\"\",\"n/"
-                                     "a\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"3 of 4 \"\"groups\"\"\",\"240\""));
-    check_row(after[0], "\"1\",\"994\"", "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"");
+    assert_non_null(
+        strstr(after[0], "\"Elapsed Cycles\",\"cycle\",\"358712\",\"\",\"\",\"\",\"\",\"\",\"2\",\"3\",\"\",\"\",\"\","
+                         "\"240\",\"24\",\"4\",\"4\"\r\n"));
+    assert_non_null(strstr(
+        after[0], "\"SM Frequency\",\"\",\"n/"
+                  "a\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"3 of 4 \"\"groups\"\"\",\"not-collected\",\"240\""));
+    check_row(after[0], "\"1\",\"994\"", "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"");
     check_row(after[1], "\"ID\"",
               "\"gpc__cycles_elapsed.max Value Launches\",\"gpc__cycles_elapsed.max Value Deviation\","
               "\"gpc__cycles_elapsed.max Value Interval\",\"gpu__time_duration.sum Value Launches\","
@@ -705,7 +707,9 @@ static char *summary_of(size_t n, const char *const *names, const double *ns, en
         if (ns[i] > 0)
             assert_int_equal(kp_result_set_real(&results[i], "gpu__time_duration.sum", "ns", ns[i]), 0);
         else
-            assert_int_equal(kp_result_set_na(&results[i], "gpu__time_duration.sum", "why"), 0);
+            assert_int_equal(kp_result_set_why(&results[i], "gpu__time_duration.sum",
+                                               kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"why")),
+                             0);
     }
     assert_int_equal(kp_page_print(&sink, &d, &rec.session, &launches, &err), 0);
     for (size_t i = 0; i < n; i++) {

@@ -78,15 +78,15 @@ static void groups_fill_up(void **state)
 {
     struct kp_result x = {0}, y = {0};
     (void)state;
-    assert_int_equal(kp_result_set_na(&x, "late", "not reached"), 0);
+    assert_int_equal(kp_result_set_why(&x, "late", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not reached")), 0);
     assert_int_equal(kp_result_add_mean(&y, "late", "inst", &(struct kp_mean){4, 100, 2}), 0);
     assert_int_equal(kp_result_add_mean(&x, "early", "inst", &(struct kp_mean){3, 50, 1}), 0);
-    assert_int_equal(kp_result_set_na(&y, "early", "not reached"), 0);
+    assert_int_equal(kp_result_set_why(&y, "early", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not reached")), 0);
     assert_int_equal(kp_result_add_mean(&y, "other", "inst", &(struct kp_mean){2, 9, 0}), 0);
     assert_int_equal(kp_result_set_count(&x, "launch__registers", "", 16), 0);
     assert_int_equal(kp_result_set_count(&y, "launch__registers", "", 18), 0);
-    assert_int_equal(kp_result_set_na(&x, "never", "of two kinds"), 0);
-    assert_int_equal(kp_result_set_na(&y, "never", "not reached"), 0);
+    assert_int_equal(kp_result_set_why(&x, "never", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"of two kinds")), 0);
+    assert_int_equal(kp_result_set_why(&y, "never", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not reached")), 0);
     assert_int_equal(kp_ranks_add(&x, &y), 0);
     const struct kp_metric *late = kp_result_find(&x, "late"), *early = kp_result_find(&x, "early");
     assert_true(late->kind == KP_VALUE_REAL && late->real == 100 && late->counted == 4 && late->deviation == 2);

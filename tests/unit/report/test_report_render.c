@@ -116,10 +116,13 @@ static void unavailable_rows_say_why_once(void **state)
     const char *why = "no permission to read counters";
     replace_session_text(&r.session.set, "");
     replace_session_text(&r.session.sections, "SpeedOfLight,LaunchStats");
-    kp_result_set_na(first, "gpu__time_duration.sum", "the device was reset");
-    kp_result_set_na(first, "dram__cycles_elapsed.avg.per_second", why);
-    kp_result_set_na(first, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", why);
-    kp_result_set_na(first, "sm__throughput.avg.pct_of_peak_sustained_elapsed", why);
+    kp_result_set_why(first, "gpu__time_duration.sum",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"the device was reset"));
+    kp_result_set_why(first, "dram__cycles_elapsed.avg.per_second", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)why));
+    kp_result_set_why(first, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)why));
+    kp_result_set_why(first, "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)why));
     first->launch.note = kp_strdup("Counters could not be read: the driver keeps them for administrators. Load the "
                                    "nvidia module with NVreg_RestrictProfilingToAdminUsers=0, or run as root.");
     render_one(&t, &r.session, first);
@@ -180,7 +183,7 @@ static void leave_unreplayed(struct kp_result *r, const char *why)
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; s[i].passes != KP_PASSES_ONE && j < s[i].n_rows; j++)
             if (s[i].rows[j].source == KP_SRC_COUNTER && kp_result_find(r, s[i].rows[j].metric))
-                kp_result_set_na(r, s[i].rows[j].metric, why);
+                kp_result_set_why(r, s[i].rows[j].metric, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)why));
     r->launch.note = kp_strdup(why);
 }
 
@@ -191,8 +194,7 @@ static void the_section_of_one_pass_keeps_its_order(void **state)
     struct kp_test_text t = {0};
     replace_session_text(&r.session.set, "quick");
     count_once(&r.results[0]);
-    kp_result_set_na(&r.results[0], "lts__t_sectors.sum",
-                     "it does not fit into one pass beside the others on this chip");
+    kp_result_set_na(&r.results[0], "lts__t_sectors.sum", KP_REASON_NO_FIT);
     render_one(&t, &r.session, &r.results[0]);
     replace_session_text(&r.session.sections, "Occupancy"); /* which is sorted, beside it */
     render_one(&t, &r.session, &r.results[1]);
@@ -213,12 +215,13 @@ static void a_launch_that_was_not_replayed_has_what_was_counted_once(void **stat
     count_once(nccl);
     render_one(&t, &r.session, nccl);
     replace_session_text(&r.session.metrics, "smsp__inst_executed.sum,dram__bytes.sum,launch__grid_size");
-    kp_result_set_na(nccl, "dram__bytes.sum", why); /* asked for by name: shown as missing */
+    kp_result_set_why(nccl, "dram__bytes.sum",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)why)); /* asked for by name: shown as missing */
     replace_session_text(&r.session.set, "");
     render_one(&t, &r.session, nccl);
     graph->launch.kind = KP_WORKLOAD_GRAPH;
     take_metric(graph, "launch__waves_per_multiprocessor");
-    leave_unreplayed(graph, "graph with conditional nodes, not replayed");
+    leave_unreplayed(graph, kp_reason_text(KP_REASON_GRAPH_CONDITIONAL));
     count_once(graph);
     replace_session_text(&r.session.metrics, "");
     replace_session_text(&r.session.sections, "WorkloadDistribution");
@@ -234,7 +237,7 @@ static void a_launch_without_counters_has_the_other_values(void **state)
     (void)state;
     struct kp_recording r = kp_test_recording();
     struct kp_test_text t = {0};
-    leave_unreplayed(&r.results[0], "the launch failed when it was run again");
+    leave_unreplayed(&r.results[0], kp_reason_text(KP_REASON_REHEARSAL_FAILED));
     render_one(&t, &r.session, &r.results[0]);
     r.results[1].launch.note = kp_strdup("caches were warm");
     r.results[1].launch.passes = 1;
@@ -275,9 +278,11 @@ static void account_tells_what_happened(void **state)
     (void)state;
     struct kp_test_text t = {0};
     struct kp_session s = {.launches_seen = 1234567, .launches_profiled = 2, .passes = 20, .profiling_ns = 3.21e9};
-    kp_session_add_skip(&s, KP_SKIP_KERNEL_NAME, 1234561);
-    kp_session_add_skip(&s, "waits for other processes or devices, not replayed", 2);
-    kp_session_add_skip(&s, "waits for other processes or devices, not replayed", 1);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_KERNEL_NAME, NULL), 1234561);
+    kp_session_add_skip(
+        &s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"waits for other processes or devices, not replayed"), 2);
+    kp_session_add_skip(
+        &s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"waits for other processes or devices, not replayed"), 1);
     account(&t, &s);
     kp_session_free(&s);
     s = (struct kp_session){.launches_seen = 1, .launches_profiled = 1, .passes = 1, .profiling_ns = 512};
@@ -288,11 +293,10 @@ static void account_tells_what_happened(void **state)
 
 static void account_says_why_nothing_was_profiled(void **state)
 {
-    static const char *const reasons[] = {KP_SKIP_KERNEL_NAME, KP_SKIP_LAUNCH_SKIP, KP_SKIP_LAUNCH_COUNT,
-                                          KP_SKIP_KERNEL_ID,   KP_SKIP_DEVICES,     KP_SKIP_BEFORE_MATCH,
-                                          KP_SKIP_DELAY,       KP_SKIP_DURATION,    KP_SKIP_PROFILER,
-                                          KP_SKIP_NO_RANGE,    KP_SKIP_NO_COUNTERS, "no permission to read counters",
-                                          KP_SKIP_GRAPHS};
+    static const enum kp_reason reasons[] = {
+        KP_REASON_KERNEL_NAME,  KP_REASON_LAUNCH_SKIP, KP_REASON_LAUNCH_COUNT, KP_REASON_KERNEL_ID, KP_REASON_DEVICES,
+        KP_REASON_BEFORE_MATCH, KP_REASON_DELAY,       KP_REASON_DURATION,     KP_REASON_PROFILER,  KP_REASON_NO_RANGE,
+        KP_REASON_NO_COUNTERS,  KP_REASON_NOT_ENABLED, KP_REASON_GRAPHS};
     (void)state;
     struct kp_test_text t = {0};
     struct kp_session s = {0};
@@ -302,7 +306,11 @@ static void account_says_why_nothing_was_profiled(void **state)
     s.launches_seen = 3;
     account(&t, &s);
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        kp_session_add_skip(&s, reasons[i], 3);
+        kp_session_add_skip(&s,
+                            kp_why_of(reasons[i], reasons[i] == KP_REASON_NOT_ENABLED
+                                                      ? (char *)"no permission to read counters"
+                                                      : NULL),
+                            3);
         for (int k = 0; k < (i ? 2 : 12); k++) {
             char name[24];
             snprintf(name, sizeof name, "kernel_%d", k);
@@ -316,10 +324,10 @@ static void account_says_why_nothing_was_profiled(void **state)
     }
     /* Of several filters, the last one that launches came to. */
     s.launches_seen = 4;
-    kp_session_add_skip(&s, KP_SKIP_DELAY, 1);
-    kp_session_add_skip(&s, KP_SKIP_KERNEL_NAME, 1);
-    kp_session_add_skip(&s, KP_SKIP_NVTX, 1);
-    kp_session_add_skip(&s, KP_SKIP_LAUNCH_SKIP, 1);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_DELAY, NULL), 1);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_KERNEL_NAME, NULL), 1);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_NVTX, NULL), 1);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_LAUNCH_SKIP, NULL), 1);
     account(&t, &s);
     kp_session_free(&s);
     kp_test_golden(t.text, "tests/golden/report_nothing.txt");

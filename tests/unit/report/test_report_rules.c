@@ -414,7 +414,9 @@ static void texts_have_names_of_sections_and_separators(void **state)
     for (size_t i = 0; i < s->n_rows;
          i++) /* what cannot be had is as good as there: asking for the set would not help */
         if (s->rows[i].kind != KP_ROW_BODY)
-            assert_int_equal(kp_result_set_na(&r, s->rows[i].metric, "no permission"), 0);
+            assert_int_equal(
+                kp_result_set_why(&r, s->rows[i].metric, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no permission")),
+                0);
     assert_says(&r, "@SchedulerStats", "Scheduler Statistics");
     assert_int_equal(kp_result_set_count(&r, "smsp__pcsamp_sample_count", "", 0), 0);
     assert_says(&r, "Unroll.{ Look at 1000 lines.}", "Unroll. Look at 1,000 lines.");

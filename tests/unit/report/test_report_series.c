@@ -113,10 +113,12 @@ static int make(void **state)
     kp_result_set_count(r, "profiler__pmsampler_dropped_samples", "sample", 1234);
     kp_result_set_real(r, "gpu__time_duration.sum", "ns", 300000);
     kp_result_set_real(r, "gpc__cycles_elapsed.max", "cycle", 500000);
-    kp_result_set_na(r, "nvltx__bytes.sum.per_second", "the counters gave no number");
-    kp_result_set_na(r, "PCI.TriageCompute.pcie__write_bytes.sum.per_second", "the counters gave no number");
-    kp_result_set_na(r, "smsp__warps_issue_stalled_wait.avg.per_cycle_elapsed", "it takes two passes");
-    kp_result_set_na(r, "smsp__warps_issue_stalled_drain.avg.per_cycle_elapsed", "it takes two passes");
+    kp_result_set_na(r, "nvltx__bytes.sum.per_second", KP_REASON_NO_NUMBER);
+    kp_result_set_na(r, "PCI.TriageCompute.pcie__write_bytes.sum.per_second", KP_REASON_NO_NUMBER);
+    kp_result_set_why(r, "smsp__warps_issue_stalled_wait.avg.per_cycle_elapsed",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"it takes two passes"));
+    kp_result_set_why(r, "smsp__warps_issue_stalled_drain.avg.per_cycle_elapsed",
+                      kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"it takes two passes"));
     describe(&results[1], 1, "never_sampled()");
     describe(&results[2], 2, "odd()");
     add(&results[2], "LTS.TriageCompute.lts__throughput" PCT, "%", NAN, INFINITY, 7, odd);

@@ -236,7 +236,9 @@ static void spills_are_told_from_other_local_memory(void **state)
 {
     struct kp_result r = {0};
     (void)state;
-    assert_int_equal(kp_result_set_na(&r, "derived__local_spilling_requests", "not known"), 0);
+    assert_int_equal(kp_result_set_why(&r, "derived__local_spilling_requests",
+                                       kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not known")),
+                     0);
     kp_test_add_sum(&r);
     derive(&r);
     assert_value(&r, "derived__local_spilling_requests", 0);
@@ -271,7 +273,9 @@ static void loads_and_stores_are_those_of_the_counter(void **state)
     derive(&r);
     assert_null(kp_result_find(&r, "sass__inst_executed_global_stores"));
     assert_int_equal(kp_result_set_real(&r, "smsp__sass_inst_executed_op_global_st.sum", "inst", 4095), 0);
-    assert_int_equal(kp_result_set_na(&r, "smsp__sass_inst_executed_op_shared_ld.sum", "lost"), 0);
+    assert_int_equal(kp_result_set_why(&r, "smsp__sass_inst_executed_op_shared_ld.sum",
+                                       kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"lost")),
+                     0);
     derive(&r);
     assert_value(&r, "sass__inst_executed_global_stores", 4095);
     assert_string_equal(kp_result_find(&r, "sass__inst_executed_global_stores")->unit, "inst");
@@ -296,7 +300,9 @@ static void what_was_not_collected_is_not_set(void **state)
     kp_result_free(&r);
     /* counted without samples; a value that is n/a, and the collector's own number, stay */
     kp_test_add_transpose(&r, 0);
-    assert_int_equal(kp_result_set_na(&r, "memory_l1_tag_requests_global", "no such counter"), 0);
+    assert_int_equal(kp_result_set_why(&r, "memory_l1_tag_requests_global",
+                                       kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no such counter")),
+                     0);
     assert_int_equal(kp_result_set_real(&r, "inst_executed", "inst", 7), 0);
     derive(&r);
     assert_null(kp_result_find(&r, STALL "wait"));

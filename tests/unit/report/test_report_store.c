@@ -92,8 +92,8 @@ static struct kp_session full_session(void)
                                                .cc_minor = i,
                                                .sm_count = 132,
                                                .breakdowns = kp_strdup(i ? "" : "a.pct\tb.pct,c.pct\nd\te")};
-    kp_session_add_skip(&s, "first", 3);
-    kp_session_add_skip(&s, "a reason", 4);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"first"), 3);
+    kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"a reason"), 4);
     kp_session_add_kernel(&s, "k<int>()", 5);
     return s;
 }
@@ -131,7 +131,8 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
     assert_true(a->timeline_dropped == b->timeline_dropped);
     assert_int_equal(a->n_skips, b->n_skips);
     for (size_t i = 0; i < a->n_skips; i++) {
-        assert_string_equal(a->skips[i].reason, b->skips[i].reason);
+        assert_int_equal(a->skips[i].why.reason, b->skips[i].why.reason);
+        assert_string_equal(kp_why_text(&a->skips[i].why), kp_why_text(&b->skips[i].why));
         assert_true(a->skips[i].count == b->skips[i].count);
     }
     assert_int_equal(a->n_kernels, b->n_kernels);
@@ -179,7 +180,7 @@ static void add_variants(struct kp_result *r)
     }
     kp_result_set_count(r->variants[0].of, "d.count", "byte", UINT64_MAX);
     kp_result_set_text(r->variants[0].of, "e.text", "", "text");
-    kp_result_set_na(r->variants[0].of, "g.na", "no reason");
+    kp_result_set_why(r->variants[0].of, "g.na", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no reason"));
 }
 
 static struct kp_result full_result(uint64_t id)
@@ -204,7 +205,7 @@ static struct kp_result full_result(uint64_t id)
                                      .groups_counted = 7,
                                      .profiler_ns = 0.3,
                                      .note = kp_strdup("a note"),
-                                     .reason = kp_strdup("key")}};
+                                     .reason = KP_REASON_CAPTURE}};
     kp_result_set_real(&r, "a.real", "%", 0.1);
     kp_result_set_real(&r, "a.integral", "ns", 4096);
     kp_result_set_spread(&r, "a.integral", 3, 0.25);
@@ -213,7 +214,7 @@ static struct kp_result full_result(uint64_t id)
     kp_result_set_count(&r, "d.count", "byte", UINT64_MAX);
     kp_result_set_text(&r, "e.text", "", "it's \"text\"");
     kp_result_set_text(&r, "f.empty", "", "");
-    kp_result_set_na(&r, "g.na", "no permission");
+    kp_result_set_why(&r, "g.na", kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"no permission"));
     kp_result_set_real(&r, "h.ninth", "", 9.5); /* eight are written at once, the others one by one */
     kp_result_set_spread(&r, "h.ninth", 5, 0.125);
     kp_result_set_count(&r, "i.tenth", "", 10);
@@ -240,7 +241,7 @@ static void assert_same_launch(const struct kp_result *a, const struct kp_result
     assert_int_equal(!l->note, !m->note);
     if (l->note)
         assert_string_equal(l->note, m->note);
-    assert_same_text(l->reason, m->reason);
+    assert_int_equal(l->reason, m->reason);
     assert_true(l->stack == m->stack);
     assert_true(l->graph_number == m->graph_number && l->node == m->node);
     assert_int_equal(a->n_metrics, b->n_metrics);
@@ -315,7 +316,7 @@ static void every_field_comes_back(void **state)
     put_result(s, &results[1]); /* read back by id, not in the order of writing */
     put_result(s, &results[0]);
     assert_holds(s, &session, results, 2); /* the writer can read, too */
-    kp_session_add_skip(&session, "first", 1);
+    kp_session_add_skip(&session, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"first"), 1);
     session.end_unix_ns = 9;
     put_session(s, &session);
     char *err = NULL;

@@ -30,7 +30,6 @@ static struct kp_result result(uint64_t id)
                                      .mangled = kp_strdup("_Z6kernelPf"),
                                      .demangled = kp_strdup("kernel(float *)"),
                                      .chip = kp_strdup("GH100"),
-                                     .reason = kp_strdup(""),
                                      .stack = FIRST_STACK + id}};
     kp_result_set_real(&r, "gpu__time_duration.sum", "ns", 1000);
     kp_test_add_counts(&r, FIRST_CODE);
@@ -523,7 +522,7 @@ static void rows_without_end_are_an_error(void **state)
     struct rusage before, after;
     write_session(p->file);
     sql(p->file, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<10000) INSERT INTO skip "
-                 "SELECT 'reason ' || x, 1 FROM c");
+                 "SELECT 'reason ' || x, 1, NULL FROM c");
     stack_pages(p->file, "skip", 8);
     getrusage(RUSAGE_SELF, &before);
     assert_int_equal(read_session(p->file, &err), -EIO);

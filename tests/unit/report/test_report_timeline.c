@@ -588,7 +588,6 @@ static void the_trace(void **state)
     r.launch.mangled = kp_strdup("a");
     r.launch.demangled = kp_strdup("a");
     r.launch.chip = kp_strdup("");
-    r.launch.reason = kp_strdup("");
     series.values[0] = 12.5;
     series.values[1] = 50;
     assert_int_equal(kp_result_add_series(&r, &series), 0);

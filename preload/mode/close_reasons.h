@@ -2,23 +2,23 @@
  * Counts what closed the windows that were replayed, and warns if that made profiling slow. Use inside the gate's
  * exclusive section.
  */
-#ifndef KP_PRELOAD_MODE_CLOSERS_H
-#define KP_PRELOAD_MODE_CLOSERS_H
+#ifndef KP_PRELOAD_MODE_CLOSE_REASONS_H
+#define KP_PRELOAD_MODE_CLOSE_REASONS_H
 
 #include <stddef.h>
 
-/* The reason of a full window. */
-extern const char kp_closed_full[];
+#include "report/model/reasons.h"
 
-/* Counts a window of so many launches that `what` closed: static text, the driver's function or a reason. */
-void kp_closers_note(const char *what, size_t launches);
+/* Counts a window of so many launches, which closed for that reason; `what` is its text, or the driver's function of
+ * KP_REASON_CALL, static. */
+void kp_close_reasons_note(enum kp_reason reason, const char *what, size_t launches);
 
 /* Call it after a window, which took so much of our time, ns. Says once, early enough to help, what the run costs:
  * after 5 s, or after 2 s if windows hold about one launch each; names what closes them, and cheaper choices. */
-void kp_closers_tell_early(double took_ns);
+void kp_close_reasons_tell_early(double took_ns);
 
 /* Prints one line on what closed the windows, if they held so few launches that profiling took much longer than
  * necessary. Call it once, at the end. */
-void kp_closers_tell(void);
+void kp_close_reasons_tell(void);
 
 #endif

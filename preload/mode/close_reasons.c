@@ -1,4 +1,4 @@
-#include "preload/mode/closers.h"
+#include "preload/mode/close_reasons.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,28 +7,28 @@
 
 #include "preload/os/log.h"
 
-enum { MOST_CLOSERS = 16 };
+enum { MOST_REASONS = 16 };
 
 /* Counts windows by the reason that closed them; the last row counts all others. */
 static struct {
-    const char *what; /* static text */
+    enum kp_reason reason;
+    const char *what; /* as kp_close_reasons_note is told */
     uint64_t windows;
-} closers[MOST_CLOSERS];
+} reasons[MOST_REASONS];
 static uint64_t windows, launches, full_windows;
 
-const char kp_closed_full[] = "as many launches as fit";
-
-void kp_closers_note(const char *what, size_t n_launches)
+void kp_close_reasons_note(enum kp_reason reason, const char *what, size_t n_launches)
 {
     size_t i = 0;
     windows++;
     launches += n_launches;
-    full_windows += what == kp_closed_full;
-    while (i < MOST_CLOSERS - 1 && closers[i].what && strcmp(closers[i].what, what))
+    full_windows += reason == KP_REASON_FULL;
+    while (i < MOST_REASONS - 1 && reasons[i].what && (reasons[i].reason != reason || strcmp(reasons[i].what, what)))
         i++;
-    if (!closers[i].what)
-        closers[i].what = i < MOST_CLOSERS - 1 ? what : "others";
-    closers[i].windows++;
+    bool others = i == MOST_REASONS - 1;
+    reasons[i].reason = others ? KP_REASON_OTHERS : reason;
+    reasons[i].what = others ? kp_reason_text(KP_REASON_OTHERS) : what;
+    reasons[i].windows++;
 }
 
 /* Whether there are so many windows with so few launches, although there was room for more. */
@@ -40,23 +40,23 @@ static bool hold_few(uint64_t n_windows, uint64_t launches_each)
 /* Lists the reasons, the most frequent first. */
 static void list(char *text, size_t size)
 {
-    bool listed[MOST_CLOSERS] = {false};
+    bool listed[MOST_REASONS] = {false};
     *text = '\0';
     for (size_t at = 0; at < size;) {
-        size_t most = MOST_CLOSERS;
-        for (size_t i = 0; i < MOST_CLOSERS; i++)
-            if (!listed[i] && closers[i].windows &&
-                (most == MOST_CLOSERS || closers[i].windows > closers[most].windows))
+        size_t most = MOST_REASONS;
+        for (size_t i = 0; i < MOST_REASONS; i++)
+            if (!listed[i] && reasons[i].windows &&
+                (most == MOST_REASONS || reasons[i].windows > reasons[most].windows))
                 most = i;
-        if (most == MOST_CLOSERS)
+        if (most == MOST_REASONS)
             return;
         listed[most] = true;
-        at += (size_t)snprintf(text + at, size - at, "%s%s (%llu)", at ? ", " : "", closers[most].what,
-                               (unsigned long long)closers[most].windows);
+        at += (size_t)snprintf(text + at, size - at, "%s%s (%llu)", at ? ", " : "", reasons[most].what,
+                               (unsigned long long)reasons[most].windows);
     }
 }
 
-void kp_closers_tell(void)
+void kp_close_reasons_tell(void)
 {
     enum { WINDOWS = 4, LAUNCHES_EACH = 8 };
     char text[1024];
@@ -67,7 +67,7 @@ void kp_closers_tell(void)
                     (unsigned long long)launches, (unsigned long long)windows, text);
 }
 
-void kp_closers_tell_early(double took_ns)
+void kp_close_reasons_tell_early(double took_ns)
 {
     enum { FEW_WINDOWS = 6, LAUNCHES_EACH = 2, WINDOWS = 3 };
     const double slow_ns = 2e9, worth_telling_ns = 5e9;
