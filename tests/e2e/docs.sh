@@ -97,7 +97,7 @@ if needs man "the pages as man sees them"; then
 fi
 if needs shellcheck "the shell scripts' form"; then
     shellcheck -s bash "$docs/kprof.bash" || fail "shellcheck on the bash completion"
-    shellcheck "$source/tools/gen_docs.sh" "$source/tools/gen_manual.sh" "$source/tools/gen_tables.sh" "$source/tools/gen_locks.sh" \
+    shellcheck "$source/tools/gen_docs.sh" "$source/tools/gen_manual.sh" "$source/tools/gen_tables.sh" "$source/tools/gen_locks.sh" "$source/tools/gen_limits.sh" \
         "$source/tools/make_deb.sh" || fail "shellcheck"
 fi
 

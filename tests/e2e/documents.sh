@@ -22,6 +22,19 @@ for file in $documents; do
     diff "$file" "$tmp/made" >"$tmp/diff" || { fail "$file is stale, run make tables"; cat "$tmp/diff"; }
 done
 tools/gen_locks.sh | diff docs/locks.md - || fail "docs/locks.md is stale, run make tables"
+tools/gen_limits.sh | diff docs/limits.md - || fail "docs/limits.md is stale, run make tables"
+[ "$(wc -c <docs/limits.md)" -le 12288 ] || fail "docs/limits.md has more than 12 KB: $(wc -c <docs/limits.md)"
+
+# --- reasons: code uses each that is printed ---
+# Prints the reasons of a file that no code uses; limits are for the document alone.
+unused_reasons() {
+    sed -n 's/^KP_REASON(\([A-Z0-9_]*\),.*/KP_REASON_\1/p' "$1" | grep -v '^KP_REASON_L_' | sort >"$tmp/reasons"
+    grep -rhow 'KP_REASON_[A-Z0-9_]*' --include='*.c' --include='*.h' preload collectors cmd report | sort -u |
+        comm -23 "$tmp/reasons" -
+}
+expect "reasons that no code uses" "$(unused_reasons report/model/reasons.def)" ""
+{ cat report/model/reasons.def; echo 'KP_REASON(NOBODY, "nobody", VALUE, "x", "", "")'; } >"$tmp/more.def"
+expect "a reason that no code uses is seen" "$(unused_reasons "$tmp/more.def")" KP_REASON_NOBODY
 for table in statuses queries diff_flags report_flags sets sections rules; do
     expect "tables $table of the manual" "$(grep -c "^<!-- table $table:" docs/manual.md)" 1
 done
