@@ -1312,10 +1312,9 @@ static void long_lists_are_cut(void **state)
 {
     enum { ITEMS = 100000, LONGEST = 64 << 10 };
     char *err = NULL, *many = malloc(8 * ITEMS + 1), *end = many, none[] = "", set[] = "full", metrics[] = "a,b, a";
-    const char path[] = "lists.kprof";
+    const char *path = ((struct kp_test_place *)*state)->file;
     struct kp_store *store;
     struct kp_session out = {0};
-    (void)state;
     assert_non_null(many);
     for (int i = 0; i < ITEMS; i++)
         end += sprintf(end, "s%d,", i % 5000);
