@@ -324,10 +324,9 @@ static enum entered enter_set_function(const struct slot *s, void *real, const u
         return IN_DRIVER;
     if (!d)
         return NOTHING;
-    kp_guard++;
+    KP_GUARDED;
     set.asked = d->cuFuncGetAttribute(&set.now, (CUfunction_attribute)set.attribute, (CUfunction)(uintptr_t)set.handle);
     bool leaves = leaves_window(d, &set);
-    kp_guard--;
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 2);
 }
 
@@ -340,11 +339,10 @@ static enum entered enter_set_kernel(const struct slot *s, void *real, const uin
         return IN_DRIVER;
     if (!d || !d->cuKernelGetAttribute)
         return NOTHING;
-    kp_guard++;
+    KP_GUARDED;
     set.asked = d->cuKernelGetAttribute(&set.now, (CUfunction_attribute)set.attribute, (CUkernel)(uintptr_t)set.handle,
                                         (CUdevice)args[3]);
     bool leaves = leaves_window(d, &set);
-    kp_guard--;
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 1);
 }
 
@@ -355,9 +353,8 @@ static bool tells_capture(uint64_t stream, bool captured)
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!d)
         return false;
-    kp_guard++;
+    KP_GUARDED;
     CUresult rc = d->cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status);
-    kp_guard--;
     return rc == CUDA_SUCCESS && (status != CU_STREAM_CAPTURE_STATUS_NONE) == captured;
 }
 
@@ -390,10 +387,9 @@ static void note_capture(uint64_t first)
     capturing_in = NULL;
     if (!d)
         return;
-    kp_guard++;
+    KP_GUARDED;
     CUresult rc =
         stream == CU_STREAM_PER_THREAD ? d->cuCtxGetCurrent(&capturing_in) : d->cuStreamGetCtx(stream, &capturing_in);
-    kp_guard--;
     if (rc != CUDA_SUCCESS)
         capturing_in = NULL;
 }
@@ -542,13 +538,12 @@ static void end_owning(const struct kp_owning *row, bool asks)
     CUdevice device = 0;
     if (!d)
         return;
-    kp_guard++;
+    KP_GUARDED;
     uint64_t ours = asks ? ours_on(-1) : 0;
     if (ours && d->cuCtxGetDevice(&device) == CUDA_SUCCESS)
         ours = ours_on(device);
     kp_owned_note(d, row, owning, ours + unseen);
     unseen = 0;
-    kp_guard--;
 }
 
 static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)

@@ -23,7 +23,7 @@ static void *wait_for_context(void *arg)
 {
     struct wait *w = arg;
     CUcontext popped;
-    kp_guard = 1;
+    KP_GUARDED;
     w->rc = w->d->cuCtxPushCurrent(w->ctx);
     if (w->rc == CUDA_SUCCESS) {
         /* A thread that begins late must not ask: a capture may have begun by then, which that would break. */
