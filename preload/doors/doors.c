@@ -59,27 +59,30 @@ enum {
 /* The driver functions behind each door: behind the exported one, and behind the one returned as a pointer. */
 static _Atomic(void *) behind_export[DOORS], behind_pointer[DOORS];
 
-static void *exported(int door, const char *symbol)
+static void *find_exported(int door, const char *symbol)
 {
-    void *real = atomic_load(&behind_export[door]);
-    if (!real) {
-        kp_work_begin();
-        real = kp_symbols_behind_door(symbol);
-        kp_work_end();
-        atomic_store(&behind_export[door], real);
-    }
+    kp_work_begin();
+    void *real = kp_symbols_behind_door(symbol);
+    kp_work_end();
+    atomic_store(&behind_export[door], real);
     return real;
 }
 
 #define WITH(...)         , ##__VA_ARGS__
 #define AS(type, pointer) ((type)(uintptr_t)(pointer))
 
+/* A door's first call is apart, so that the frame of the others is small. */
 #define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments)                                 \
+    static __attribute__((noinline)) result first_##symbol parameters                                                  \
+    {                                                                                                                  \
+        type real = AS(type, find_exported(DOOR_##symbol, #symbol));                                                   \
+        return real ? logic(real, ptsz WITH arguments) : CUDA_ERROR_NOT_INITIALIZED;                                   \
+    }                                                                                                                  \
     EXPORT result symbol parameters;                                                                                   \
     result symbol parameters                                                                                           \
     {                                                                                                                  \
-        type real = AS(type, exported(DOOR_##symbol, #symbol));                                                        \
-        return real ? logic(real, ptsz WITH arguments) : CUDA_ERROR_NOT_INITIALIZED;                                   \
+        type real = AS(type, atomic_load(&behind_export[DOOR_##symbol]));                                              \
+        return real ? logic(real, ptsz WITH arguments) : first_##symbol arguments;                                     \
     }                                                                                                                  \
     static result pointer_##symbol parameters                                                                          \
     {                                                                                                                  \
