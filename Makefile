@@ -1,7 +1,7 @@
-# Targets: all (default), setup, test, run-tests (without setup), goldens, asan, ubsan, tsan, demo, docs, tables, install,
-# uninstall, deb, check-layers, check-functions, check-abi, format, format-check, lint, clean. Variables: CC, CFLAGS,
-# WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX, DESTDIR; of run-tests: TESTS, the paths of some; of deb:
-# DEBFULLNAME, DEBEMAIL.
+# Targets: all (default), setup, test, run-tests (without setup), goldens, asan, ubsan, tsan, coverage, debug, compdb, demo,
+# docs, tables, install, uninstall, deb, check-layers, check-functions, check-abi, format, format-check, lint, clean.
+# Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX, DESTDIR; of run-tests: TESTS, the paths of
+# some, and CASES, the names of some of their cases; of deb: DEBFULLNAME, DEBEMAIL.
 
 CC           = gcc
 OBJCOPY     ?= objcopy
@@ -40,8 +40,13 @@ RUNTIME_ubsan  := libubsan.so
 # See tests/shim/nodeepbind.c.
 TEST_ENV_tsan  := KP_SHIM_QUICK_EXIT=1 TSAN_OPTIONS=halt_on_error=1
 
+# Threads count one line at a time; what the optimiser makes of a line has no branches of its own to count.
+INSTRUMENT_coverage := --coverage -fprofile-update=atomic
+INSTRUMENT      = $(SANITIZE) $(INSTRUMENT_$(VARIANT))
+CFLAGS_coverage := -O0 -g1
+CFLAGS_debug    := -O0 -g3
 # -O2 would remove some of the bad accesses before a sanitiser sees them; its reports need lines alone.
-CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
+CFLAGS ?= $(or $(CFLAGS_$(VARIANT)),$(if $(SANITIZE),-O1 -g1,-O2 -g))
 
 ifeq ($(SANITIZE),)
 # Sanitisers intercept by plain names, and bring a newer glibc's symbols themselves.
@@ -61,7 +66,7 @@ CPPFLAGS += $(if $(filter asan tsan,$(VARIANT)),-DKP_CHECK_LOCKS)
 WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvla $(if $(SANITIZE),,$(WERROR))
 # initial-exec: a preloaded object has its thread-local storage from the start, and so needs no call into ld.so for it.
 BASE_FLAGS := -std=gnu11 -D_GNU_SOURCE= -I. -fPIC -fvisibility=hidden \
-              -ftls-model=initial-exec $(WARNINGS) $(SANITIZE)
+              -ftls-model=initial-exec $(WARNINGS) $(INSTRUMENT)
 COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 # Fakes and the programs that load them stand for other people's binaries: no sanitiser, nothing hidden.
 PLAIN_COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE= -I. $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -fPIC $(WARNINGS) $(CFLAGS)
@@ -89,8 +94,8 @@ UNWIND      := $(UNWIND_DIR)/lib/libunwind-x86_64.a $(UNWIND_DIR)/lib/libunwind.
 CUDA_SEARCH ?= $(CUDA_HOME) /usr/local/cuda $(wildcard /usr/local/cuda-13* /opt/cuda*)
 CUDA_MK     := $(BUILD)/cuda.mk
 # These goals either need no compiler or run make again after they have set up the machine.
-SELF_SUFFICIENT := setup setup-test setup-checks setup-fuzz clean uninstall test asan ubsan tsan fuzz fuzz-selftest demo \
-                   format format-check
+SELF_SUFFICIENT := setup setup-test setup-checks setup-fuzz clean uninstall test asan ubsan tsan coverage debug compdb fuzz \
+                   fuzz-selftest demo format format-check
 ifneq ($(filter-out $(SELF_SUFFICIENT),$(or $(MAKECMDGOALS),all)),)
 include $(CUDA_MK)
 ifneq ($(strip $(CUDA_SEARCHED)),$(strip $(CUDA_SEARCH)))
@@ -98,7 +103,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: check-functions compile packings all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan demo docs tables install uninstall deb \
+.PHONY: check-functions compile all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan coverage run-coverage debug compdb demo docs tables install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -171,12 +176,12 @@ $(UNWIND_DIR)/lib/libunwind.a: $(UNWIND_DIR)/lib/libunwind-x86_64.a ;
 $(OUT)/libkprof.so: $(LIBRARY_OBJ) $(SQLITE) $(UNWIND) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE) $(UNWIND)
+	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE) $(UNWIND)
 
 $(OUT)/libkprof-symbols.so: $(call objects,$(SYMBOLS_SRC)) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(call objects,$(SYMBOLS_SRC)) -ldw
+	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(call objects,$(SYMBOLS_SRC)) -ldw
 
 # Of collectors/ and cupti/ it takes what it calls: CUPTI's host side, which answers the queries.
 KPROF_MAIN := $(OBJ)/cmd/command.c.o
@@ -184,14 +189,7 @@ KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,cmd collectors cupti report base) $(SQL
 $(OUT)/kprof: $(KPROF_MAIN) $(KPROF_LIBS) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_MAIN) -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group $(KPROF_LDFLAGS)
-
-# --- the one-pass lists of sets: a table, made with the metric tables of CUPTI ---
-PACKINGS_QUESTIONS ?= 100000
-PACKINGS_CUPTI ?= $(or $(KP_REAL_CUPTI),/usr/local/cuda/lib64)
-packings: $(KPROF_LIBS) $(OBJ)/sources
-	$(Q)$(PLAIN_COMPILE) -o $(OUT)/packings tools/packings.c tools/packings_search.c -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group -ldl
-	$(Q)$(OUT)/packings $(PACKINGS_CUPTI) $(PACKINGS_QUESTIONS) $(PACKINGS_CHIPS) > $(OUT)/packings.def && mv $(OUT)/packings.def collectors/plan/packings.def
+	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(KPROF_MAIN) -Wl,--start-group $(KPROF_LIBS) -Wl,--end-group $(KPROF_LDFLAGS)
 
 # --- man pages and completions: templates, filled with what the command says of itself ---
 # Their date, and that of a package and of what is in it.
@@ -289,14 +287,14 @@ $(foreach s,$(TEST_SRC),$(eval $(OUT)/tests/$(basename $(notdir $(s))): $(OBJ)/$
 $(TEST_BIN): $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
+	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
 	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
 
 # Run on a GPU machine, which need not have the test library, to record what tests/unit/cupti/test_cupti_recorded.c evaluates.
 $(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $< -lc \
+	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $< -lc \
 	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
 
 # tests/fake/fake_X.c is the library FAKE_X, or libX.so; the folder's other sources are part of each of them.
@@ -340,7 +338,7 @@ TOY := $(OUT)/e2e/libkprof_toy.so
 $(TOY): $(LIBRARY_OBJ) $(call objects,tests/toy/strategy.c) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(SANITIZE) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/window/strategies.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
+	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/window/strategies.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
 
 # What a preloaded sanitiser needs in front of it (tests/shim/nodeepbind.c), and its runtime.
 SHIM := $(OUT)/nodeepbind.so
@@ -365,6 +363,8 @@ test-programs: $(RUN_BIN) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS) $(TOY) $(OUT)/tes
 # What all compilers are to accept, without the tests' programs, of which nothing runs.
 compile: all $(foreach f,$(TEST_SRC) $(wildcard tests/support/*.c),$(OBJ)/$(f).o) $(FAKE_LIBS) $(PROGRAMS) $(E2E_LIBS)
 
+# CASES are those to run: names or patterns with | between them, see tests/e2e/e2e.inc; of a cmocka program one pattern.
+run-tests: export KP_TEST_CASES = $(CASES)
 # The leak checker (gcc 12) crashes where it scans thread-local memory of the vendor's libraries by what it has recorded
 # of it. Without the record it reports more, not less.
 run-tests: all $(if $(SANITIZE),,docs) test-programs $(if $(RUNTIME_$(VARIANT)),$(SHIM))
@@ -387,6 +387,25 @@ test: setup-test
 
 asan ubsan tsan: setup-test
 	@$(MAKE) --no-print-directory $(PARALLEL) VARIANT=$@ run-tests
+
+# The share of lines and branches that the tests run, by room; tests that fail are told, and are for `make test` to fail on.
+# MISSING=ROOM or MISSING=FILE prints what of it did not run in the last run, and runs nothing.
+MISSING ?=
+coverage: $(if $(MISSING),,setup-test)
+	@$(if $(MISSING),,$(MAKE) --no-print-directory $(PARALLEL) VARIANT=$@ run-coverage &&) \
+	    tools/coverage.py $(BUILD)/obj/$@ tools/coverage.floors $(MISSING)
+run-coverage: all docs test-programs
+	@find $(OBJ) -name '*.gcda' -delete
+	-@$(MAKE) --no-print-directory run-tests
+
+# A build to step through: build/debug/kprof.
+debug:
+	@$(MAKE) --no-print-directory $(PARALLEL) VARIANT=$@ all test-programs
+
+# For editors and tools that read code: what a build of nothing yet would run.
+compdb:
+	@$(MAKE) --no-print-directory --dry-run V=1 VARIANT=compdb compile 2>/dev/null | \
+	    tools/compdb.py '$(CURDIR)' > compile_commands.json
 
 # --- fuzzing: tests/fuzz/fuzz_NAME.c is the harness NAME ---
 FUZZ_CC   ?= clang
@@ -433,6 +452,7 @@ setup-fuzz:
 # --- checks ---
 check-layers: all
 	@tools/check_layers.py $(OBJ)
+	@tools/check_names.py tools/names.allow
 
 check-abi: all
 	@tools/check_abi.sh $(OUT)/libkprof.so $(OUT)/kprof $(OUT)/libkprof-symbols.so

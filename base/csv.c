@@ -3,41 +3,11 @@
 #include <stdarg.h>
 #include <string.h>
 
-static size_t digits(const char *text)
-{
-    return strspn(text, "0123456789");
-}
-
-/* Whether a text is a number as kprof writes it: a sign, digits, a point and an exponent, or a word for NaN and
- * infinity. */
-static bool is_number(const char *text)
-{
-    const char *at = text + (*text == '-' || *text == '+');
-    if (!strcmp(at, "inf") || !strcmp(at, "nan"))
-        return true;
-    const char *whole = at;
-    at += digits(at);
-    if (*at == '.')
-        at += 1 + digits(at + 1);
-    if (at == whole)
-        return false;
-    if (*at == 'e')
-        at += 1 + (at[1] == '-' || at[1] == '+') + digits(at + 1 + (at[1] == '-' || at[1] == '+'));
-    return !*at;
-}
-
-static bool is_formula(const char *text)
-{
-    return *text && strchr("=+-@\t\r", *text) && !is_number(text);
-}
-
 void kp_csv_field(struct kp_csv *c, const char *text)
 {
     size_t plain;
     text = text ? text : "";
     fputs(c->fields++ ? ",\"" : "\"", c->to);
-    if (c->defuse && is_formula(text))
-        fputc('\'', c->to);
     for (; *text; text += plain) {
         plain = strcspn(text, "\"");
         fwrite(text, 1, plain, c->to);

@@ -9,7 +9,6 @@
 struct kp_csv {
     FILE *to;
     size_t fields; /* of the row so far */
-    bool defuse;   /* puts a ' before a text that a spreadsheet would take for a formula; numbers stay as they are */
 };
 
 /* Writes the next field of the row; NULL is empty. Errors stay in the stream. */

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digit.h"
+
 #ifndef KP_DEMANGLE_STEPS
 #define KP_DEMANGLE_STEPS (1 << 20) /* the fuzz harness defines a lower one: it prefers slow names */
 #endif
@@ -174,11 +176,6 @@ static void leave(struct demangler *d)
     d->depth--;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool starts(const char *s, const char *with)
 {
     return strncmp(s, with, strlen(with)) == 0;
@@ -192,10 +189,10 @@ static const char *expect(struct demangler *d, const char *s, char c)
 static const char *read_number(struct demangler *d, const char *s, unsigned long *number)
 {
     unsigned long n = 0;
-    if (!is_digit(*s)) {
+    if (!kp_is_digit(*s)) {
         return fail(d, -EINVAL);
     }
-    for (; is_digit(*s); s++) {
+    for (; kp_is_digit(*s); s++) {
         if (n > 100000000) {
             return fail(d, -EINVAL);
         }
@@ -209,7 +206,7 @@ static const char *read_number(struct demangler *d, const char *s, unsigned long
 static const char *read_index(struct demangler *d, const char *s, unsigned long *index)
 {
     *index = 0;
-    if (is_digit(*s)) {
+    if (kp_is_digit(*s)) {
         s = read_number(d, s, index);
         ++*index;
     }
@@ -243,8 +240,8 @@ static const char *find_sub(const struct demangler *d, const char *s, struct sub
         return NULL;
     }
     if (*s != '_') {
-        for (; is_digit(*s) || (*s >= 'A' && *s <= 'Z'); s++) {
-            n = n * 36 + (size_t)(is_digit(*s) ? *s - '0' : *s - 'A' + 10);
+        for (; kp_is_digit(*s) || (*s >= 'A' && *s <= 'Z'); s++) {
+            n = n * 36 + (size_t)(kp_is_digit(*s) ? *s - '0' : *s - 'A' + 10);
             if (n > SUBS_MAX) {
                 return NULL;
             }
@@ -389,7 +386,7 @@ static const char *read_unqualified(struct demangler *d, const char *s, struct n
     if (*s == 'L') { /* internal linkage, not written */
         s++;
     }
-    if (is_digit(*s)) {
+    if (kp_is_digit(*s)) {
         s = read_source_name(d, s);
     } else if (starts(s, "Ul") || starts(s, "Ut")) {
         s = read_closure(d, s);
@@ -548,7 +545,7 @@ static const char *read_discriminator(struct demangler *d, const char *s)
     if (s[1] == '_') {
         return expect(d, read_number(d, s + 2, &unused), '_');
     }
-    return is_digit(s[1]) ? s + 2 : s;
+    return kp_is_digit(s[1]) ? s + 2 : s;
 }
 
 /* Reads an entity inside a function, which is written with its signature. */
@@ -744,7 +741,7 @@ static const char *left_of_function(struct demangler *d, const char *s)
 static const char *left_of_array(struct demangler *d, const char *s)
 {
     d->mute++;
-    if (is_digit(*s)) {
+    if (kp_is_digit(*s)) {
         s += strspn(s, "0123456789");
     } else if (*s != '_') {
         s = read_expression(d, s);
@@ -1036,7 +1033,7 @@ static const char *read_simple_id(struct demangler *d, const char *s)
 
 static bool is_simple_id(const char *s)
 {
-    return is_digit(*s) || starts(s, "on") || starts(s, "dn");
+    return kp_is_digit(*s) || starts(s, "on") || starts(s, "dn");
 }
 
 /* Reads `sr` scopes E name, `srN` type scopes E name, or `sr` type name. */
@@ -1044,8 +1041,8 @@ static const char *read_scoped_id(struct demangler *d, const char *s)
 {
     bool several = s[2] == 'N';
     s += 2 + several;
-    s = is_digit(*s) ? read_simple_id(d, s) : read_type(d, s);
-    while (is_digit(*s)) {
+    s = kp_is_digit(*s) ? read_simple_id(d, s) : read_type(d, s);
+    while (kp_is_digit(*s)) {
         emit(d, "::");
         s = read_simple_id(d, s);
     }
@@ -1255,7 +1252,7 @@ static const char *behind_static_prefix(const char *symbol)
         return symbol;
     }
     const char *s = symbol + strlen(prefix);
-    for (; is_digit(*s) && n < TEXT_MAX; s++) {
+    for (; kp_is_digit(*s) && n < TEXT_MAX; s++) {
         n = n * 10 + (size_t)(*s - '0');
     }
     if (!n || *s != '_' || strnlen(s + 1, n + 2) < n + 2 || s[1 + n] != '_') {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/digit.h"
 #include "base/text.h"
 
 enum {
@@ -62,11 +63,6 @@ static const struct function {
 };
 
 /* Classifies like isalpha and isdigit, but the same in every locale. */
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_name_start(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -74,11 +70,11 @@ static bool is_name_start(char c)
 
 static bool is_name(char c)
 {
-    return is_name_start(c) || is_digit(c) || c == '.' || c == ':';
+    return is_name_start(c) || kp_is_digit(c) || c == '.' || c == ':';
 }
 
 /* Keeps the first error. */
-static void fail(struct parser *s, const char *what)
+static void say_wrong(struct parser *s, const char *what)
 {
     if (s->rc)
         return;
@@ -95,7 +91,7 @@ static void skip_blanks(struct parser *s)
         s->p++;
 }
 
-static bool take(struct parser *s, char c)
+static bool take_char(struct parser *s, char c)
 {
     skip_blanks(s);
     if (s->rc || *s->p != c)
@@ -116,7 +112,7 @@ static void *grown(void *array, size_t n, size_t *cap, size_t size)
     return p;
 }
 
-static void emit(struct parser *s, struct step step)
+static void push_step(struct parser *s, struct step step)
 {
     if (s->rc)
         return;
@@ -146,26 +142,26 @@ static void emit_name(struct parser *s, const char *name, size_t len)
         }
         names[e->n_names++] = copy;
     }
-    emit(s, (struct step){.op = OP_NAME, .name = i});
+    push_step(s, (struct step){.op = OP_NAME, .name = i});
 }
 
 static void sum(struct parser *s);
 
 static void close_paren(struct parser *s)
 {
-    if (!take(s, ')'))
-        fail(s, "')' expected");
+    if (!take_char(s, ')'))
+        say_wrong(s, "')' expected");
 }
 
 static void call(struct parser *s, const struct function *f)
 {
     sum(s);
-    while (f->several && take(s, ',')) {
+    while (f->several && take_char(s, ',')) {
         sum(s);
-        emit(s, (struct step){.op = f->op});
+        push_step(s, (struct step){.op = f->op});
     }
     if (!f->several && f->op != OP_NONE)
-        emit(s, (struct step){.op = f->op});
+        push_step(s, (struct step){.op = f->op});
     close_paren(s);
 }
 
@@ -175,7 +171,7 @@ static void name(struct parser *s)
     while (is_name(*s->p))
         s->p++;
     size_t len = (size_t)(s->p - start);
-    if (!take(s, '(')) {
+    if (!take_char(s, '(')) {
         emit_name(s, start, len);
         return;
     }
@@ -187,34 +183,34 @@ static void name(struct parser *s)
         return;
     }
     s->p = start;
-    fail(s, "unknown function (there are min, max, simplify and nan_as_zero)");
+    say_wrong(s, "unknown function (there are min, max, simplify and nan_as_zero)");
 }
 
-static const char *digits(const char *p)
+static const char *skip_digits(const char *p)
 {
-    while (is_digit(*p))
+    while (kp_is_digit(*p))
         p++;
     return p;
 }
 
 static void number(struct parser *s)
 {
-    const char *end = digits(s->p);
+    const char *end = skip_digits(s->p);
     if (*end == '.')
-        end = digits(end + 1);
+        end = skip_digits(end + 1);
     if (*end == 'e' || *end == 'E') {
         const char *power = end + 1 + (end[1] == '+' || end[1] == '-');
-        if (is_digit(*power))
-            end = digits(power);
+        if (kp_is_digit(*power))
+            end = skip_digits(power);
     }
     if (is_name(*end)) {
         s->p = end;
-        fail(s, "number that ends in letters");
+        say_wrong(s, "number that ends in letters");
         return;
     }
     /* glibc's object for this locale is static: nothing to free. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    emit(s, (struct step){.op = OP_NUMBER, .number = strtod_l(s->p, NULL, plain)});
+    push_step(s, (struct step){.op = OP_NUMBER, .number = strtod_l(s->p, NULL, plain)});
     s->p = end;
 }
 
@@ -222,22 +218,22 @@ static void factor(struct parser *s)
 {
     skip_blanks(s);
     if (s->nesting == MAX_NESTING)
-        fail(s, "too many parentheses");
+        say_wrong(s, "too many parentheses");
     if (s->rc)
         return;
     s->nesting++;
-    if (take(s, '-')) {
+    if (take_char(s, '-')) {
         factor(s);
-        emit(s, (struct step){.op = OP_NEGATE});
-    } else if (take(s, '(')) {
+        push_step(s, (struct step){.op = OP_NEGATE});
+    } else if (take_char(s, '(')) {
         sum(s);
         close_paren(s);
-    } else if (is_digit(*s->p) || (*s->p == '.' && is_digit(s->p[1]))) {
+    } else if (kp_is_digit(*s->p) || (*s->p == '.' && kp_is_digit(s->p[1]))) {
         number(s);
     } else if (is_name_start(*s->p)) {
         name(s);
     } else {
-        fail(s, "metric, number or '(' expected");
+        say_wrong(s, "metric, number or '(' expected");
     }
     s->nesting--;
 }
@@ -247,14 +243,14 @@ static void product(struct parser *s)
     factor(s);
     while (!s->rc) {
         enum op op;
-        if (take(s, '*'))
+        if (take_char(s, '*'))
             op = OP_MULTIPLY;
-        else if (take(s, '/'))
+        else if (take_char(s, '/'))
             op = OP_DIVIDE;
         else
             return;
         factor(s);
-        emit(s, (struct step){.op = op});
+        push_step(s, (struct step){.op = op});
     }
 }
 
@@ -263,14 +259,14 @@ static void sum(struct parser *s)
     product(s);
     while (!s->rc) {
         enum op op;
-        if (take(s, '+'))
+        if (take_char(s, '+'))
             op = OP_ADD;
-        else if (take(s, '-'))
+        else if (take_char(s, '-'))
             op = OP_SUBTRACT;
         else
             return;
         product(s);
-        emit(s, (struct step){.op = op});
+        push_step(s, (struct step){.op = op});
     }
 }
 
@@ -284,7 +280,7 @@ int kp_expr_compile(const char *text, struct kp_expr **out, char **err)
     sum(&s);
     skip_blanks(&s);
     if (*s.p)
-        fail(&s, "operator expected");
+        say_wrong(&s, "operator expected");
     if (s.rc)
         kp_expr_free(s.e);
     else

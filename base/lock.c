@@ -202,7 +202,7 @@ static bool take_or_announce(struct kp_lock *l, int *word, bool look)
 }
 
 /* Takes the lock; after a wait, marks it as waited for, as others may still wait, too. */
-static bool take(struct kp_lock *l, long patience_ms)
+static bool take_lock(struct kp_lock *l, long patience_ms)
 {
     int word = 0;
     if (atomic_compare_exchange_strong(&l->word, &word, kp_thread_id())) /* most locks are free */
@@ -236,7 +236,7 @@ bool kp_lock_take(struct kp_lock *l, long patience_ms)
     if (between)
         give_held();
     check_order(l, patience_ms);
-    bool got = take(l, patience_ms);
+    bool got = take_lock(l, patience_ms);
     if (got)
         note_taken(l);
     return got;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 
 enum { MAX_NESTING = 64 };
@@ -23,11 +24,6 @@ struct chain {
     const struct kp_field **end;
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -39,7 +35,7 @@ static unsigned column(const struct parser *s)
 }
 
 /* Keeps the first error. */
-static void fail(struct parser *s, const char *what)
+static void say_wrong_at(struct parser *s, const char *what)
 {
     if (!s->rc)
         s->rc = kp_error(s->err, "%u:%u: %s", s->line, column(s), what);
@@ -67,7 +63,7 @@ static void skip(struct parser *s)
     }
 }
 
-static bool take(struct parser *s, char c)
+static bool take_token(struct parser *s, char c)
 {
     skip(s);
     if (s->rc || *s->p != c)
@@ -80,7 +76,7 @@ static size_t word_length(const char *p)
 {
     size_t n = 0;
     if (is_letter(*p))
-        while (is_letter(p[n]) || is_digit(p[n]))
+        while (is_letter(p[n]) || kp_is_digit(p[n]))
             n++;
     return n;
 }
@@ -90,7 +86,7 @@ static size_t word_length(const char *p)
 /* Returns -1 where `c` is no digit of the base. */
 static int digit_value(char c, unsigned base)
 {
-    int v = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    int v = kp_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
     return v < (int)base ? v : -1;
 }
 
@@ -136,13 +132,13 @@ static char *escape(struct parser *s, char *out)
         const char *start = ++s->p;
         c = code(s, 16, most);
         if ((size_t)(s->p - start) < (unicode ? most : 1))
-            fail(s, "hexadecimal digit expected");
+            say_wrong_at(s, "hexadecimal digit expected");
     } else {
-        fail(s, "unknown escape");
+        say_wrong_at(s, "unknown escape");
         return out;
     }
     if (!c || c > (unicode ? 0x10ffff : 0xff) || (unicode && c >= 0xd800 && c < 0xe000))
-        fail(s, "no such character");
+        say_wrong_at(s, "no such character");
     if (s->rc)
         return out;
     if (unicode)
@@ -157,7 +153,7 @@ static char *quoted(struct parser *s, char *out)
     char quote = *s->p++;
     while (!s->rc && *s->p != quote) {
         if (!*s->p || *s->p == '\n') {
-            fail(s, "string without an end");
+            say_wrong_at(s, "string without an end");
         } else if (*s->p == '\\') {
             s->p++;
             out = escape(s, out);
@@ -204,18 +200,18 @@ static size_t number_length(const char *p)
             ;
         return n > 2 ? n : 1;
     }
-    while (is_digit(p[n]))
+    while (kp_is_digit(p[n]))
         n++;
     size_t whole = n;
     n += p[n] == '.';
-    while (is_digit(p[n]))
+    while (kp_is_digit(p[n]))
         n++;
     if (!whole && n < 2)
         return 0;
     if (p[n] == 'e' || p[n] == 'E') {
         size_t sign = p[n + 1] == '+' || p[n + 1] == '-';
-        if (is_digit(p[n + 1 + sign]))
-            for (n += 1 + sign; is_digit(p[n]); n++)
+        if (kp_is_digit(p[n + 1 + sign]))
+            for (n += 1 + sign; kp_is_digit(p[n]); n++)
                 ;
     }
     return n + (p[n] == 'f' || p[n] == 'F');
@@ -224,7 +220,7 @@ static size_t number_length(const char *p)
 /* Reads a number or a word, with its sign. */
 static const char *literal(struct parser *s, enum kp_field_kind *kind)
 {
-    bool negative = take(s, '-');
+    bool negative = take_token(s, '-');
     skip(s);
     size_t n = word_length(s->p);
     *kind = n ? KP_FIELD_WORD : KP_FIELD_NUMBER;
@@ -232,7 +228,7 @@ static const char *literal(struct parser *s, enum kp_field_kind *kind)
         n = number_length(s->p);
     if (!n || (*kind == KP_FIELD_NUMBER && is_letter(s->p[n]))) {
         s->p += n;
-        fail(s, n ? "number that ends in letters" : "value expected");
+        say_wrong_at(s, n ? "number that ends in letters" : "value expected");
     }
     if (s->rc)
         return NULL;
@@ -257,12 +253,12 @@ static void value(struct parser *s, const struct kp_field *like, bool colon, str
         return;
     *f = *like;
     f->text = "";
-    if (take(s, '{')) {
+    if (take_token(s, '{')) {
         f->first = fields(s, '}');
-    } else if (take(s, '<')) {
+    } else if (take_token(s, '<')) {
         f->first = fields(s, '>');
     } else if (!colon) {
-        fail(s, "':' or '{' expected");
+        say_wrong_at(s, "':' or '{' expected");
     } else if (*s->p == '"' || *s->p == '\'') {
         f->kind = KP_FIELD_STRING;
         f->text = string(s);
@@ -275,13 +271,13 @@ static void value(struct parser *s, const struct kp_field *like, bool colon, str
 
 static void list(struct parser *s, const struct kp_field *like, bool colon, struct chain *chain)
 {
-    if (take(s, ']'))
+    if (take_token(s, ']'))
         return;
     do
         value(s, like, colon, chain);
-    while (take(s, ','));
-    if (!take(s, ']'))
-        fail(s, "',' or ']' expected");
+    while (take_token(s, ','));
+    if (!take_token(s, ']'))
+        say_wrong_at(s, "',' or ']' expected");
 }
 
 /* Reads a plain name, or one of an extension or a type in brackets. */
@@ -293,7 +289,7 @@ static const char *field_name(struct parser *s)
         n = s->p[n] == ']' ? n + 1 : 0;
     }
     if (!n)
-        fail(s, "name of a field expected");
+        say_wrong_at(s, "name of a field expected");
     char *name = n ? checked(s, kp_arena_text(s->a, s->p, n)) : NULL;
     s->p += n;
     return name;
@@ -303,15 +299,15 @@ static void field(struct parser *s, struct chain *chain)
 {
     struct kp_field f = {.line = s->line, .column = column(s)};
     f.name = field_name(s);
-    bool colon = take(s, ':');
+    bool colon = take_token(s, ':');
     if (s->rc)
         return;
-    if (take(s, '['))
+    if (take_token(s, '['))
         list(s, &f, colon, chain);
     else
         value(s, &f, colon, chain);
-    if (!take(s, ','))
-        take(s, ';');
+    if (!take_token(s, ','))
+        take_token(s, ';');
 }
 
 /* Reads all fields up to and including `end`. */
@@ -320,13 +316,13 @@ static const struct kp_field *fields(struct parser *s, char end)
     const struct kp_field *first = NULL;
     struct chain chain = {&first};
     if (s->nesting == MAX_NESTING)
-        fail(s, "messages are nested too deeply");
+        say_wrong_at(s, "messages are nested too deeply");
     s->nesting++;
     for (skip(s); !s->rc && *s->p && *s->p != end; skip(s))
         field(s, &chain);
     s->nesting--;
     if (!s->rc && *s->p != end)
-        fail(s, end == '>' ? "'>' expected" : "'}' expected");
+        say_wrong_at(s, end == '>' ? "'>' expected" : "'}' expected");
     s->p += !s->rc && end;
     return first;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 
 enum {
@@ -72,11 +73,6 @@ static bool in_range(int c, int from, int to)
     return c >= from && c <= to;
 }
 
-static bool is_digit(int c)
-{
-    return in_range(c, '0', '9');
-}
-
 static bool is_upper(int c)
 {
     return in_range(c, 'A', 'Z');
@@ -94,7 +90,7 @@ static bool is_alpha(int c)
 
 static bool is_alnum(int c)
 {
-    return is_alpha(c) || is_digit(c);
+    return is_alpha(c) || kp_is_digit(c);
 }
 
 static bool is_word(int c)
@@ -134,7 +130,7 @@ static bool is_cntrl(int c)
 
 static bool is_xdigit(int c)
 {
-    return is_digit(c) || in_range(c, 'a', 'f') || in_range(c, 'A', 'F');
+    return kp_is_digit(c) || in_range(c, 'a', 'f') || in_range(c, 'A', 'F');
 }
 
 static const struct class
@@ -142,9 +138,9 @@ static const struct class
     const char *name;
     bool (*has)(int c);
 } classes[] = {
-    {"alnum", is_alnum}, {"alpha", is_alpha}, {"blank", is_blank}, {"cntrl", is_cntrl},
-    {"digit", is_digit}, {"graph", is_graph}, {"lower", is_lower}, {"print", is_print},
-    {"punct", is_punct}, {"space", is_space}, {"upper", is_upper}, {"xdigit", is_xdigit},
+    {"alnum", is_alnum},    {"alpha", is_alpha}, {"blank", is_blank}, {"cntrl", is_cntrl},
+    {"digit", kp_is_digit}, {"graph", is_graph}, {"lower", is_lower}, {"print", is_print},
+    {"punct", is_punct},    {"space", is_space}, {"upper", is_upper}, {"xdigit", is_xdigit},
 };
 
 static void add_class(struct set *s, bool (*of)(int c))
@@ -175,7 +171,7 @@ struct compiler {
 
 static const char too_large[] = "it is too large";
 
-static bool fail(struct compiler *c, const char *why)
+static bool refuse(struct compiler *c, const char *why)
 {
     c->why = why;
     return false;
@@ -186,13 +182,13 @@ static bool insert(struct compiler *c, int place, int n)
 {
     struct kp_regex *r = c->r;
     if (n > MAX_STEPS - 1 - r->n_steps) /* one is reserved for OP_MATCH */
-        return fail(c, too_large);
+        return refuse(c, too_large);
     memmove(&r->steps[place + n], &r->steps[place], (size_t)(r->n_steps - place) * sizeof *r->steps);
     r->n_steps += n;
     return true;
 }
 
-static bool emit(struct compiler *c, enum op op, unsigned char byte, int to)
+static bool emit_op(struct compiler *c, enum op op, unsigned char byte, int to)
 {
     if (!insert(c, c->r->n_steps, 1))
         return false;
@@ -212,19 +208,19 @@ static bool emit_before(struct compiler *c, int place, enum op op, int to)
 static bool emit_item(struct compiler *c, enum op op, unsigned char byte, int to)
 {
     c->item = c->r->n_steps;
-    return emit(c, op, byte, to);
+    return emit_op(c, op, byte, to);
 }
 
 static bool emit_set(struct compiler *c, const struct set *s)
 {
     struct kp_regex *r = c->r;
     if (r->n_sets == MAX_STEPS)
-        return fail(c, too_large);
+        return refuse(c, too_large);
     struct set *grown = r->n_sets & (r->n_sets - 1)
                             ? r->sets
                             : realloc(r->sets, (size_t)(r->n_sets ? 2 * r->n_sets : 1) * sizeof *grown);
     if (!grown)
-        return fail(c, NULL);
+        return refuse(c, NULL);
     r->sets = grown;
     grown[r->n_sets] = *s;
     return emit_item(c, OP_SET, 0, r->n_sets++);
@@ -250,7 +246,7 @@ static bool named(struct compiler *c, const char **name, size_t *len)
     while (*end && !(end[0] == kind && end[1] == ']'))
         end++;
     if (!*end)
-        return fail(c, "a '[' is not closed");
+        return refuse(c, "a '[' is not closed");
     *len = (size_t)(end - *name);
     c->at = end + 2;
     return true;
@@ -268,7 +264,7 @@ static bool take_class(struct compiler *c, struct set *s)
             return true;
         }
     }
-    return fail(c, "it names a class that there is not; classes are as in [[:alpha:]]");
+    return refuse(c, "it names a class that there is not; classes are as in [[:alpha:]]");
 }
 
 /* Reads a character, also as [.x.] or [=x=]; is_one: it may begin or end a range. */
@@ -282,10 +278,10 @@ static bool take_element(struct compiler *c, unsigned char *byte, bool *is_one)
         if (!named(c, &name, &len))
             return false;
         *byte = (unsigned char)*name;
-        return len == 1 || fail(c, "it names a collating element of more than a byte");
+        return len == 1 || refuse(c, "it names a collating element of more than a byte");
     }
     if (!*c->at)
-        return fail(c, "a '[' is not closed");
+        return refuse(c, "a '[' is not closed");
     *byte = (unsigned char)*c->at++;
     return true;
 }
@@ -303,7 +299,7 @@ static bool take_range(struct compiler *c, struct set *s)
         if (!is_class && !take_element(c, &to, &ends))
             return false;
         if (is_class || !begins || !ends || from > to)
-            return fail(c, "a range leads from no character to a later one");
+            return refuse(c, "a range leads from no character to a later one");
     }
     for (int b = from; b <= to; b++)
         add(s, (unsigned char)b);
@@ -352,11 +348,11 @@ static bool repeat(struct compiler *c, int least, int most)
     if (!size)
         return true;       /* an empty item stays empty */
     if (most < 0 && least) /* x{2,}: x x, and again from the last x on */
-        return copy_item(c, item, size, least - 1) && emit(c, OP_SPLIT, 0, -size);
+        return copy_item(c, item, size, least - 1) && emit_op(c, OP_SPLIT, 0, -size);
     if (!least && !emit_before(c, item, OP_SPLIT, size + 1 + (most < 0)))
         return false;
     if (most < 0)
-        return emit(c, OP_JUMP, 0, -size - 1);
+        return emit_op(c, OP_JUMP, 0, -size - 1);
     if (least)
         return copy_item(c, item, size, least - 1) &&
                (most == least || (emit_item(c, OP_SPLIT, 0, size + 1) && copy_item(c, item, size, 1) &&
@@ -368,7 +364,7 @@ static bool take_number(struct compiler *c, int *number)
 {
     const char *digit = c->at;
     *number = 0;
-    for (; is_digit((unsigned char)*c->at); c->at++)
+    for (; kp_is_digit((unsigned char)*c->at); c->at++)
         *number = *number > MAX_REPEATED ? *number : *number * 10 + (*c->at - '0');
     return c->at > digit;
 }
@@ -386,16 +382,16 @@ static bool take_count(struct compiler *c, int *least, int *most)
         has_least |= has_most;
     }
     if (!has_least || *c->at != '}' || (*most >= 0 && *most < *least))
-        return fail(c, "a '{' begins no count such as {2}, {2,} or {2,5}");
+        return refuse(c, "a '{' begins no count such as {2}, {2,} or {2,5}");
     c->at++;
-    return *most <= MAX_REPEATED && *least <= MAX_REPEATED ? true : fail(c, too_large);
+    return *most <= MAX_REPEATED && *least <= MAX_REPEATED ? true : refuse(c, too_large);
 }
 
 static bool take_repetition(struct compiler *c)
 {
     int least = *c->at == '+', most = *c->at == '?' ? 1 : -1, item = c->item;
     if (item < 0)
-        return fail(c, "it repeats nothing");
+        return refuse(c, "it repeats nothing");
     if (*c->at != '{')
         c->at++;
     else if (!take_count(c, &least, &most))
@@ -418,7 +414,7 @@ static void begin_group(struct compiler *c)
 static bool open_group(struct compiler *c)
 {
     if (c->depth == MAX_NESTING)
-        return fail(c, "its parentheses are nested too deeply");
+        return refuse(c, "its parentheses are nested too deeply");
     c->depth++;
     begin_group(c);
     c->at++;
@@ -430,7 +426,7 @@ static bool take_bar(struct compiler *c)
 {
     struct group *g = &c->groups[c->depth];
     int size = c->r->n_steps - g->branch;
-    if (!emit_before(c, g->branch, OP_SPLIT, size + 2) || !emit(c, OP_JUMP, 0, g->ends))
+    if (!emit_before(c, g->branch, OP_SPLIT, size + 2) || !emit_op(c, OP_JUMP, 0, g->ends))
         return false;
     g->ends = c->r->n_steps - 1;
     g->branch = c->r->n_steps;
@@ -462,7 +458,7 @@ static bool close_group(struct compiler *c)
 /* Adds a step that matches no character, and that cannot be repeated. */
 static bool take_place(struct compiler *c, enum op op)
 {
-    bool taken = emit(c, op, 0, 0);
+    bool taken = emit_op(c, op, 0, 0);
     c->item = -1;
     return taken;
 }
@@ -476,7 +472,7 @@ static bool take_escape(struct compiler *c)
                   {'>', OP_WORD_END}, {'`', OP_BEGIN},   {'\'', OP_END}};
     char letter = c->at[1];
     if (!letter)
-        return fail(c, "it ends in a backslash");
+        return refuse(c, "it ends in a backslash");
     c->at += 2;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (letter == places[i].letter)
@@ -485,8 +481,8 @@ static bool take_escape(struct compiler *c)
         return emit_class(c, is_word, letter == 'W');
     if (letter == 's' || letter == 'S')
         return emit_class(c, is_space, letter == 'S');
-    if (is_digit(letter) && letter != '0')
-        return fail(c, "back-references such as \\1 are not supported, as they can take for ever");
+    if (kp_is_digit(letter) && letter != '0')
+        return refuse(c, "back-references such as \\1 are not supported, as they can take for ever");
     return emit_item(c, OP_BYTE, (unsigned char)letter, 0);
 }
 
@@ -527,9 +523,9 @@ static bool compile(struct compiler *c, bool whole)
         if (!take_one(c))
             return false;
     if (c->depth)
-        return fail(c, "a '(' is not closed");
+        return refuse(c, "a '(' is not closed");
     end_group(c);
-    if (whole && !(emit_before(c, 0, OP_BEGIN, 0) && emit(c, OP_END, 0, 0)))
+    if (whole && !(emit_before(c, 0, OP_BEGIN, 0) && emit_op(c, OP_END, 0, 0)))
         return false;
     c->r->steps[c->r->n_steps++] = (struct step){.op = OP_MATCH};
     return true;

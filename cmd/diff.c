@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "base/width.h"
 #include "cmd/diff_brief.h"
-#include "cmd/diff_csv.h"
 #include "report/define/derive.h"
 #include "report/define/units.h"
 #include "report/judge/rules.h"
@@ -24,14 +23,16 @@
 #include "report/view/lines.h"
 #include "report/view/shown.h"
 #include "report/write/account.h"
+#include "report/write/cells.h"
+#include "report/write/csv_writer.h"
 #include "report/write/launch.h"
+#include "report/write/text_writer.h"
 
 enum {
     A,
     B,
     SIDES,
     ALONE_SHOWN = 20, /* most unpaired kernels that are listed */
-    VALUE_MAX = 24,   /* characters of a value; longer texts are cut */
     CHANGE_MAX = 32,
 };
 
@@ -72,9 +73,43 @@ struct diff {
     const struct kp_diff_options *options;
     struct side side[SIDES];
     const char *file[SIDES];
-    bool brief;         /* kernels instead of pairs */
-    struct kp_csv *csv; /* is written instead of text; NULL for text */
+    bool brief; /* kernels instead of pairs */
+    struct kp_writer *writer;
 };
+
+/* The fields of a row, of a format of rows. */
+enum field {
+    FILE_A,
+    FILE_B,
+    KERNEL,
+    GRID,
+    ID_A,
+    ID_B,
+    LAUNCHES_A,
+    LAUNCHES_B,
+    SECTION,
+    TABLE,
+    NAME,
+    UNIT,
+    VALUE_A,
+    VALUE_B,
+    CHANGE,
+    RULE,
+    RULE_TYPE,
+    RULE_CHANGE,
+    FIELDS
+};
+
+static const char *const fields[FIELDS] = {
+    "Baseline",          "Compared",          "Kernel Name",  "Grid Size", "Baseline ID", "Compared ID",
+    "Baseline Launches", "Compared Launches", "Section Name", "Table",     "Metric Name", "Metric Unit",
+    "Baseline Value",    "Compared Value",    "Change %",     "Rule Name", "Rule Type",   "Rule Change"};
+static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = FIELDS};
+
+static bool is_rows(const struct diff *d)
+{
+    return d->writer->kind->rows;
+}
 
 /* ---- lines of a launch ---- */
 
@@ -614,11 +649,11 @@ static void free_rows(struct rows *r)
 
 /* A pair while its rows are collected. */
 struct pair {
-    struct kp_out *out;
     const struct diff *diff;
     const struct unit *unit[SIDES];
     struct rows rows;
     size_t folded;       /* rows that are not printed */
+    bool changed;        /* something is to be told of it */
     const char *section; /* the last section with a printed title */
 };
 
@@ -650,99 +685,87 @@ static char *row_title(struct kp_out *o, const struct kp_line *l)
     return title;
 }
 
-static const struct kp_line *same_line(const struct kp_lines *l, const struct kp_line *as)
+static int compare_line_keys(const struct kp_line *a, const struct kp_line *b)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (l->at[i].kind == as->kind && !strcmp(l->at[i].label, as->label) && !strcmp(l->at[i].group, as->group))
-            return &l->at[i];
-    return NULL;
+    int order = strcmp(a->label, b->label);
+    order = order ? order : strcmp(a->group, b->group);
+    return order ? order : (int)a->kind - (int)b->kind;
+}
+
+static int by_line_key(const void *a, const void *b)
+{
+    const struct kp_line *x = *(const struct kp_line *const *)a, *y = *(const struct kp_line *const *)b;
+    int order = compare_line_keys(x, y);
+    return order ? order : x < y ? -1 : x > y;
+}
+
+/* Returns the lines in the order of their keys, and those of a key as they come; NULL without memory. */
+static const struct kp_line **line_index(const struct kp_lines *l)
+{
+    const struct kp_line **index = malloc((l->n + 1) * sizeof *index);
+    for (size_t i = 0; index && i < l->n; i++)
+        index[i] = &l->at[i];
+    if (index && l->n)
+        qsort(index, l->n, sizeof *index, by_line_key);
+    return index;
+}
+
+/* Returns the first line of that key, or NULL. */
+static const struct kp_line *same_line(const struct kp_line *const *index, size_t n, const struct kp_line *as)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_line_keys(index[middle], as) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && !compare_line_keys(index[low], as) ? index[low] : NULL;
 }
 
 static int compare_lines(struct pair *p, const struct kp_lines lines[SIDES])
 {
     const struct kp_diff_options *options = p->diff->options;
-    int rc = 0;
+    const struct kp_line **index = line_index(&lines[B]);
+    int rc = index ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < lines[A].n; i++) {
-        const struct kp_line *a = &lines[A].at[i], *b = same_line(&lines[B], a);
+        const struct kp_line *a = &lines[A].at[i], *b = same_line(index, lines[B].n, a);
         if (!a->metric || !b || !b->metric)
             continue;
         if (!options->all && !has_changed(a->metric, b->metric, options->threshold)) {
             p->folded++;
             continue;
         }
-        char *title = row_title(p->out, a);
+        char *title = row_title(&p->diff->writer->out, a);
         rc = title ? add_row(&p->rows, title, a->metric, b->metric) : -ENOMEM;
     }
+    free(index);
     return rc;
 }
 
-/* ---- rows of CSV ---- */
+/* ---- writing rows ---- */
 
-/* Returns what the CSV rows of a pair begin with; a unit is NULL where only the other side has it. */
-static struct kp_diff_csv_pair csv_pair(const struct diff *d, const struct unit *const unit[SIDES])
+/* Says which pair the rows that follow are of; a unit is NULL where only the other side has it. */
+static void enter_pair(const struct diff *d, const struct unit *const unit[SIDES])
 {
-    struct kp_diff_csv_pair p = {.by_kernel = d->options->by == KP_DIFF_BY_KERNEL};
-    for (int side = B; side >= A; side--) {
-        p.file[side] = d->file[side];
-        if (!unit[side])
-            continue;
-        p.launch = &unit[side]->result.launch;
-        p.id[side] = p.launch->id;
-        p.launches[side] = unit[side]->launches;
-    }
-    return p;
-}
-
-static void write_rows(const struct pair *p, const char *section, const struct kp_row *body)
-{
-    const char *table = !body ? "" : *body->label ? body->label : body->group;
-    const struct kp_diff_csv_pair pair = csv_pair(p->diff, p->unit);
-    for (size_t i = 0; i < p->rows.n; i++) {
-        const struct row *r = &p->rows.at[i];
-        char change[CHANGE_MAX] = "";
-        double percent;
-        if (change_of(r->value[A], r->value[B], &percent))
-            kp_plain_real(percent, change);
-        kp_diff_csv_metric(p->diff->csv, &pair, section, table, r->title, r->value, change);
+    struct kp_writer *w = d->writer;
+    const struct kp_launch_info *l = &unit[unit[A] ? A : B]->result.launch;
+    bool by_kernel = d->options->by == KP_DIFF_BY_KERNEL;
+    char text[64];
+    if (!is_rows(d))
+        return;
+    snprintf(text, sizeof text, "(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", l->grid[0], l->grid[1], l->grid[2]);
+    kp_write_field(w, KERNEL, kp_launch_name(l));
+    kp_write_field(w, GRID, by_kernel ? "" : text);
+    for (int side = A; side < SIDES; side++) {
+        kp_write_field(w, FILE_A + side, d->file[side]);
+        snprintf(text, sizeof text, "%" PRIu64, unit[side] ? unit[side]->result.launch.id : 0);
+        kp_write_field(w, ID_A + side, by_kernel || !unit[side] ? "" : text);
+        snprintf(text, sizeof text, "%" PRIu64, unit[side] ? unit[side]->launches : 0);
+        kp_write_field(w, LAUNCHES_A + side, text);
     }
 }
-
-static void write_finding(const struct diff *d, const struct unit *const unit[SIDES], const struct finding *f,
-                          const char *what)
-{
-    const struct kp_diff_csv_pair pair = csv_pair(d, unit);
-    kp_diff_csv_rule(d->csv, &pair, f->section->display, f->rule->id, kp_severity_name(f->severity), what);
-}
-
-/* Writes a row for each launch, or kernel, that the other side lacks. */
-static int write_alone(const struct diff *d, int side)
-{
-    const struct side *s = &d->side[side];
-    char *title = kp_line_title(d->display, &(struct kp_line){.label = "Duration", .name = KP_DIFF_DURATION});
-    if (!title)
-        return -ENOMEM;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct unit *unit[SIDES] = {NULL};
-        const struct kp_metric *value[SIDES] = {NULL};
-        if (s->units[i].partner)
-            continue;
-        unit[side] = &s->units[i];
-        value[side] = kp_result_find(&s->units[i].result, KP_DIFF_DURATION);
-        const struct kp_diff_csv_pair pair = csv_pair(d, unit);
-        kp_diff_csv_metric(d->csv, &pair, "", "", title, value, "");
-    }
-    free(title);
-    return 0;
-}
-
-/* ---- printing rows ---- */
-
-enum column { NAME, UNIT, VALUE_A, VALUE_B, CHANGE, COLUMNS };
-
-struct cells {
-    const char *text[COLUMNS];
-    char unit[KP_UNIT_MAX], number[SIDES][KP_NUMBER_MAX], change[CHANGE_MAX];
-};
 
 /* Returns the value by which the unit of both is chosen: the smaller one keeps its digits. Zero has none to lose. */
 static double smaller_of(const double number[SIDES])
@@ -751,241 +774,86 @@ static double smaller_of(const double number[SIDES])
     return a > 0 && !(b > 0 && b < a) ? a : b;
 }
 
-/* Writes both values in one unit, for easy comparison. */
+struct cells {
+    const char *text[CHANGE - NAME + 1];
+    char unit[KP_UNIT_MAX], number[SIDES][KP_NUMBER_MAX], change[CHANGE_MAX];
+};
+
+/* Fills the cells for a reader: both values in one unit. */
 static void fill_cells(const struct row *r, bool base_units, struct cells *c)
 {
-    double number[SIDES] = {0}, divisor = 1;
+    double number[SIDES] = {0};
     bool numbers = true;
     for (int i = 0; i < SIDES; i++)
         numbers &= kp_metric_number(r->value[i], &number[i]);
     const struct kp_metric *unit_of = r->value[A]->kind != KP_VALUE_NA ? r->value[A] : r->value[B];
     bool same_unit = numbers && !strcmp(r->value[A]->unit, r->value[B]->unit);
-    divisor = kp_unit_divisor(unit_of->unit, smaller_of(number), base_units || (numbers && !same_unit), c->unit);
+    double divisor = kp_unit_divisor(unit_of->unit, smaller_of(number), base_units || (numbers && !same_unit), c->unit);
     if (numbers && !same_unit)
         snprintf(c->unit, sizeof c->unit, "%s, %s", r->value[A]->unit, r->value[B]->unit);
-    c->text[NAME] = r->title;
-    c->text[UNIT] = c->unit;
     for (int i = 0; i < SIDES; i++)
-        c->text[VALUE_A + i] = kp_format_scaled(r->value[i], divisor, c->number[i]);
+        c->text[VALUE_A - NAME + i] = kp_format_scaled(r->value[i], divisor, c->number[i]);
     format_change(r->value[A], r->value[B], c->change);
-    c->text[CHANGE] = c->change;
+    c->text[UNIT - NAME] = c->unit;
 }
 
-static void print_rule(struct kp_out *o, const int width[COLUMNS])
+/* Fills them for a program: a value may be NULL, and a change that is no number is empty. */
+static void fill_plain_cells(const struct row *r, struct cells *c)
 {
-    kp_out_repeat(o, ' ', KP_INDENT);
-    for (int i = 0; i < COLUMNS; i++) {
-        kp_out_repeat(o, '-', (size_t)width[i]);
-        kp_out_text(o, i + 1 < COLUMNS ? " " : "\n", 1);
-    }
+    const struct kp_metric *known = r->value[A] && r->value[A]->kind != KP_VALUE_NA ? r->value[A] : r->value[B];
+    double percent;
+    c->text[UNIT - NAME] = known && known->kind != KP_VALUE_NA ? known->unit : "";
+    for (int i = 0; i < SIDES; i++)
+        c->text[VALUE_A - NAME + i] = r->value[i] ? kp_plain_value(r->value[i], c->number[i]) : "";
+    if (change_of(r->value[A], r->value[B], &percent))
+        kp_plain_real(percent, c->change);
 }
 
-/* Prints as much of a text as a column has room for, behind blanks; `most` for texts that are cut. */
-static void print_cell(struct kp_out *o, int width, const char *text, size_t most)
-{
-    size_t len = kp_width_fit(text, strlen(text), most), columns = kp_width_of(text, len);
-    kp_out_repeat(o, ' ', 1 + ((size_t)width > columns ? (size_t)width - columns : 0));
-    kp_out_one_line(o, text, len);
-}
-
-/* Prints a row; a name that is wider than its column has a line of its own. */
-static void print_cells(struct kp_out *o, const int width[COLUMNS], const char *const text[COLUMNS])
-{
-    const char *name = text[NAME];
-    if (kp_width(name) > (size_t)width[NAME]) {
-        kp_out_print(o, "    %s\n", name);
-        name = "";
-    }
-    kp_out_print(o, "    %-*s", kp_width_printf(name, (size_t)width[NAME]), name);
-    for (int i = UNIT; i < COLUMNS; i++)
-        print_cell(o, width[i], text[i], i == VALUE_A || i == VALUE_B ? VALUE_MAX : SIZE_MAX);
-    kp_out_print(o, "\n");
-}
-
-/* Narrows the names where a line has no room for all columns. */
-static void fit_names(const struct kp_out *o, const char *heading, int width[COLUMNS])
-{
-    int others = KP_INDENT, line = (int)kp_out_wide(o), least = (int)strlen(heading);
-    for (int i = UNIT; i < COLUMNS; i++)
-        others += 1 + width[i];
-    if (others + width[NAME] > line)
-        width[NAME] = line - others > least ? line - others : least;
-}
-
-static void print_rows(struct kp_out *o, const struct diff *d, const struct rows *r)
+static void write_rows(const struct diff *d, const struct row *rows, size_t n)
 {
     const char letter[SIDES][2] = {{d->side[A].letter}, {d->side[B].letter}};
-    const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", letter[A], letter[B], "Change %"};
-    struct cells *cells = calloc(r->n, sizeof *cells);
-    int width[COLUMNS];
-    if (!kp_out_has(o, cells))
-        return;
-    for (size_t j = 0; j < r->n; j++)
-        fill_cells(&r->at[j], o->display->base_units, &cells[j]);
-    for (int i = 0; i < COLUMNS; i++) {
-        size_t most = kp_width(headings[i]);
-        for (size_t j = 0; j < r->n; j++)
-            most = kp_width(cells[j].text[i]) > most ? kp_width(cells[j].text[i]) : most;
-        width[i] = (int)((i == VALUE_A || i == VALUE_B) && most > VALUE_MAX ? VALUE_MAX : most);
+    const struct kp_column columns[] = {{"Metric Name", NAME, 0, true},
+                                        {"Metric Unit", UNIT, 0, false},
+                                        {letter[A], VALUE_A, 0, false},
+                                        {letter[B], VALUE_B, 0, false},
+                                        {"Change %", CHANGE, 0, false}};
+    const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
+    kp_write_table(d->writer, &table);
+    for (size_t i = 0; i < n; i++) {
+        struct cells c = {.text = {rows[i].title}};
+        if (d->writer->kind->plain)
+            fill_plain_cells(&rows[i], &c);
+        else
+            fill_cells(&rows[i], d->display->base_units, &c);
+        c.text[CHANGE - NAME] = c.change;
+        kp_write_row(d->writer, c.text);
     }
-    fit_names(o, headings[NAME], width);
-    print_rule(o, width);
-    print_cells(o, width, headings);
-    print_rule(o, width);
-    for (size_t j = 0; j < r->n; j++)
-        print_cells(o, width, cells[j].text);
-    print_rule(o, width);
-    kp_out_print(o, "\n");
-    free(cells);
+    kp_write_table_end(d->writer);
+    kp_write_gap(d->writer);
+}
+
+/* Writes a row for each launch, or kernel, that the other side lacks. */
+static int write_alone(const struct diff *d, int side)
+{
+    const struct side *s = &d->side[side];
+    char *title = kp_line_title(d->display, &(struct kp_line){.label = "Duration", .name = KP_DIFF_DURATION});
+    kp_write_field(d->writer, SECTION, "");
+    kp_write_field(d->writer, TABLE, "");
+    for (size_t i = 0; title && i < s->n; i++) {
+        const struct unit *unit[SIDES] = {NULL};
+        struct row row = {title, {NULL}};
+        if (s->units[i].partner)
+            continue;
+        unit[side] = &s->units[i];
+        row.value[side] = kp_result_find(&s->units[i].result, KP_DIFF_DURATION);
+        enter_pair(d, unit);
+        write_rows(d, &row, 1);
+    }
+    free(title);
+    return title ? 0 : -ENOMEM;
 }
 
 /* ---- a pair ---- */
-
-struct text {
-    char *text;
-    size_t len;
-};
-
-static int append(void *arg, const char *text, size_t len)
-{
-    struct text *t = arg;
-    char *grown = realloc(t->text, t->len + len + 1);
-    if (!grown)
-        return -ENOMEM;
-    memcpy(grown + t->len, text, len);
-    t->text = grown;
-    t->len += len;
-    return 0;
-}
-
-static void print_title(struct kp_out *o, enum kp_paint paint, const char *before, const char *title)
-{
-    kp_out_print(o, "    ");
-    kp_out_paint(o, paint);
-    kp_out_print(o, "%s%s", before, title);
-    kp_out_paint(o, KP_PAINT_NONE);
-    kp_out_text(o, "\n", 1);
-}
-
-/* Prints the collected rows of one table or body, below titles not printed yet. */
-static void print_stretch(struct pair *p, const char *section, const struct kp_row *body)
-{
-    if (p->diff->csv) {
-        write_rows(p, section, body);
-        free_rows(&p->rows);
-        return;
-    }
-    if (p->rows.n && (!p->section || strcmp(p->section, section)))
-        print_title(p->out, KP_PAINT_SECTION, "Section: ", section);
-    if (p->rows.n) {
-        p->section = section;
-        if (body && *body->label)
-            print_title(p->out, KP_PAINT_LABEL, "", body->label);
-        if (body && *body->group && strcmp(body->group, body->label) != 0)
-            print_title(p->out, KP_PAINT_LABEL, "", body->group);
-        print_rows(p->out, p->diff, &p->rows);
-    }
-    free_rows(&p->rows);
-}
-
-static int compare_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
-{
-    struct pair *p = arg;
-    struct kp_lines lines[SIDES] = {{0}};
-    int rc = 0;
-    for (int i = 0; !rc && i < SIDES; i++) {
-        struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
-        rc = kp_lines_of_rows(s, first, end, &v, false, &lines[i]);
-    }
-    if (first == 0 && s->passes != KP_PASSES_ONE) /* keeps the order, as in a report */
-        kp_lines_sort(&lines[A]);
-    if (!rc)
-        rc = compare_lines(p, lines);
-    if (!rc)
-        print_stretch(p, s->display, first ? &s->rows[first - 1] : NULL);
-    for (int i = 0; i < SIDES; i++)
-        kp_lines_free(&lines[i]);
-    return rc;
-}
-
-static int compare_listed(struct pair *p)
-{
-    struct kp_lines lines[SIDES] = {{0}};
-    int rc = 0;
-    for (int i = 0; !rc && i < SIDES; i++) {
-        struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
-        rc = kp_lines_of_metrics(p->diff->side[i].wanted.metrics, &v, &lines[i]);
-    }
-    kp_lines_sort(&lines[A]);
-    if (!rc)
-        rc = compare_lines(p, lines);
-    if (!rc)
-        print_stretch(p, kp_metrics_title, NULL);
-    for (int i = 0; i < SIDES; i++)
-        kp_lines_free(&lines[i]);
-    return rc;
-}
-
-static bool has_section(const struct side *s, const char *id)
-{
-    for (size_t i = 0; i < s->wanted.n; i++)
-        if (!strcmp(s->wanted.sections[i]->id, id))
-            return true;
-    return false;
-}
-
-static int print_sections(struct pair *p)
-{
-    const struct side *a = &p->diff->side[A], *b = &p->diff->side[B];
-    const struct kp_section *quick = kp_section_quick();
-    const struct kp_launch_info *l = &p->unit[A]->result.launch;
-    enum kp_details details = p->diff->display->details;
-    int rc = 0;
-    if (p->unit[A]->quick && p->unit[B]->quick)
-        rc = each_stretch(quick, KP_DETAILS_HEADER, l, compare_stretch, p);
-    for (size_t i = 0; !rc && i < a->wanted.n; i++) {
-        const struct kp_section *s = a->wanted.sections[i];
-        if (has_section(b, s->id))
-            rc = each_stretch(s, details, l, compare_stretch, p);
-    }
-    return rc ? rc : compare_listed(p);
-}
-
-static bool has_finding(const struct unit *u, const struct finding *f)
-{
-    for (size_t i = 0; i < u->n_findings; i++)
-        if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
-            return true;
-    return false;
-}
-
-static void print_finding(struct kp_out *o, const struct finding *f, const char *what)
-{
-    kp_out_print(o, "    %-8s %s %s (%s)", what, kp_severity_name(f->severity), f->rule->id, f->section->display);
-    if (!isnan(f->speedup))
-        kp_out_print(o, ", Est. %sSpeedup: %.4g%%", f->global ? "" : "Local ", f->speedup);
-    kp_out_print(o, "\n");
-}
-
-/* Prints rules that only one side has, of sections that both have. */
-static void print_findings(struct kp_out *o, const struct diff *d, const struct unit *const unit[SIDES])
-{
-    static const char *const what[SIDES] = {"went", "appeared"};
-    size_t n = 0;
-    for (int side = B; side >= A; side--)
-        for (size_t i = 0; i < unit[side]->n_findings; i++)
-            if (has_finding(unit[!side], &unit[side]->findings[i]) ||
-                !has_section(&d->side[!side], unit[side]->findings[i].section->id)) {
-                continue;
-            } else if (d->csv) {
-                write_finding(d, unit, &unit[side]->findings[i], what[side]);
-            } else {
-                if (!n++)
-                    print_title(o, KP_PAINT_SECTION, "", "Rules");
-                print_finding(o, &unit[side]->findings[i], what[side]);
-            }
-    kp_out_print(o, n ? "\n" : "");
-}
 
 /* Prints what the unit stands for, a launch or a kernel. */
 static void print_subject(struct kp_out *o, const struct diff *d, const struct unit *u)
@@ -1028,23 +896,155 @@ static bool has_kinds(const struct diff *d)
     return false;
 }
 
-/* Prints a pair; one without changes is folded like a row. */
-static int print_pair(struct kp_out *o, const struct diff *d, const struct unit *a, bool *changed, size_t *folded)
+/* Notes that something is to be told of the pair. Returns whether it is told now, below the pair's head. */
+static bool begin_change(struct pair *p)
 {
-    struct text t = {0};
-    struct kp_sink memory = {append, &t};
-    struct kp_out body = {.sink = &memory, .display = o->display};
-    struct pair p = {.out = &body, .diff = d, .unit = {a, a->partner}};
-    int rc = print_sections(&p);
-    print_findings(&body, d, p.unit);
-    *changed = t.len > 0;
-    *folded += p.folded;
-    if (!rc && !body.rc && t.len && !d->brief) {
-        print_head(o, d, a);
-        o->rc = o->rc ? o->rc : o->sink->write(o->sink->arg, t.text, t.len); /* as it is: with its colours */
+    if (!p->changed && !p->diff->brief) {
+        enter_pair(p->diff, p->unit);
+        if (!is_rows(p->diff))
+            print_head(&p->diff->writer->out, p->diff, p->unit[A]);
     }
-    free(t.text);
-    return rc ? rc : body.rc;
+    p->changed = true;
+    return !p->diff->brief;
+}
+
+/* Writes the collected rows of one table or body, below titles not written yet. */
+static void write_stretch(struct pair *p, const char *section, const struct kp_row *body)
+{
+    struct kp_writer *w = p->diff->writer;
+    if (p->rows.n && begin_change(p)) {
+        if (!p->section || strcmp(p->section, section))
+            kp_write_heading(w, KP_LEVEL_SECTION, section);
+        if (body && *body->label)
+            kp_write_heading(w, KP_LEVEL_BODY, body->label);
+        if (body && *body->group && strcmp(body->group, body->label) != 0)
+            kp_write_heading(w, KP_LEVEL_BODY, body->group);
+        p->section = section;
+        kp_write_field(w, SECTION, section);
+        kp_write_field(w, TABLE, !body ? "" : *body->label ? body->label : body->group);
+        write_rows(p->diff, p->rows.at, p->rows.n);
+    }
+    free_rows(&p->rows);
+}
+
+static int compare_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
+{
+    struct pair *p = arg;
+    struct kp_lines lines[SIDES] = {{0}};
+    int rc = 0;
+    for (int i = 0; !rc && i < SIDES; i++) {
+        struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
+        rc = kp_lines_of_rows(s, first, end, &v, false, &lines[i]);
+    }
+    if (first == 0 && s->passes != KP_PASSES_ONE) /* keeps the order, as in a report */
+        kp_lines_sort(&lines[A]);
+    if (!rc)
+        rc = compare_lines(p, lines);
+    if (!rc)
+        write_stretch(p, s->display, first ? &s->rows[first - 1] : NULL);
+    for (int i = 0; i < SIDES; i++)
+        kp_lines_free(&lines[i]);
+    return rc;
+}
+
+static int compare_listed(struct pair *p)
+{
+    struct kp_lines lines[SIDES] = {{0}};
+    int rc = 0;
+    for (int i = 0; !rc && i < SIDES; i++) {
+        struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
+        rc = kp_lines_of_metrics(p->diff->side[i].wanted.metrics, &v, &lines[i]);
+    }
+    kp_lines_sort(&lines[A]);
+    if (!rc)
+        rc = compare_lines(p, lines);
+    if (!rc)
+        write_stretch(p, kp_metrics_title, NULL);
+    for (int i = 0; i < SIDES; i++)
+        kp_lines_free(&lines[i]);
+    return rc;
+}
+
+static bool has_section(const struct side *s, const char *id)
+{
+    for (size_t i = 0; i < s->wanted.n; i++)
+        if (!strcmp(s->wanted.sections[i]->id, id))
+            return true;
+    return false;
+}
+
+static int compare_sections(struct pair *p)
+{
+    const struct side *a = &p->diff->side[A], *b = &p->diff->side[B];
+    const struct kp_section *quick = kp_section_quick();
+    const struct kp_launch_info *l = &p->unit[A]->result.launch;
+    enum kp_details details = p->diff->display->details;
+    int rc = 0;
+    if (p->unit[A]->quick && p->unit[B]->quick)
+        rc = each_stretch(quick, KP_DETAILS_HEADER, l, compare_stretch, p);
+    for (size_t i = 0; !rc && i < a->wanted.n; i++) {
+        const struct kp_section *s = a->wanted.sections[i];
+        if (has_section(b, s->id))
+            rc = each_stretch(s, details, l, compare_stretch, p);
+    }
+    return rc ? rc : compare_listed(p);
+}
+
+static bool has_finding(const struct unit *u, const struct finding *f)
+{
+    for (size_t i = 0; i < u->n_findings; i++)
+        if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
+            return true;
+    return false;
+}
+
+static void write_finding(struct kp_writer *w, const struct finding *f, const char *what)
+{
+    char gain[CHANGE_MAX] = "";
+    if (!isnan(f->speedup))
+        snprintf(gain, sizeof gain, "%s%.4g", f->global ? "" : "local ", f->speedup);
+    kp_write_row(w, (const char *const[]){what, kp_severity_name(f->severity), f->rule->id, f->section->display, gain});
+}
+
+/* Writes rules that only one side has, of sections that both have. */
+static void write_findings(struct pair *p)
+{
+    static const char *const what[SIDES] = {"went", "appeared"};
+    static const struct kp_column columns[] = {{"Rules", RULE_CHANGE, 0, true},
+                                               {"Type", RULE_TYPE, 0, true},
+                                               {"Rule", RULE, 0, true},
+                                               {"Section", SECTION, 0, true},
+                                               {"Est. Speedup %", KP_NO_FIELD, 0, false}};
+    static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
+    struct kp_writer *w = p->diff->writer;
+    size_t n = 0;
+    kp_write_field(w, TABLE, "");
+    for (int side = B; side >= A; side--)
+        for (size_t i = 0; i < p->unit[side]->n_findings; i++) {
+            const struct finding *f = &p->unit[side]->findings[i];
+            if (has_finding(p->unit[!side], f) || !has_section(&p->diff->side[!side], f->section->id) ||
+                !begin_change(p))
+                continue;
+            if (!n++)
+                kp_write_table(w, &table);
+            write_finding(w, f, what[side]);
+        }
+    if (n) {
+        kp_write_table_end(w);
+        kp_write_gap(w);
+    }
+}
+
+/* Writes a pair; one without changes is folded like a row. */
+static int write_pair(const struct diff *d, const struct unit *a, bool *changed, size_t *folded)
+{
+    struct pair p = {.diff = d, .unit = {a, a->partner}};
+    int rc = compare_sections(&p);
+    if (!rc)
+        write_findings(&p);
+    *changed = p.changed;
+    *folded += p.folded;
+    return rc;
 }
 
 static const char *noun(const struct diff *d, size_t n)
@@ -1062,10 +1062,10 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
     for (size_t i = 0; !rc && i < a->n; i++) {
         bool changed = false;
         if (a->units[i].partner)
-            rc = print_pair(o, d, &a->units[i], &changed, &folded);
+            rc = write_pair(d, &a->units[i], &changed, &folded);
         shown += changed;
     }
-    if (d->csv)
+    if (is_rows(d))
         return rc;
     kp_out_print(o, "==KPROF== %zu %s compared", pairs, noun(d, pairs));
     if (pairs && d->brief)
@@ -1314,7 +1314,7 @@ static void print_brief(struct kp_out *o, const struct diff *d)
 static bool is_brief(const struct diff *d, size_t pairs)
 {
     uint64_t most = d->display->brief_above;
-    return most && pairs > most && !d->options->all && !d->csv && d->side[A].timed && d->side[B].timed;
+    return most && pairs > most && !d->options->all && !is_rows(d) && d->side[A].timed && d->side[B].timed;
 }
 
 /* ---- limits ---- */
@@ -1562,18 +1562,18 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     if (rc || (outcome->nothing_chosen && !d->options->n_limits)) /* of limits there is something to check */
         return rc;
     d->brief = outcome->brief = is_brief(d, outcome->pairs);
-    if (!d->csv)
+    if (!is_rows(d))
         print_sides(o, d, input);
     if (d->brief)
         print_brief(o, d);
     rc = print_pairs(o, d, outcome->pairs);
     if (rc)
         return rc;
-    for (int i = 0; !rc && i < SIDES && d->csv; i++)
+    for (int i = 0; !rc && i < SIDES && is_rows(d); i++)
         rc = write_alone(d, i);
     if (rc)
         return rc;
-    if (!d->csv)
+    if (!is_rows(d))
         print_totals(o, d, outcome->pairs);
     for (int i = 0; i < SIDES; i++)
         outcome->without_counters[i] = d->side[i].n && !d->side[i].counted;
@@ -1581,34 +1581,47 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     return check_limits(o, d, outcome);
 }
 
-/* Compares with the values written as CSV. */
+static int compare_as_text(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
+                           struct kp_diff_outcome *outcome, char **err)
+{
+    struct kp_text_writer t;
+    kp_text_writer_init(&t, out, d->display);
+    d->writer = &t.base;
+    kp_write_begin(d->writer, &layout);
+    int rc = compare(&t.base.out, d, input, outcome, err), last = kp_write_end(d->writer);
+    return rc ? rc : last;
+}
+
+/* Compares with the values written as CSV; outcome->over gets what text has beside them. */
 static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
                           struct kp_diff_outcome *outcome, char **err)
 {
     struct kp_stream stream;
-    struct text limits = {0};
-    struct kp_sink memory = {append, &limits};
-    struct kp_out o = {.sink = &memory, .display = d->display};
+    struct kp_csv_writer c;
+    size_t size;
     int rc = kp_stream_open(&stream, out);
-    if (rc)
-        return rc;
-    struct kp_csv csv = {.to = stream.to, .defuse = d->display->csv_defuse};
-    d->csv = &csv;
-    if (d->options->headings)
-        kp_diff_csv_headings(&csv);
-    rc = compare(&o, d, input, outcome, err);
-    int last = kp_stream_close(&stream);
-    if (limits.text)
-        limits.text[limits.len] = '\0'; /* append() leaves room for it */
-    outcome->over = limits.text;
-    rc = rc ? rc : o.rc;
-    return rc ? rc : last;
+    FILE *over = rc ? NULL : open_memstream(&outcome->over, &size);
+    if (over) {
+        const struct kp_sink sink = kp_stream_sink(over);
+        struct kp_out limits = {.sink = &sink, .display = d->display};
+        kp_csv_writer_init(&c, stream.to, d->display);
+        c.goes_on = !d->options->headings;
+        d->writer = &c.base;
+        kp_write_begin(d->writer, &layout);
+        rc = compare(&limits, d, input, outcome, err);
+        int last = kp_write_end(d->writer);
+        rc = rc ? rc : limits.rc ? limits.rc : last;
+        rc = kp_text_end(over, &outcome->over) && !rc ? -ENOMEM : rc;
+    } else if (!rc) {
+        rc = -ENOMEM;
+    }
+    int closed = kp_stream_close(&stream);
+    return rc ? rc : closed;
 }
 
 int kp_diff(const struct kp_sink *out, const struct kp_display *display, const struct kp_diff_options *options,
             const struct kp_diff_input input[SIDES], struct kp_diff_outcome *outcome, char **err)
 {
-    struct kp_out o = {.sink = out, .display = display};
     struct diff d = {
         .display = display, .options = options, .side = {{.letter = input[A].letter}, {.letter = input[B].letter}}};
     locale_t before = kp_plain_begin();
@@ -1621,12 +1634,10 @@ int kp_diff(const struct kp_sink *out, const struct kp_display *display, const s
         rc = merge_kernels(&d);
     for (int i = 0; i < SIDES; i++)
         d.file[i] = input[i].name;
-    if (!rc && display->format == KP_FORMAT_CSV)
-        rc = compare_as_csv(out, &d, input, outcome, err);
-    else if (!rc)
-        rc = compare(&o, &d, input, outcome, err);
+    if (!rc)
+        rc = (display->format == KP_FORMAT_CSV ? compare_as_csv : compare_as_text)(out, &d, input, outcome, err);
     for (int i = 0; i < SIDES; i++)
         free_side(&d.side[i]);
     kp_plain_end(before);
-    return rc ? rc : o.rc;
+    return rc;
 }

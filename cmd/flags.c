@@ -167,7 +167,7 @@ const char *kp_flags_home(const char *flag)
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++)
-        if (!strcmp(row->flag, flag))
+        if (row->group != KP_OPT_HANDOVER && !strcmp(row->flag, flag))
             return takers[row->group];
     const struct kp_query_flag *query = kp_query_flags(&n);
     for (; n; n--, query++)

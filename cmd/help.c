@@ -114,12 +114,12 @@ static void print_row(const struct kp_option *row)
     print_option(flags, text);
 }
 
-static void print_rows(bool for_tools)
+static void print_rows(void)
 {
     size_t n;
     const struct kp_option *rows = kp_option_rows(&n);
     for (size_t i = 0; i < n; i++)
-        if ((rows[i].group == KP_OPT_TOOLS) == for_tools)
+        if (rows[i].group > KP_OPT_TOOLS)
             print_row(&rows[i]);
 }
 
@@ -203,7 +203,7 @@ int kp_help(void)
                "command. A switch is on or off there.",
                0, 0, width);
     puts("\nOptions:");
-    print_rows(false);
+    print_rows();
     print_option("  -h, --help",
                  "this text; `kprof report --help` lists what that command takes, and so do the others");
     print_option("  -v, --version", "the version");
@@ -211,8 +211,6 @@ int kp_help(void)
     print_query_flags();
     print_all_own_flags();
     print_statuses();
-    print_title("Advanced:");
-    print_rows(true);
     return kp_console_end(0, NULL);
 }
 
@@ -237,7 +235,7 @@ static void print_taken(const struct kp_command *command)
     const struct kp_option *row = kp_option_rows(&n);
     puts("\nOptions:");
     for (; n; n--, row++)
-        if (row->group >= command->least && kp_command_heeds(command, row->flag))
+        if (row->group > KP_OPT_TOOLS && row->group >= command->least && kp_command_heeds(command, row->flag))
             print_row(row);
     const struct kp_query_flag *f = kp_query_flags(&n);
     for (; command->heeds && n; n--, f++)
@@ -277,9 +275,10 @@ static void list_options(void)
         char env[KP_OPTION_NAME_MAX], value[VALUE_MAX];
         kp_option_env_name(row, env);
         value_name(row, value, sizeof value);
+        if (row->group <= KP_OPT_TOOLS)
+            continue;
         printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
-               *value ? value + 1 : value, kp_flags_is_plain_switch(row) ? "" : row->fallback,
-               row->group == KP_OPT_TOOLS ? "advanced" : "user", row->help);
+               *value ? value + 1 : value, kp_flags_is_plain_switch(row) ? "" : row->fallback, "user", row->help);
     }
 }
 
@@ -300,7 +299,8 @@ static void list_takes(const struct kp_command *command)
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++)
-        if (row->group >= command->least && (!command->answer || kp_command_heeds(command, row->flag)))
+        if (row->group > KP_OPT_TOOLS && row->group >= command->least &&
+            (!command->answer || kp_command_heeds(command, row->flag)))
             printf("takes\t%s\t%s\n", command->name, row->flag);
 }
 

@@ -20,7 +20,6 @@ static const struct need {
     size_t option, other;
     int value; /* of a choice; else ANY */
 } needs[] = {
-    {OF(csv_defuse), OF(csv), ANY},
     {OF(trace_columns), OF(page), KP_PAGE_TRACE},
     {OF(print_source), OF(page), KP_PAGE_SOURCE},
     {OF(print_summary), OF(page), KP_PAGE_DETAILS},
@@ -37,7 +36,6 @@ static const struct need {
     {OF(save_time), OF(replay_mode), KP_REPLAY_KERNEL},
     {OF(save_time), OF(replay_mode), KP_REPLAY_RANGE},
     {OF(rotate_key), OF(replay_mode), KP_REPLAY_ROTATE},
-    {OF(rotate_time), OF(replay_mode), KP_REPLAY_ROTATE},
     {OF(app_replay_match), OF(replay_mode), KP_REPLAY_APPLICATION},
     {OF(app_replay_match), OF(replay_mode), KP_REPLAY_APP_RANGE},
     {OF(app_replay_mode), OF(replay_mode), KP_REPLAY_APPLICATION},

@@ -28,9 +28,6 @@ static struct {
 } cubins;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_CUBINS];
 
-/* Whether modules that this thread loads are not the program's. */
-static __thread bool aside __attribute__((tls_model("initial-exec")));
-
 static struct cubin *find(uint32_t crc)
 {
     struct cubin *k = cubins.buckets[crc % BUCKETS];
@@ -65,8 +62,7 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
             k->next = cubins.buckets[crc % BUCKETS];
             cubins.buckets[crc % BUCKETS] = k;
             cubins.kept += size;
-            if (!aside)
-                cubins.list[cubins.n++] = k;
+            cubins.list[cubins.n++] = k;
         }
     }
     kp_lock_give(lock);
@@ -78,7 +74,7 @@ static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
 {
     CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
     kp_work_begin();
-    bool always = !aside && cubins.always && cubins.always(image, size);
+    bool always = cubins.always && cubins.always(image, size);
     bool needed = image && (cubins.most || always); /* computing its name means reading the whole image */
     if (needed && KP_CALL(cubins.c, cuptiGetCubinCrc, &get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
@@ -100,11 +96,6 @@ int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const v
 int kp_cubins_keep_on(const struct kp_cupti *c)
 {
     return cubins.c ? KP_CALL(c, cuptiRegisterComputeCrcCallback, on_module) : 0;
-}
-
-void kp_cubins_aside(bool on)
-{
-    aside = on;
 }
 
 const void *kp_cubins_at(size_t i, size_t *size)

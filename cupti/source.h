@@ -94,9 +94,6 @@ int kp_sass_end(struct kp_sass *s, CUcontext ctx,
 int kp_cubins_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size));
 /* Goes on with that behind kp_detach, if it was begun. */
 int kp_cubins_keep_on(const struct kp_cupti *c);
-/* Whether this thread now loads modules that are not the program's: `always` is not asked of them, and only
- * kp_cubins_find has them. */
-void kp_cubins_aside(bool on);
 /* Returns the i-th kept image; valid for ever. NULL when there are no more. */
 const void *kp_cubins_at(size_t i, size_t *size);
 /* Returns the image with that CRC; valid for ever. NULL if not kept. */

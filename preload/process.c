@@ -33,7 +33,6 @@
 #include "preload/program/kernel.h"
 #include "preload/program/launch_ids.h"
 #include "preload/program/loaded_modules.h"
-#include "preload/program/ptx.h"
 #include "preload/program/rotation.h"
 #include "preload/session/session.h"
 #include "preload/who/nvtx.h"
@@ -372,8 +371,6 @@ static void wake(void)
         .one_pass = process->options.replay_run ||
                     kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
     process->setup.vary = read_vary();
-    if (process->setup.vary && process->setup.vary->kinds[KP_VARY_REGISTERS].n)
-        kp_ptx_watch();
     process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE;
     process->setup.one_pass |= process->setup.rotates;
     process->setup.ranges = kp_options_by_ranges(&process->options);

@@ -83,21 +83,6 @@ bool kp_cubin_variables(const void *image, size_t size);
 /* Calls `fn` with the name of each of those, until it returns other than 0; the name is valid during the call. */
 int kp_cubin_each_variable(const struct kp_cubin *c, int (*fn)(const char *name, void *arg), void *arg);
 
-/* What a module has a copy of its own of. */
-enum kp_cubin_object {
-    KP_CUBIN_VARIABLE,  /* in global memory */
-    KP_CUBIN_CONSTANT,  /* which no kernel writes */
-    KP_CUBIN_REFERENCE, /* to a texture, surface or sampler that the host binds to it */
-};
-
-/* Calls `fn` for each object that the kernel with that symbol may use, itself or through functions that it calls: all
- * constants and references; of variables those that its code names, and those that no code names, as in modules that
- * were not linked. Stops when `fn` returns other than 0. Returns its last result, -ENOENT without such a symbol, or
- * -ENOMEM.
- */
-int kp_cubin_each_use(const struct kp_cubin *c, uint32_t symbol,
-                      int (*fn)(const char *name, enum kp_cubin_object kind, void *arg), void *arg);
-
 /* Calls `fn` for each function by ascending symbol index, until `fn` returns other than 0; its argument is valid
  * during the call. Returns the last result of `fn`, 0 without functions. */
 typedef int kp_cubin_function_fn(const struct kp_cubin_function *f, void *arg);

@@ -15,9 +15,6 @@ static const double most_spread = 0.2;
 /* Modes are apart by this share of the mean, and by so many times what each of them covers. */
 static const double least_apart = 0.1, least_widths = 1.5;
 
-/* Kinds explain why launches differ if they leave at most this share of their deviation. */
-static const double most_left = 0.5;
-
 /* Fewer launches than this show no modes, and each mode has a tenth of all launches, and at least two. */
 enum { LEAST_FOR_MODES = 6, LEAST_IN_MODE = 2, SHARE_OF_MODE = 10 };
 
@@ -76,41 +73,4 @@ bool kp_alike(const char *metric, double *values, size_t n, char *why, size_t si
             "%.0f)",
             metric, 100 * spread, 100 * most_spread);
     return !low && spread <= most_spread;
-}
-
-/* Returns the sum of the squares by which the values differ from their mean. */
-static double squares_of(const double *v, size_t n)
-{
-    double mean = n ? mean_of(v, n) : 0, squares = 0;
-    for (size_t i = 0; i < n; i++)
-        squares += (v[i] - mean) * (v[i] - mean);
-    return squares;
-}
-
-static size_t take_kind(const double *values, const unsigned char *kinds, size_t n, size_t kind, double *out)
-{
-    size_t taken = 0;
-    for (size_t i = 0; i < n; i++)
-        if (kinds[i] == kind)
-            out[taken++] = values[i];
-    return taken;
-}
-
-bool kp_alike_by_kind(const char *metric, const double *values, const unsigned char *kinds, size_t n, size_t n_kinds)
-{
-    char why[512];
-    double *some = malloc((n + 1) * sizeof(*some)), left = 0;
-    size_t common = 0; /* kinds of two launches or more */
-    if (!some)
-        return false;
-    memcpy(some, values, n * sizeof(*some));
-    bool all = kp_alike(metric, some, n, why, sizeof(why)), each = true;
-    for (size_t kind = 0; !all && each && kind < n_kinds; kind++) {
-        size_t taken = take_kind(values, kinds, n, kind, some);
-        common += taken > 1;
-        left += squares_of(some, taken);
-        each = kp_alike(metric, some, taken, why, sizeof(why));
-    }
-    free(some);
-    return all || (each && common > 1 && left <= most_left * most_left * squares_of(values, n));
 }

@@ -126,7 +126,6 @@ int kp_plan_make(const struct kp_cupti *c, const char *chip, const uint8_t *avai
         .major = major,
         .minor = minor,
         .own = metrics && *metrics,
-        .anew = how & KP_PLAN_ANEW,
         .option = option_names[(how & KP_PLAN_COLUMNS) != 0][(how & (KP_PLAN_QUERY | KP_PLAN_ANY_CHIP)) != 0],
         .listed = open_memstream(&p->listed, &size),
         .breakdowns = open_memstream(&p->breakdowns, &size),

@@ -49,10 +49,8 @@ struct kp_plan {
                              them this run is, from 0 on */
     char *listed; /* KPROF_METRICS resolved to exact names, comma-separated; sampled ones have KP_SAMPLED before them;
                      "" */
-    char *breakdowns;           /* as kp_device_info.breakdowns */
-    bool packed_as_found;       /* its lists are those of a row of packings.def */
-    struct kp_packing *packing; /* the row of packings.def for it, of KP_PLAN_ANEW; NULL where there is none */
-    char *unknown;              /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
+    char *breakdowns; /* as kp_device_info.breakdowns */
+    char *unknown;    /* "ITEM\tTEXT" for each item of the list that the chip lacks, a line each; "" */
 };
 
 /* The most counters of a plan (the largest set has 900), and of lines on unknown metrics (one more counts the rest). */
@@ -70,7 +68,6 @@ enum {
     KP_PLAN_ROTATE = 128,
     KP_PLAN_WATCH = 256,
     KP_PLAN_BESIDE = 512,
-    KP_PLAN_ANEW = 1024
 };
 
 /* Plans for `chip` with compute capability major.minor.
@@ -95,7 +92,7 @@ enum {
  * is KP_CANNOT_COLLECT. KP_PLAN_ROTATE makes lists of one pass each, with the duration and the cycles in each that has
  * room for them; metrics that fit no single pass are composed of others. KP_PLAN_BESIDE, with it: the lists are counted
  * beside a replay, by its profiler, for which they share images. With KP_PLAN_ONE_PASS a session has the list.
- * KP_PLAN_ANEW, with it: the lists are found anew. KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h; the plan has no
+ * KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h; the plan has no
  * groups yet. KP_PLAN_COLUMNS: `metrics` are KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the command
  * asks, and errors name its flag. KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI. KP_PLAN_WATCH:
  * what kernels write to host memory is counted, too, where that takes no further pass.

@@ -25,7 +25,6 @@ struct kp_planner {
     FILE *unknown;             /* becomes kp_plan.unknown */
     bool own;                  /* the user names metrics, beside sections or alone */
     struct kp_host *first;     /* the plan's first list alone, for others to be added to it; NULL = none */
-    bool anew;                 /* pack without what was found before, and tell it */
     bool slow;                 /* ask for a schedule instead of whether it fits: the quick answers were wrong */
     char **err;
 };
@@ -73,28 +72,6 @@ size_t kp_plan_canaries_of(const struct kp_plan *p, const char **names);
 /* Plans a metric as one that the library refuses, for that reason. 0 or -ENOMEM. */
 extern const char kp_plan_refused[];
 int kp_plan_leave_refused(struct kp_planner *x, const char *name);
-
-/* A row of packings.def: what a set's counters make on a chip, in plan order. */
-struct kp_packing {
-    const char *chip;  /* NULL at the end of the table */
-    const char *set;   /* what it was made for; NULL in a row that is not in the table */
-    uint64_t names;    /* their hash */
-    unsigned along;    /* lists, the first ones, that have the canaries */
-    const char *lists; /* a letter for each counter */
-};
-extern const struct kp_packing *kp_plan_packings; /* the table; for tests another one */
-
-/* The letter of a list in a row: ' ' for one below 0, which stands for what the library refuses, and '\0' where there
- * are more lists than letters. And the list of a letter, below 0 for others. */
-char kp_plan_letter(int group);
-int kp_plan_list_of(char letter);
-
-/* Packs the counters as a row of the table says, where there is one and the library confirms each of its lists:
- * *packed. Else the plan is as before. 0, -ENOMEM or -ECANCELED. */
-int kp_plan_pack_as_found(struct kp_planner *x, bool *packed);
-
-/* Has `pack` pack them, and sets kp_plan.packing to the row for that. */
-int kp_plan_pack_and_tell(struct kp_planner *x, int (*pack)(struct kp_planner *x));
 
 /* Makes the plan's lists the passes of one image, as far as the library combines them: changing from one to the next
  * then takes 10 to 50 ms, and 0.2 to 1 s where the profiler must be enabled anew. A list that it refuses begins another

@@ -80,7 +80,6 @@ void kp_plan_free(struct kp_plan *p)
     free(p->groups);
     free(p->listed);
     free(p->breakdowns);
-    free(p->packing);
     free(p->unknown);
     free(p);
 }

@@ -472,7 +472,7 @@ static bool has_counters(const struct kp_plan *p)
     return false;
 }
 
-static int pack_now(struct kp_planner *x)
+static int pack(struct kp_planner *x)
 {
     struct packing p = {.x = x};
     size_t n = x->plan->n_metrics;
@@ -488,16 +488,6 @@ static int pack_now(struct kp_planner *x)
     free(p.before);
     free(p.names);
     return rc;
-}
-
-static int pack(struct kp_planner *x)
-{
-    bool packed = false;
-    if (x->anew)
-        return kp_plan_pack_and_tell(x, pack_now);
-    int rc = x->slow ? 0 : kp_plan_pack_as_found(x, &packed);
-    x->plan->packed_as_found = !rc && packed;
-    return rc || packed ? rc : pack_now(x);
 }
 
 static int pack_rotation(struct kp_planner *x)

@@ -8,11 +8,6 @@ int kp_images_keep(const struct kp_cupti *c, size_t most, bool (*always)(const v
     return kp_cubins_keep(c, most, always);
 }
 
-void kp_images_aside(bool on)
-{
-    kp_cubins_aside(on);
-}
-
 const void *kp_images_at(size_t i, size_t *size)
 {
     return kp_cubins_at(i, size);

@@ -19,9 +19,6 @@ struct kp_cupti;
 /* Keeps the image of every module loaded from now on, up to `most` byte in total. Beyond that, keeps each for which
  * `always` holds; any thread may call it. Call this once a process, before the modules are loaded. */
 int kp_images_keep(const struct kp_cupti *c, size_t most, bool (*always)(const void *image, size_t size));
-/* Whether this thread now loads modules that are not the program's: `always` is not asked of them, and only
- * kp_images_find has them. */
-void kp_images_aside(bool on);
 /* Returns the i-th kept image; valid for ever. NULL when there are no more. */
 const void *kp_images_at(size_t i, size_t *size);
 /* Returns the image with that CRC; valid for ever. NULL if not kept. */

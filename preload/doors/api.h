@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "preload/program/ptx.h"
-
 enum kp_api_class {
     KP_CLASS_LAUNCH,
     KP_CLASS_DOOR,
@@ -52,7 +50,6 @@ enum kp_api_class {
 struct kp_api_row {
     const char *symbol, *base;
     enum kp_api_class class;
-    const struct kp_ptx_load *load; /* how it loads code; NULL: it loads none that it is given */
 };
 
 /* The rows of cuda_api.def, in its order. */

@@ -18,7 +18,6 @@
 #include "preload/phase.h"
 #include "preload/process.h"
 #include "preload/program/owned.h"
-#include "preload/program/ptx.h"
 #include "preload/program/variables.h"
 #include "preload/window/defer.h"
 #include "preload/window/flags.h"
@@ -37,7 +36,6 @@ struct slot {
     _Atomic(void *) real;
     const char *symbol;
     enum kp_api_class class;
-    const struct kp_ptx_load *load; /* NULL: it loads no code that it is given */
     /* NULL: it gives or takes no memory of a device. Threads that make the first call together each write it. */
     const struct kp_owning *_Atomic owns;
     atomic_uint words; /* of kp_api_stack_words; written likewise */
@@ -45,17 +43,15 @@ struct slot {
 
 /* Slots of exported symbols come first, in the order of cuda_api.def, as trampolines.S numbers them. */
 static struct slot slots[SLOTS] = {
-#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL, NULL, 0},
-#define KP_API_LOADS(symbol, base, class, receives, takes, count, options, values)                                     \
-    {NULL, #symbol, KP_CLASS_##class, &KP_PTX_LOAD(receives, takes, count, options, values), NULL, 0},
+#define KP_API(symbol, base, class) {NULL, #symbol, KP_CLASS_##class, NULL, 0},
 #include "preload/doors/cuda_api.def"
 #undef KP_API
 };
 
 static atomic_int pool_used;
 
-int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load,
-                      const struct kp_owning *owns, unsigned words, void *real)
+int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_owning *owns, unsigned words,
+                      void *real)
 {
     struct kp_lock *const lock = &kp_locks[KP_LOCK_TRAMPOLINES];
     kp_lock_take(lock, KP_FOREVER);
@@ -65,7 +61,6 @@ int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct 
     if (i == n && n < KP_GATE_POOL) {
         slots[ROWS + i].symbol = symbol;
         slots[ROWS + i].class = class;
-        slots[ROWS + i].load = load;
         atomic_store(&slots[ROWS + i].owns, owns);
         atomic_store(&slots[ROWS + i].words, words);
         atomic_store(&slots[ROWS + i].real, real);
@@ -601,7 +596,7 @@ static unsigned stack_words(const struct slot *s, const uint64_t *args)
 static bool is_plain(const struct slot *s)
 {
     const struct rule *r = &rules[s->class];
-    return !s->load && !r->before && !r->ends && !r->alone && !r->inside && !r->stale && !r->succeeded && !r->of_host &&
+    return !r->before && !r->ends && !r->alone && !r->inside && !r->stale && !r->succeeded && !r->of_host &&
            s->class != KP_CLASS_CAPTURE_END && !atomic_load(&s->owns);
 }
 
@@ -670,8 +665,6 @@ static void enter(void *arg)
         return;
     }
     note_entered(c->slot, c->entered, c->at, c->args);
-    if (c->entered != NOTHING && s->load)
-        kp_ptx_loading(s->load, s->symbol, c->args);
 }
 
 struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
@@ -712,8 +705,6 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     if (result == CUDA_SUCCESS && rules[class].succeeded)
         rules[class].succeeded();
-    if (result == CUDA_SUCCESS && s->load)
-        kp_ptx_loaded();
     const struct kp_owning *owns = atomic_load(&s->owns);
     if (result == CUDA_SUCCESS && owns)
         end_owning(owns, class == KP_CLASS_ASK_FREE);

@@ -27,7 +27,7 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered);
 
 /* Returns the pool's trampoline that leads to `real`, made on first use. Negative: none is left. `words`: of
  * kp_api_stack_words or kp_api_base_words. */
-int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_ptx_load *load,
-                      const struct kp_owning *owns, unsigned words, void *real);
+int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_owning *owns, unsigned words,
+                      void *real);
 
 #endif

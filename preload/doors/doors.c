@@ -188,7 +188,7 @@ static const struct kp_api_row *row_of_base(const char *base, int version)
 
 static void *trampoline_of(const struct kp_api_row *row, const char *called, unsigned words, void *real)
 {
-    return kp_trampoline_for(row->class, called, row->load, kp_owned_row(row->symbol), words, real);
+    return kp_trampoline_for(row->class, called, kp_owned_row(row->symbol), words, real);
 }
 
 static void *wrap_symbol(const char *symbol, void *real)
@@ -215,7 +215,7 @@ static void *wrap_base(const char *base, int version, uint64_t flags, void *real
         return hand_out(d, real);
     /* A function of a later driver may change anything, so it is gated. */
     return row ? trampoline_of(row, row->base, kp_api_base_words(row->base), real)
-               : kp_trampoline_for(KP_CLASS_WORK, "", NULL, NULL, kp_api_base_words(NULL), real);
+               : kp_trampoline_for(KP_CLASS_WORK, "", NULL, kp_api_base_words(NULL), real);
 }
 
 void *kp_door_wrap_symbol(const char *symbol, void *real)

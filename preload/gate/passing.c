@@ -8,7 +8,6 @@ _Static_assert(sizeof(struct kp_pass) == KP_STRIPE_BYTES, "a launch looks at one
 
 struct kp_gate_state kp_gate_state;
 __thread struct kp_passing *kp_passing_own __attribute__((tls_model("initial-exec")));
-__thread uint32_t kp_passing_last __attribute__((tls_model("initial-exec")));
 
 static struct kp_passing tables[KP_PASSING_TABLES];
 static atomic_uint n_tables; /* that threads have had */
@@ -132,7 +131,7 @@ void kp_passing_learn(CUfunction f, const struct kp_pass_shape *s, const struct 
         known[table][set][way].of = *what;
         p->function = f;
         p->shape = *s;
-        p->key = what->key;
+        p->of_key = what->of_key;
         p->epoch = epoch;
     }
     kp_lock_give(lock);

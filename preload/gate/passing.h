@@ -45,7 +45,7 @@ struct kp_pass {
     alignas(KP_STRIPE_BYTES) CUfunction function;
     struct kp_pass_shape shape;
     uint32_t epoch;                /* of what is known */
-    uint32_t key;                  /* of a rotation; 0 = none */
+    bool of_key;                   /* it has a key of a rotation */
     atomic_uint_fast64_t launches; /* only grows; so do those below */
 };
 
@@ -56,9 +56,8 @@ struct kp_passing {
     struct kp_pass at[KP_PASS_SETS][KP_PASS_WAYS];
 };
 
-/* This thread's table, or NULL; and the key of its last launch, 0 = it had none. */
+/* This thread's table, or NULL. */
 extern __thread struct kp_passing *kp_passing_own __attribute__((tls_model("initial-exec")));
-extern __thread uint32_t kp_passing_last __attribute__((tls_model("initial-exec")));
 
 static inline struct kp_pass *kp_passing_set(struct kp_passing *t, CUfunction f, const struct kp_pass_shape *s)
 {
@@ -130,10 +129,8 @@ static inline CUresult kp_passing_end(struct kp_pass *p, CUresult rc)
         kp_pass_count(&p->launches);
         if (kp_pass_count(&t->launches) % KP_PASS_AGAIN == 0)
             kp_passing_outdate();
-        if (p->key) {
+        if (p->of_key)
             kp_pass_count(&t->launches_of_keys);
-            kp_passing_last = p->key;
-        }
     }
     kp_passing_leave(t);
     return rc;
@@ -151,14 +148,13 @@ enum kp_pass_why {
     KP_PASS_ID,
     KP_PASS_COUNT,
     KP_PASS_ROTATED,
-    KP_PASS_TIME,
     KP_PASS_WHYS
 };
 
 /* What is known of launches that pass. */
 struct kp_pass_known {
     enum kp_pass_why why;
-    uint32_t key;               /* of a rotation; 0 = none */
+    bool of_key;                /* it has a key of a rotation */
     atomic_uint_fast64_t *also; /* counts them as well, and stays for good; NULL = nothing does */
 };
 

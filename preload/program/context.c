@@ -34,7 +34,6 @@
 #include "preload/program/loaded_modules.h"
 #include "preload/program/other_cupti.h"
 #include "preload/program/owned.h"
-#include "preload/program/ptx.h"
 #include "preload/program/rotation.h"
 #include "preload/program/runs.h"
 #include "preload/program/variables.h"
@@ -604,8 +603,6 @@ static bool is_beside_timeline(size_t extras)
     return true;
 }
 
-/* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
- * happens only when the profiler refuses. */
 /* Returns the name from memory of ours: CUPTI may be out when it is read. */
 static const char *keep_chip(const char *name)
 {
@@ -619,6 +616,8 @@ static const char *keep_chip(const char *name)
     return name && !strcmp(kept[i], name) ? kept[i] : name;
 }
 
+/* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
+ * happens only when the profiler refuses. */
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     const char *chip = NULL;
@@ -784,6 +783,15 @@ static const char *take_counters(const struct kp_driver *d, struct kp_context *f
     return !may ? "its work has not ended" : from->taken.enabled ? "counting could not be ended there" : NULL;
 }
 
+struct kp_context *kp_context_beside(const struct kp_context *c, const struct kp_context *before)
+{
+    kp_context_settle_ends();
+    struct kp_context *other = before ? before->next : contexts;
+    while (other && (other == c || other->dead || other->device_ordinal != c->device_ordinal))
+        other = other->next;
+    return other;
+}
+
 void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, bool (*rests)(struct kp_context *other))
 {
     kp_context_settle_ends();
@@ -946,7 +954,7 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
         return c->rotation;
     struct kp_rotation_extras extras = extras_of(c);
     c->rotation = setup->falls_back ? kp_rotation_new_beside(o->rotate_launches)
-                                    : kp_rotation_new(c->plan, &extras, o->rotate_launches, o->rotate_time);
+                                    : kp_rotation_new(c->plan, &extras, o->rotate_launches);
     return c->rotation;
 }
 
@@ -1292,7 +1300,6 @@ void kp_context_unloaded(const void *handle)
     gone.list[n % MOST_GONE] = handle;
     atomic_store(&gone.n, n + 1);
     kp_lock_give(gone_lock);
-    kp_ptx_unloaded(handle);
     kp_rotation_forget();
     kp_lock_take(libraries_lock, KP_FOREVER);
     kp_seen_drop(&libraries, handle);

@@ -70,9 +70,11 @@ struct kp_context {
     struct kp_taken taken; /* of the device's memory, by kprof */
     char *no_counters;     /* why there are no counters, or NULL */
     bool unsaved;          /* its memory could not be saved when a window was to be opened */
+    bool unsavable;        /* nor will it be: it has a part of the device, whose memory CUPTI does not save */
     bool dead;             /* a kernel faulted: every later call fails, as it would without kprof. Or it has ended */
     bool ended;            /* while the gate could not be entered: its handle may be another's by now */
-    bool stalled;          /* other work did not end in time at the last wait */
+    bool stalled;          /* other work did not end in time at the last wait, or may not end by itself */
+    unsigned outlasted;    /* waits in a row for other contexts (stuck.h) that its work outlasted */
     bool calls_wait;       /* a host function did not end in time: later ones close windows (host_calls.h) */
     unsigned unended;      /* waits in a row for its counters that its work outlasted (claim.h), */
     const char *keeps;     /* and why it keeps them */
@@ -117,6 +119,10 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
 /* Gives back so much of what contexts keep of the device's memory between windows, byte; and what the profiler takes
  * while it is enabled, in contexts of which `rests` says that they may (NULL: in none). No window may be open. */
 void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CUcontext ctx));
+
+/* Returns the next context after `before` (NULL: the first one) that is on the device of `c`, but is not `c`; NULL:
+ * there is none. Those that have ended, or failed, are left out. */
+struct kp_context *kp_context_beside(const struct kp_context *c, const struct kp_context *before);
 
 /* Disables the profilers of the other contexts on the device of `c`, of which `rests` says that they may, with each of
  * them current (NULL: none may, as a stream is captured): `c` has the counters then. KP_VENDOR (CUPTI 13.0): one

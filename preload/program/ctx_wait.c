@@ -8,13 +8,21 @@
 #include "preload/os/guard.h"
 #include "preload/os/worker.h"
 
+/* A busy machine begins a thread late. What a caller has patience for is the driver: so it counts from there on, and a
+ * thread may take so long besides. */
+enum { BEGINS_MS = 2000 };
+
+/* Of a wait: its thread has not begun; asks the driver; is not to ask any more, as the waiter has no patience left; has
+ * ended. */
+enum { NEW, ASKS, LATE, DONE };
+
 /* A wait in progress; the waiter that sees its end frees it. */
 static struct wait {
     const struct kp_driver *d;
     CUcontext ctx;
     pthread_t thread;
-    atomic_bool taken; /* by the thread, which then asks the driver; or by a waiter that has no patience left */
-    atomic_int done;   /* waits happen in the kernel */
+    atomic_int state;     /* waits happen in the kernel */
+    atomic_long begun_ms; /* kp_now_ms() when the thread began */
     CUresult rc;
     struct wait *next;
 } * waits;
@@ -23,15 +31,18 @@ static void *wait_for_context(void *arg)
 {
     struct wait *w = arg;
     CUcontext popped;
+    int new = NEW;
     KP_GUARDED;
-    w->rc = w->d->cuCtxPushCurrent(w->ctx);
+    atomic_store(&w->begun_ms, kp_now_ms());
+    /* A late thread must not ask: a capture may have begun by then, which that would break. */
+    bool asks = atomic_compare_exchange_strong(&w->state, &new, ASKS);
+    w->rc = asks ? w->d->cuCtxPushCurrent(w->ctx) : CUDA_ERROR_NOT_READY;
     if (w->rc == CUDA_SUCCESS) {
-        /* A thread that begins late must not ask: a capture may have begun by then, which that would break. */
-        w->rc = atomic_exchange(&w->taken, true) ? CUDA_ERROR_NOT_READY : w->d->cuCtxSynchronize();
+        w->rc = w->d->cuCtxSynchronize();
         w->d->cuCtxPopCurrent(&popped);
     }
-    atomic_store(&w->done, 1);
-    kp_wake_all(&w->done);
+    atomic_store(&w->state, DONE);
+    kp_wake_all(&w->state);
     return NULL;
 }
 
@@ -71,12 +82,26 @@ static CUresult end(struct wait *w)
     return rc;
 }
 
+static bool is_done(const struct wait *w)
+{
+    return atomic_load(&w->state) == DONE;
+}
+
+/* Returns for how long a caller waits on, which has begun at `start` and has patience for `ms`. */
+static long left_of(const struct wait *w, long start, long ms)
+{
+    long now = kp_now_ms(), begun = atomic_load(&w->begun_ms);
+    if (atomic_load(&w->state) == NEW)
+        return now - start < kp_work_patience(BEGINS_MS) ? ms : 0;
+    return kp_work_patience(ms) - (now - (begun > start ? begun : start));
+}
+
 static bool becomes_done(struct wait *w, long ms)
 {
     long start = kp_now_ms(), left = ms;
-    for (; !atomic_load(&w->done) && left > 0; left = kp_work_patience(ms) - (kp_now_ms() - start))
-        kp_wait_while(&w->done, 0, left);
-    return atomic_load(&w->done);
+    for (int state; (state = atomic_load(&w->state)) != DONE && left > 0; left = left_of(w, start, ms))
+        kp_wait_while(&w->state, state, left);
+    return is_done(w);
 }
 
 CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
@@ -88,20 +113,22 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
             return CUDA_ERROR_NOT_READY;
         end(earlier); /* work submitted since must still be waited for */
         ms -= kp_now_ms() - start;
+        ms = ms > 0 ? ms : 1;
     }
     struct wait *w = begin(d, ctx);
     if (!w)
         return d->cuCtxSynchronize();
     if (becomes_done(w, ms))
         return end(w);
-    atomic_store(&w->taken, true);
+    int new = NEW;
+    atomic_compare_exchange_strong(&w->state, &new, LATE);
     return CUDA_ERROR_NOT_READY;
 }
 
 bool kp_patience_goes_on(CUcontext ctx)
 {
     const struct wait *w = find(ctx);
-    return w && !atomic_load(&w->done);
+    return w && !is_done(w);
 }
 
 bool kp_patience_ends(CUcontext ctx, long ms)
@@ -114,7 +141,7 @@ void kp_patience_reap(void)
 {
     for (struct wait *w = waits, *next; w; w = next) {
         next = w->next;
-        if (atomic_load(&w->done))
+        if (is_done(w))
             end(w);
     }
 }

@@ -23,8 +23,6 @@ enum {
     SESSION = 350, /* The same where launches are chosen: no list needs it, and there is room for KP_CHOSEN_ROOM. */
 };
 
-static struct kp_lock *const lock = &kp_locks[KP_LOCK_KINDS];
-
 /* ---- the walk ---- */
 
 /* Returns how many are to count it by now. */
@@ -242,50 +240,17 @@ void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, siz
              done, atomic_load(&r->n_keys));
 }
 
-bool kp_rotation_is_over(struct kp_rotation *r)
+void kp_rotation_take(struct kp_rotation_key *k, size_t group)
 {
-    size_t done = 0;
-    if (r->is_over || !r->until || kp_clock_ns() < r->until)
-        return r->is_over;
-    r->is_over = true;
-    atomic_fetch_add(&kp_rotation_over, 1);
-    kp_rotation_each_key(r, add_complete, &done);
-    kp_log_progress(
-        "The time for the rotation is over (rotate-time, %.3g s): %zu of %zu kernels and shapes are complete; no "
-        "more launches are counted",
-        (double)r->time / 1e9, done, r->n_keys);
-    return true;
-}
-
-/* Closes a key of which no launch will be the last to be collected, as a group was given up. The lock is taken. */
-static void close_early(struct kp_rotation_key *k)
-{
-    kp_kinds_free(k->kinds); /* launches that pass are of no kind */
-    k->kinds = NULL;
-    kp_rotation_close(k);
-}
-
-size_t kp_rotation_take(struct kp_rotation_key *k, size_t group)
-{
-    if (!k->of->until && k->of->time)
-        k->of->until = kp_clock_ns() + k->of->time;
     kp_rotation_note_taken(k, group);
-    kp_lock_take(lock, KP_FOREVER);
-    size_t number = k->kinds ? kp_kinds_keep(k->kinds) : 0;
-    if (!k->lacking && k->of->n_given_up)
-        close_early(k);
-    kp_lock_give(lock);
-    return number;
+    if (!k->lacking && k->of->n_given_up) /* no launch will be the last to be collected */
+        kp_rotation_close(k);
 }
 
 void kp_rotation_untake(struct kp_rotation_key *k, size_t group)
 {
     if (k->taken[group]-- == kp_rotation_each_of(k->of, group) && !k->of->given_up[group] && !k->lacking++)
         kp_rotation_reopen(k);
-    kp_lock_take(lock, KP_FOREVER);
-    if (k->kinds)
-        kp_kinds_drop(k->kinds);
-    kp_lock_give(lock);
     if (!k->taken[group] && !k->of->given_up[group])
         k->untaken++;
 }
@@ -310,19 +275,17 @@ static void stop_lacking(struct kp_rotation_key *k, void *arg)
     const size_t *group = arg;
     k->untaken -= !k->taken[*group];
     if (k->taken[*group] < kp_rotation_each_of(k->of, *group) && !--k->lacking)
-        close_early(k);
+        kp_rotation_close(k);
 }
 
 void kp_rotation_failed(struct kp_rotation *r, size_t group, const char *why)
 {
     if (r->given_up[group] || ++r->failures[group] < MOST_FAILURES)
         return;
-    kp_lock_take(lock, KP_FOREVER); /* no key gets kinds meanwhile */
     kp_rotation_each_key(r, stop_lacking, &group);
     r->given_up[group] = true;
     r->n_given_up++;
     atomic_store(&r->why_given_up[group], why ? kp_strdup(why) : NULL);
-    kp_lock_give(lock);
 }
 
 /* ---- launches that are not counted ---- */
@@ -331,10 +294,6 @@ void kp_rotation_apart(struct kp_rotation_key *k, const char *why)
 {
     if (k->apart)
         return;
-    kp_lock_take(lock, KP_FOREVER);
-    kp_kinds_free(k->kinds); /* what a launch counted would tell them apart */
-    k->kinds = NULL;
-    kp_lock_give(lock);
     for (size_t g = 0; g < k->of->groups; g++)
         k->taken[g] = kp_rotation_each_of(k->of, g);
     k->apart = why;
@@ -395,14 +354,12 @@ static void free_rotation(struct kp_rotation *r)
     free(r);
 }
 
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each,
-                                    uint64_t time)
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each)
 {
     struct kp_rotation *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
     r->each = each;
-    r->time = time;
     if (set_lists(r, plan, extras)) {
         free_rotation(r);
         return NULL;
@@ -480,10 +437,8 @@ static void end_key(struct kp_rotation_key *k, void *arg)
         end_entry(k);
     else if (k->is_over)
         kp_session_alike(k->id, kp_rotation_launches(k));
-    else if (k->is_begun && k->whole && !k->whole->rejoined)
+    else if (k->is_begun)
         kp_rotation_tell_key(k);
-    else if (k->is_begun && !k->whole)
-        kp_rotation_tell_early(k);
 }
 
 void kp_rotation_pass_on(struct kp_rotation *r)
@@ -505,7 +460,5 @@ void kp_rotation_end(struct kp_rotation *r)
         }
     atomic_fetch_sub(&kp_rotation_contexts, 1);
     kp_passing_outdate();
-    if (r->is_over)
-        atomic_fetch_sub(&kp_rotation_over, 1);
     free_rotation(r);
 }

@@ -45,11 +45,8 @@ struct kp_rotation_extras {
 };
 
 /* Begins the rotation through the lists of `plan`, which must outlive it, and `extras` (copied; NULL = none); `each`:
- * launches of a key that count a list; `time`: how long launches are counted, from the first one on, ns; 0 = until all
- * keys are complete. NULL without memory.
- */
-struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each,
-                                    uint64_t time);
+ * launches of a key that count a list. NULL without memory. */
+struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_rotation_extras *extras, uint64_t each);
 /* Begins one for launches that must not be replayed: without lists, and without a bound in time. NULL without memory.
  */
 struct kp_rotation *kp_rotation_new_beside(uint64_t each);
@@ -59,16 +56,13 @@ bool kp_rotation_has_plan(const struct kp_rotation *r);
 /* Has launches told apart by their NVTX paths, too, or not: the push-pop ranges of their threads, in whose names
  * numbers do not count. Beside a replay they never are. Call it before the first launch. */
 void kp_rotation_by_path(bool on);
-/* Whether that time is over; says so once. */
-bool kp_rotation_is_over(struct kp_rotation *r);
 /* Passes on what keys have counted that are incomplete. Nothing may be collected any more. */
 void kp_rotation_pass_on(struct kp_rotation *r);
 /* Does the same, and frees the rotation. */
 void kp_rotation_end(struct kp_rotation *r);
 
 /* Finds the key of a launch of kernel `f`, and counts the launch as one of it. NULL without memory, or for a new one
- * beyond the most that there may be, 4096. Valid as long as the rotation. Launches of a kernel and shape may turn out
- * to be of several kinds, which something tells apart before they run. Then each kind has a key: see kinds.h. */
+ * beyond the most that there may be, 4096. Valid as long as the rotation. */
 struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_launch *l, const struct kp_function *f);
 /* Has ten launches of the key timed, or as many as count a group, and none counted, for `why` (static text): then it
  * lacks the group behind all others alone, which kp_rotation_timed returns. Call it before any was counted. */
@@ -76,7 +70,7 @@ void kp_rotation_apart(struct kp_rotation_key *k, const char *why);
 size_t kp_rotation_timed(const struct kp_rotation *r);
 /* Whether the launch of such a key that was found last is timed. While other launches are counted, here or by a rank
  * that the kernel waits for, it takes longer than it does: so few are until no other key lacks anything, when *quiet is
- * set. Times of quiet launches, for which kp_rotation_collect gets 1 as their number, take the place of the others. */
+ * set. Times of quiet launches take the place of the others. */
 bool kp_rotation_times(const struct kp_rotation_key *k, bool *quiet);
 /* Whether the key lacks the group, or any; and whether a launch of it has counted any. */
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group);
@@ -113,9 +107,8 @@ bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t with
 size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group);
 /* Returns the longest duration that was counted of keys that lack the group, ns; 0 = none was. */
 uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group);
-/* Notes that the launch of the key that was found last counts the group, or was refused after all. Returns its number,
- * for kp_rotation_collect. */
-size_t kp_rotation_take(struct kp_rotation_key *k, size_t group);
+/* Notes that the launch of the key that was found last counts the group, or was refused after all. */
+void kp_rotation_take(struct kp_rotation_key *k, size_t group);
 void kp_rotation_untake(struct kp_rotation_key *k, size_t group);
 /* Whether the launch is the key's first, which does not count for a group. Note that it is counted, and why (static
  * text) it is not replayed; or that it was refused after all. */
@@ -138,9 +131,9 @@ void kp_rotation_forget(void);
  * where it has counters. */
 void kp_rotation_begin(struct kp_rotation_key *k, const struct kp_plan *plan, const struct kp_result *first);
 void kp_rotation_begun(struct kp_rotation_key *k, const struct kp_session_entry *entry);
-/* Takes over what the launch of that number of the key has counted for the group; `why`: the reason why it counted
- * nothing, or NULL. The last one of a key passes its result on to the session. */
-void kp_rotation_collect(struct kp_rotation_key *k, size_t group, size_t number, struct kp_result *counted,
+/* Takes over what a launch of the key has counted for the group; `quiet`: see kp_rotation_times; `why`: the reason why
+ * it counted nothing, or NULL. The last one of a key passes its result on to the session. */
+void kp_rotation_collect(struct kp_rotation_key *k, size_t group, bool quiet, struct kp_result *counted,
                          const char *why);
 
 #endif

@@ -75,7 +75,8 @@ uint32_t kp_rotation_groups_counted(const struct kp_rotation_key *k)
     return n + (k->apart && k->collected[k->of->groups]);
 }
 
-void kp_rotation_keep_canary(struct kp_rotation_key *k, size_t i, double value)
+/* Keeps a value of what tells whether the launches are alike. */
+static void keep_canary(struct kp_rotation_key *k, size_t i, double value)
 {
     double *grown = NULL;
     if (!i && value > (double)atomic_load(&k->longest)) /* the duration */
@@ -90,13 +91,14 @@ void kp_rotation_keep_canary(struct kp_rotation_key *k, size_t i, double value)
 
 static void keep_canaries(struct kp_rotation_key *k, const struct kp_result *counted)
 {
-    for (size_t i = 0; i < KP_KINDS_CANARIES; i++)
-        kp_rotation_keep_canary(k, i, kp_rotation_value(counted, kp_plan_canaries[i]));
+    for (size_t i = 0; i < KP_ROTATION_CANARIES; i++)
+        keep_canary(k, i, kp_rotation_value(counted, kp_plan_canaries[i]));
 }
 
-bool kp_rotation_alike(struct kp_rotation_key *k, char *why, size_t size)
+/* Whether groups that different launches have counted may be mixed; else `why` not. */
+static bool are_alike(struct kp_rotation_key *k, char *why, size_t size)
 {
-    for (size_t i = 0; i < KP_KINDS_CANARIES; i++)
+    for (size_t i = 0; i < KP_ROTATION_CANARIES; i++)
         if (!kp_alike(kp_plan_canaries[i], k->canaries[i], k->n_canaries[i], why, size))
             return false;
     return true;
@@ -109,9 +111,9 @@ static void say_missing(const struct kp_rotation_key *k, const struct kp_launch_
         snprintf(why, size, "%s", k->apart);
         return;
     }
-    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launch%s%s%s%s",
+    snprintf(why, size, "its group of counters was not reached: %u of %u groups, in %llu launch%s%s%s",
              l->groups_counted, l->groups, (unsigned long long)l->counted, l->counted == 1 ? "" : "es",
-             k->of->is_over ? ", in the time given" : "", k->lost ? "; " : "", k->lost ? k->lost : "");
+             k->lost ? "; " : "", k->lost ? k->lost : "");
 }
 
 /* Says of extra groups that were not counted what is missing, and why. */
@@ -127,62 +129,26 @@ static int mark_extras(const struct kp_rotation_key *k, const char *why, struct 
     return rc;
 }
 
-struct named {
-    uint32_t number;
-    const char *mangled;
-};
-
-static void note_name(struct kp_rotation_key *k, void *arg)
-{
-    struct named *n = arg;
-    if (k->number == n->number)
-        n->mangled = k->mangled;
-}
-
-/* Says which launches the key of a kind has, as a clause that follows "launches". malloc'ed, or NULL. */
-static char *say_kind(const struct kp_rotation_key *k)
-{
-    const struct kp_rotation_split *s = atomic_load(&k->whole->split);
-    struct named before = {.number = s->at[k->part].value};
-    if (s->trait.before)
-        kp_rotation_each_key(k->of, note_name, &before);
-    char *base = before.mangled ? kp_demangle_base(before.mangled) : NULL;
-    char *which = kp_trait_say(&s->trait, s->at[k->part].value,
-                               base             ? base
-                               : before.mangled ? before.mangled
-                                                : "others");
-    free(base);
-    return which;
-}
-
 /* Says which launches of the kernel and shape the key has, where it has not all. */
 static void say_which(const struct kp_rotation_key *k, struct kp_launch_info *l)
 {
     bool has_path = kp_rotation_has_path(k->of);
     if (k->apart && !l->note)
         l->note = kp_strdup(k->apart);
-    char *path = has_path ? kp_rotation_say_path(&l->nvtx) : NULL, *kind = k->whole ? say_kind(k) : NULL;
-    if (!has_path && !k->whole)
+    char *path = has_path ? kp_rotation_say_path(&l->nvtx) : NULL;
+    if (!has_path)
         return;
     free(l->note);
-    if ((has_path && !path) || (k->whole && !kind) ||
-        asprintf(&l->note, KP_KIND_NOTE "%s%s%s%s", path ? path : "", path && kind ? " " : "", kind ? kind : "",
-                 kind ? KP_KIND_OTHERS : "") < 0)
+    if (!path || asprintf(&l->note, KP_KIND_NOTE "%s", path) < 0)
         l->note = NULL;
     free(path);
-    free(kind);
 }
 
-/* Says why launches that are not alike are in one entry. */
-static void say_together(const struct kp_rotation_key *k, char *why, size_t size)
+/* Says how launches that are not alike can be counted apart. */
+static void say_apart(const struct kp_rotation_key *k, char *why, size_t size)
 {
     size_t len = strlen(why);
-    if (k->of->beside || k->whole)
-        return;
-    len += (size_t)snprintf(why + len, size - len, "; %s",
-                            k->rejoined ? "too few came to count each kind for itself"
-                                        : "nothing known before they run tells them apart");
-    if (len < size && !kp_rotation_has_path(k->of) && atomic_load_explicit(&k->has_paths, memory_order_relaxed))
+    if (!k->of->beside && !kp_rotation_has_path(k->of) && atomic_load_explicit(&k->has_paths, memory_order_relaxed))
         snprintf(why + len, size - len, "; they come from several NVTX ranges, which --rotate-key nvtx counts apart");
 }
 
@@ -206,8 +172,8 @@ static void complete(struct kp_rotation_key *k, struct kp_result *r)
         rc = k->of->extras.derive(k->of->extras.of, r);
     rc = rc ? rc : kp_plan_derive(k->of->plan, r);
     rc = rc ? rc : kp_plan_spread(k->of->plan, r);
-    if (!rc && !k->apart && !kp_rotation_alike(k, why, sizeof(why))) {
-        say_together(k, why, sizeof(why));
+    if (!rc && !k->apart && !are_alike(k, why, sizeof(why))) {
+        say_apart(k, why, sizeof(why));
         rc = kp_plan_refuse(k->of->plan, why, r);
     }
     if (rc || r->lossy)
@@ -272,7 +238,8 @@ void kp_rotation_begun(struct kp_rotation_key *k, const struct kp_session_entry 
     k->told = (struct kp_session_told){k->first, l->passes, l->profiler_ns};
 }
 
-void kp_rotation_begin_quiet(struct kp_rotation_key *k)
+/* Forgets the times that launches had before the first quiet one. */
+static void begin_quiet(struct kp_rotation_key *k)
 {
     k->quiet = true;
     if (k->received)
@@ -282,7 +249,8 @@ void kp_rotation_begin_quiet(struct kp_rotation_key *k)
     kp_result_remove(&k->result, kp_plan_canaries[0]);
 }
 
-void kp_rotation_add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why)
+/* Adds what a launch has counted; `why` it has not, or NULL. */
+static void add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why)
 {
     double ns = counted->launch.profiler_ns;
     k->received++;
@@ -299,4 +267,25 @@ void kp_rotation_add(struct kp_rotation_key *k, size_t group, struct kp_result *
     else if (merge(k, group, counted))
         k->result.lossy = true;
     k->result.launch.profiler_ns += ns;
+}
+
+/* Whether what was counted is told now: all of it; beside a replay, once before, when each group has been counted. */
+static bool is_told_now(const struct kp_rotation_key *k)
+{
+    const struct kp_rotation *r = k->of;
+    if (r->beside && !k->has_entry)
+        return false;
+    return k->received == k->due || (r->beside && !k->entered && kp_rotation_groups_counted(k) == r->groups);
+}
+
+void kp_rotation_collect(struct kp_rotation_key *k, size_t group, bool quiet, struct kp_result *counted,
+                         const char *why)
+{
+    if (k->is_over) /* cannot be: a key takes no more launches than are needed */
+        return;
+    if (k->apart && quiet && !k->quiet)
+        begin_quiet(k);
+    add(k, group, counted, why);
+    if (is_told_now(k))
+        (k->of->beside ? kp_rotation_enter : kp_rotation_tell_key)(k);
 }

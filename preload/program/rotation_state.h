@@ -1,6 +1,6 @@
 /*
- * What a rotation is made of, for the files rotation*.c alone: keys, what is found of their launches without a lock,
- * and the kinds of their launches.
+ * What a rotation is made of, for the files rotation*.c alone: keys, and what is found of their launches without a
+ * lock.
  */
 #ifndef KP_PRELOAD_PROGRAM_ROTATION_STATE_H
 #define KP_PRELOAD_PROGRAM_ROTATION_STATE_H
@@ -8,11 +8,11 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "preload/program/kinds.h"
 #include "preload/program/rotation.h"
 
 enum {
     KP_ROTATION_BUCKETS = 256,
+    KP_ROTATION_CANARIES = 2,
     KP_ROTATION_KEYS = 4096, /* a program whose grids keep changing must not be counted for ever */
 };
 
@@ -23,43 +23,23 @@ struct kp_rotation_shape {
     uint64_t path; /* kp_rotation_path, where launches are told apart by it; else 0 */
 };
 
-/* The kinds of the launches of a key, each of which is a key, too. Never freed, as places are not. */
-struct kp_rotation_split {
-    struct kp_trait trait;
-    atomic_size_t n; /* only grows */
-    struct {
-        uint32_t value; /* of the trait */
-        atomic_bool closed;
-        atomic_uint_fast64_t launches; /* since the split */
-    } at[KP_KINDS_MOST];
-};
-
 /* A function handle with a shape, for kp_rotation_passes. Never freed: other threads may be reading it. */
 struct kp_rotation_place {
     CUfunction function;
     uint64_t generation;
     struct kp_rotation_shape shape;
-    uint32_t number;      /* of the key */
     atomic_bool complete; /* the key is closed */
     atomic_uint_fast64_t launches;
-    struct kp_rotation_split *_Atomic split; /* of the key; NULL = its launches are of one kind */
-    struct kp_rotation_place *next;          /* in its bucket */
-    struct kp_rotation_place *next_of_key;   /* never changes, as `next` */
+    struct kp_rotation_place *next;        /* in its bucket */
+    struct kp_rotation_place *next_of_key; /* never changes, as `next` */
 };
 
 struct kp_rotation_key {
     struct kp_rotation *of;
     char *mangled;
     struct kp_rotation_shape shape;
-    uint32_t number;        /* from 1 on, of no other key; kinds have that of all */
-    uint64_t path;          /* of its first launch; 0 = not known */
-    atomic_bool has_paths;  /* others of its launches had other paths */
-    struct kp_kinds *kinds; /* what its launches had; NULL = not known, or no longer needed */
-    struct kp_rotation_split *_Atomic split;
-    struct kp_rotation_key *parts[KP_KINDS_MOST]; /* the keys of its kinds, as many as the split has */
-    struct kp_rotation_key *whole;                /* of a kind: the key that it is of, */
-    size_t part;                                  /* its place there, */
-    uint64_t before;                              /* and its launches before the split */
+    uint64_t path;                            /* of its first launch; 0 = not known */
+    atomic_bool has_paths;                    /* others of its launches had other paths */
     struct kp_rotation_place *_Atomic places; /* added to inside the gate, read by the collecting thread, too; so is: */
     atomic_uint_fast64_t others;              /* launches without a place */
     uint64_t born_at;                         /* the clock at the first launch that came by the gate, */
@@ -77,14 +57,13 @@ struct kp_rotation_key {
     uint64_t received;    /* all that ended, */
     uint64_t due;         /* of as many as are wanted, */
     struct kp_result result;
-    atomic_uint_fast64_t longest;        /* duration that was counted, ns */
-    double *canaries[KP_KINDS_CANARIES]; /* their values, of `n_canaries` launches each */
-    size_t n_canaries[KP_KINDS_CANARIES];
+    atomic_uint_fast64_t longest;           /* duration that was counted, ns */
+    double *canaries[KP_ROTATION_CANARIES]; /* their values, of `n_canaries` launches each */
+    size_t n_canaries[KP_ROTATION_CANARIES];
     char *lost;         /* why the last launch that counted nothing did not, or NULL */
     atomic_bool closed; /* no more launches are counted */
     bool is_begun;      /* `result` has a launch */
-    bool is_over;       /* it has been passed on, or its kinds are, */
-    bool rejoined;      /* or it is in place of its kinds, */
+    bool is_over;       /* it has been passed on, */
     uint64_t id;        /* under this number */
     bool has_entry;     /* its first launch has, under that number; what it was told: */
     uint64_t first;     /* 1: the first launch has counters */
@@ -97,7 +76,6 @@ struct kp_rotation {
     const struct kp_plan *plan;
     bool beside; /* the replay of others */
     uint64_t each;
-    uint64_t time, until; /* ns; until: the clock's time at its end, 0 = no launch has been counted */
     struct kp_rotation_extras extras;
     size_t groups, lists; /* all, and those of the plan, which come first */
     size_t first;         /* list that the walk begins at */
@@ -110,7 +88,6 @@ struct kp_rotation {
     char *_Atomic *why_given_up; /* NULL = it is not, or the reason is not known */
     size_t n_given_up;
     atomic_size_t n_keys;
-    atomic_bool is_over; /* the time */
     struct kp_rotation_key *keys[KP_ROTATION_BUCKETS];
 };
 
@@ -140,13 +117,10 @@ extern atomic_uint_fast64_t kp_rotation_clock; /* launches of all keys, but for 
 /* Returns how many launches of keys there were so far. */
 uint64_t kp_rotation_now(void);
 extern atomic_int kp_rotation_contexts; /* of several, a function handle does not tell which */
-extern atomic_int kp_rotation_over;     /* those of them whose time is over */
 
-/* Returns how many kinds the launches of the key are of; 0 where all are of one. */
-size_t kp_rotation_parts(const struct kp_rotation_key *k);
-/* Calls `fn` for each key, and then for those of its kinds. */
+/* Calls `fn` for each key. */
 void kp_rotation_each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg);
-/* Makes a key without a number, which nobody finds yet. NULL without memory. */
+/* Makes a key that nobody finds yet. NULL without memory. */
 struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct kp_rotation_shape *s,
                                             const char *mangled);
 void kp_rotation_free_key(struct kp_rotation_key *k);
@@ -161,25 +135,12 @@ uint64_t kp_rotation_launches(const struct kp_rotation_key *k);
 
 /* ---- rotation_results.c: for the collecting thread ---- */
 
-/* Keeps a value of what tells whether the launches are alike. */
-void kp_rotation_keep_canary(struct kp_rotation_key *k, size_t i, double value);
-/* Whether groups that different launches have counted may be mixed; else `why` not. */
-bool kp_rotation_alike(struct kp_rotation_key *k, char *why, size_t size);
 /* Returns how many groups of the key have been counted. */
 uint32_t kp_rotation_groups_counted(const struct kp_rotation_key *k);
-/* Forgets the times that launches had before the first quiet one. */
-void kp_rotation_begin_quiet(struct kp_rotation_key *k);
-/* Adds what a launch has counted; `why` it has not, or NULL. */
-void kp_rotation_add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, const char *why);
 /* Passes the result on to the session. */
 void kp_rotation_tell_key(struct kp_rotation_key *k);
 /* Puts what has been counted so far into the entry of the first launch. A value that a launch has counted stays where
  * it cannot be composed of others. */
 void kp_rotation_enter(struct kp_rotation_key *k);
-
-/* ---- rotation_kinds.c: for the collecting thread ---- */
-
-/* Passes a key on that is not complete: all its launches in one, unless a kind alone has as many groups. */
-void kp_rotation_tell_early(struct kp_rotation_key *k);
 
 #endif

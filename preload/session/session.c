@@ -243,7 +243,6 @@ static void add_passed(enum kp_pass_why why, uint64_t launches)
         [KP_PASS_PROFILER] = KP_SKIP_PROFILER,  [KP_PASS_DURATION] = KP_SKIP_DURATION,
         [KP_PASS_NAME] = KP_SKIP_KERNEL_NAME,   [KP_PASS_ID] = KP_SKIP_KERNEL_ID,
         [KP_PASS_COUNT] = KP_SKIP_LAUNCH_COUNT, [KP_PASS_ROTATED] = KP_SKIP_ROTATED,
-        [KP_PASS_TIME] = KP_SKIP_ROTATE_TIME,
     };
     session.facts.launches_seen += launches;
     add_skip(reasons[why], launches);

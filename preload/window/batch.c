@@ -22,9 +22,9 @@ struct kp_batch {
     struct kp_result **results;
     char **bases;
     struct kp_rotation_key **keys;
-    size_t *numbers; /* of the launches, as the keys have them */
-    bool *watched;   /* see kp_batch_watch */
-    bool first;      /* it may be the first to tell that of a kernel */
+    bool *quiet;   /* see kp_rotation_times */
+    bool *watched; /* see kp_batch_watch */
+    bool first;    /* it may be the first to tell that of a kernel */
     bool rotates;
     size_t group;
     size_t n;
@@ -47,7 +47,7 @@ static void free_batch(struct kp_batch *b)
     free(b->results);
     free(b->bases);
     free(b->keys);
-    free(b->numbers);
+    free(b->quiet);
     free(b->watched);
     free(b->why);
     free(b);
@@ -61,9 +61,9 @@ struct kp_batch *kp_batch_new(size_t n)
     b->results = calloc(n + 1, sizeof(*b->results));
     b->bases = calloc(n + 1, sizeof(*b->bases));
     b->keys = calloc(n + 1, sizeof(*b->keys));
-    b->numbers = calloc(n + 1, sizeof(*b->numbers));
+    b->quiet = calloc(n + 1, sizeof(*b->quiet));
     b->watched = calloc(n + 1, sizeof(*b->watched));
-    if (b->results && b->bases && b->keys && b->numbers && b->watched)
+    if (b->results && b->bases && b->keys && b->quiet && b->watched)
         return b;
     free_batch(b);
     return NULL;
@@ -76,9 +76,9 @@ void kp_batch_group(struct kp_batch *b, size_t group)
 }
 
 /* Adds a launch, which keeps its place even after failures: counters are assigned by place. */
-void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, size_t number)
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, bool quiet)
 {
-    b->numbers[b->n] = number;
+    b->quiet[b->n] = quiet;
     b->keys[b->n] = key;
     b->results[b->n] = r;
     b->bases[b->n++] = kp_strdup(base);
@@ -173,7 +173,7 @@ static void collect(struct kp_batch *b)
     for (size_t i = 0; i < b->n; i++) {
         if (b->keys[i]) {
             const char *lost = b->counters ? kp_counters_lost(b->counters, i) : NULL;
-            kp_rotation_collect(b->keys[i], b->group, b->numbers[i], b->results[i], b->why ? b->why : lost);
+            kp_rotation_collect(b->keys[i], b->group, b->quiet[i], b->results[i], b->why ? b->why : lost);
             kp_result_free(b->results[i]);
             free(b->results[i]);
             free(b->bases[i]);

@@ -13,8 +13,7 @@ struct kp_rotation_key;
 struct kp_batch *kp_batch_new(size_t n);
 /* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group, as
  * launch `number` of the key; NULL = for itself. */
-void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key,
-                  size_t number);
+void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, bool quiet);
 /* Looks, once the counters are there, whether the launch added last has written host memory: it was repeated, and is
  * not known to reach any. `first`: of its kernel none was looked at before. */
 void kp_batch_watch(struct kp_batch *b, bool first);

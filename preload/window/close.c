@@ -78,8 +78,19 @@ static void exit_before_cupti(void)
         kp_exit_first();
 }
 
+/* Whether the program goes on in another context of the device, for whose work that of the window may wait. */
+static bool is_left(void)
+{
+    const struct kp_driver *d = w->setup->driver;
+    CUcontext current = NULL;
+    CUdevice device;
+    return d->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current && current != w->context->ctx &&
+           d->cuCtxGetDevice(&device) == CUDA_SUCCESS && device == w->context->device_ordinal;
+}
+
 static void close_in_context(struct kp_window_outcome *out)
 {
+    w->left = is_left();
     double start = kp_now_ns();
     int64_t since = kp_timeline_now();
     struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);

@@ -130,7 +130,7 @@ void kp_harvest_hand_on(struct kp_window *w, struct kp_window_outcome *out)
         i->result->launch.profiler_ns = each;
         const char *name = i->function && *i->function->base ? i->function->base : i->result->launch.demangled;
         if (b) {
-            kp_batch_add(b, i->result, name ? name : "", i->key, i->number);
+            kp_batch_add(b, i->result, name ? name : "", i->key, false);
             i->result = NULL;
             if (is_unaware(w, k)) {
                 kp_batch_watch(b, !i->function->watched);

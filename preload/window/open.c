@@ -13,6 +13,7 @@
 #include "preload/window/record.h"
 #include "preload/window/rotate.h"
 #include "preload/window/strategy.h"
+#include "preload/window/stuck.h"
 #include "preload/window/waits.h"
 
 /* The longest wait for the work before a window after a wait that timed out, ms. */
@@ -65,6 +66,8 @@ static bool choose_strategy(struct kp_window *w, struct kp_question *q, const ch
 bool kp_window_open(struct kp_window *w, struct kp_question *q, const char **refusal)
 {
     *refusal = kp_admit_hindrance(q);
+    if (!*refusal && kp_admit_counters(q))
+        *refusal = kp_stuck_elsewhere(q->setup->driver, q->context);
     if (!*refusal)
         *refusal = wait_for_work_before(q);
     if (*refusal)

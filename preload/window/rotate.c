@@ -157,14 +157,6 @@ bool kp_window_may_close(void)
     return !w->open || !w->chooses || (kp_gate_captures() <= 0 && becomes_idle(w, false));
 }
 
-/* Closes the open window as the time of the rotation is over, if it may. */
-static void close_for_good(const struct kp_question *q)
-{
-    const struct kp_window *w = q->window;
-    if (w->open && w->rotates && may_close(q))
-        kp_window_close("the time for the rotation");
-}
-
 const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
     struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
@@ -172,11 +164,6 @@ const char *kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     const char *why = r && what->wanted ? find_key(q, r) : NULL;
     if (!r)
         return NULL;
-    if (kp_rotation_is_over(r)) {
-        close_for_good(q);
-        what->wanted = false;
-        return why || !q->key ? why : KP_SKIP_ROTATE_TIME;
-    }
     bool counts = w->open && w->rotates && w->context == q->context;
     const char *closer = counts ? why_not_on(q, r) : NULL;
     if (closer && !may_close(q)) {
@@ -307,7 +294,7 @@ void kp_rotate_took(struct kp_window *w, struct kp_rotation_key *key)
     if (!key || !i->result)
         return;
     if (w->rotates)
-        i->number = kp_rotation_take(key, w->group);
+        kp_rotation_take(key, w->group);
     else if (w->obstacle && kp_rotation_is_first(key))
         kp_rotation_take_first(key, w->obstacle);
     else

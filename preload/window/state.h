@@ -67,7 +67,6 @@ struct kp_item {
     bool as_graph;                      /* its next execution is that of a graph, for the probe */
     struct kp_result *result;           /* NULL: not wanted */
     struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */
-    size_t number;                      /* of those that count for the key */
 };
 
 /* A program's event, and its replacement when records and waits are issued again. */
@@ -104,6 +103,7 @@ struct kp_window {
     pthread_t per_thread;     /* thread whose default stream launches used */
     bool hands_off;           /* the driver must not be called */
     bool unending;            /* its last launch waits for the host */
+    bool left;                /* what closes it is made in another context of the device */
     bool hangs;               /* its launches did not end in time: no wait for the driver is allowed */
     bool unsettled;           /* an operation was issued that may still run */
     bool has_stream, several; /* operations used one stream; used several */

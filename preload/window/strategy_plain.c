@@ -6,6 +6,7 @@
 #include "preload/window/issue.h"
 #include "preload/window/probe.h"
 #include "preload/window/strategy.h"
+#include "preload/window/stuck.h"
 #include "preload/window/waits.h"
 
 static bool suits(const struct kp_question *q)
@@ -20,6 +21,23 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, char *
     return true;
 }
 
+/* Whether counters were asked for, which none could count. */
+static bool lacks_counters(const struct kp_window *w)
+{
+    const struct kp_context *c = w->context;
+    return c->collector && !c->no_counters && kp_plan_counts(c->plan);
+}
+
+/* Waits for a launch of which a record is to come, and for one that may wait for others: what follows must not find
+ * that out by a long wait. */
+static CUresult wait_for(const struct kp_window *w, const struct kp_item *i)
+{
+    const struct kp_driver *d = w->setup->driver;
+    if (!kp_stuck_may_wait(w))
+        return kp_wait_context(d, w->context->ctx, KP_ALONE_MS, KP_SHORT_MS);
+    return kp_stuck_watch(d, w->context, i->function, KP_ALONE_MS) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
 /* Reads facts of activity records from this one execution, which stays the program's: it is no graph, see probe.h. */
 static CUresult issue(struct kp_window *w, struct kp_item *i)
 {
@@ -28,12 +46,14 @@ static CUresult issue(struct kp_window *w, struct kp_item *i)
     size_t n = 0;
     bool probing = i->result && kp_probe_wanted(w) && !kp_graph_any() && !kp_probe_begin(cupti);
     CUresult rc = kp_issue_launch(w, i, NULL);
-    if (!probing)
-        return rc;
-    CUresult end = rc == CUDA_SUCCESS ? kp_wait_context(w->setup->driver, w->context->ctx, KP_ALONE_MS, KP_SHORT_MS)
-                                      : CUDA_SUCCESS;
+    bool waits = probing || (lacks_counters(w) && kp_stuck_may_wait(w));
+    CUresult end = rc == CUDA_SUCCESS && waits ? wait_for(w, i) : CUDA_SUCCESS;
     if (end != CUDA_SUCCESS && end != CUDA_ERROR_NOT_READY)
         w->context->dead = true;
+    if (rc == CUDA_SUCCESS && lacks_counters(w) && (w->context->unsavable || kp_context_beside(w->context, NULL)))
+        w->context->stalled = !waits || end == CUDA_ERROR_NOT_READY;
+    if (!probing)
+        return rc;
     kp_probe_end(cupti, &record, 1, &n);
     kp_probe_learn(w, &record, n);
     return rc;

@@ -48,11 +48,24 @@ static void leave_to_counting(struct kp_window *w, const struct kp_question *q, 
     *why = NULL;
 }
 
+/* Saves the context's memory. KP_VENDOR: the checkpoint fails for a green context with OUT_OF_MEMORY, after it has
+ * waited for all work of the device (CUPTI 13.0, H200). It is not asked again there. Nor are launches counted one at a
+ * time: contexts that share a device run side by side, and kernels of one may wait for those of another. */
+static bool saves(struct kp_context *c, char **why)
+{
+    if (c->unsavable)
+        return false;
+    bool saved = !kp_collector_save(c->collector, why);
+    c->unsavable = !saved && c->facts.sm_count < c->device.sm_count;
+    return saved;
+}
+
 static bool open_window(struct kp_window *w, const struct kp_question *q, char **why, const char **refusal)
 {
     bool kept = true;
-    if (kp_collector_save(w->context->collector, why)) {
-        leave_to_counting(w, q, why);
+    if (!saves(w->context, why)) {
+        if (!w->context->unsavable)
+            leave_to_counting(w, q, why);
         return false;
     }
     if (q->fit.host)
@@ -216,10 +229,19 @@ static void close_unending(struct kp_window *w, struct kp_window_outcome *out)
                           "meanwhile: not replayed");
 }
 
+static long end_wait(const struct kp_window *w)
+{
+    if (kp_flags_hurried())
+        return KP_EXIT_MS;
+    if (w->left && kp_context_beside(w->context, NULL))
+        return KP_ELSEWHERE_MS;
+    return kp_stuck_may_wait(w) ? KP_LONGER_MS : KP_END_MS;
+}
+
 /* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for exactly that. */
 void kp_replay_close(struct kp_window *w, const struct kp_repetition *how, struct kp_window_outcome *out)
 {
-    long end_ms = kp_flags_hurried() ? KP_EXIT_MS : kp_stuck_may_wait(w) ? KP_LONGER_MS : KP_END_MS;
+    long end_ms = end_wait(w);
     if (kp_flags_spoiled() || w->unending) {
         (w->unending ? close_unending : close_spoiled)(w, out);
         return;

@@ -14,7 +14,6 @@
 #include "preload/who/timeline.h"
 #include "preload/window/flags.h"
 #include "preload/window/harvest.h"
-#include "preload/window/jit.h"
 #include "preload/window/job.h"
 #include "preload/window/probe.h"
 #include "preload/window/replaying.h"
@@ -117,7 +116,6 @@ struct series {
     struct kp_window *w;
     struct kp_item *item;
     struct kp_window_outcome *out; /* of the window; a variant that breaks it ends the series */
-    struct kp_jit jit;
 };
 
 static void note(struct kp_result *r, const char *why)
@@ -206,32 +204,6 @@ static void fill_header(const struct series *s, struct kp_result *r, const struc
     r->launch.cc_minor = own->cc_minor;
 }
 
-/* Sets what only a series with other registers shows. `k` is NULL for the program's own function. */
-static void tell_registers(const struct series *s, struct kp_result *r, const struct kp_known_function *f,
-                           const struct kp_jit_kernel *k)
-{
-    int failed = kp_result_set_count(r, "launch__local_mem_per_thread", "byte", f->facts.local_bytes);
-    if (k)
-        failed |= kp_result_set_count(r, "launch__registers_limit", "", k->limit);
-    if (k && s->jit.unlimited)
-        failed |= kp_result_set_count(r, "launch__registers_unlimited", "", s->jit.unlimited);
-    s->item->result->lossy |= failed != 0;
-}
-
-/* Puts the kernel with the variant's registers into the place of the program's. Returns NULL where that stays; `*why`,
- * not malloc'ed, is set where there is none. */
-static const struct kp_jit_kernel *compile(struct series *s, const struct kp_variation *of, const char **why)
-{
-    const struct kp_vary_value *limit = of->of[KP_VARY_REGISTERS];
-    struct kp_jit_kernel *k = limit && !*why ? kp_jit_get(&s->jit, limit->number) : NULL;
-    if (!k)
-        return NULL;
-    *why = k->why;
-    if (!k->why)
-        s->item->function = &k->function;
-    return k;
-}
-
 /* Launches the trial in the place of the program's launch. */
 static void run(struct series *s, struct kp_result *r, const struct kp_trial *t, const char *name)
 {
@@ -251,7 +223,6 @@ static void run(struct series *s, struct kp_result *r, const struct kp_trial *t,
 static void try_one(struct series *s, const struct kp_variation *of, const char *why)
 {
     struct kp_item *i = s->item;
-    struct kp_known_function *const function = i->function;
     const struct kp_launch own = i->launch;
     const struct kp_known_config config = i->config;
     struct kp_variant *v = kp_result_add_variant(i->result, of->name);
@@ -260,18 +231,13 @@ static void try_one(struct series *s, const struct kp_variation *of, const char 
         return;
     }
     struct kp_result *r = v->of;
-    const struct kp_jit_kernel *k = compile(s, of, &why);
     const struct kp_trial t = kp_trial_make(&s->w->context->device, &i->function->facts, &own, of);
     fill_header(s, r, &t.shape);
     r->launch.note = why ? kp_strdup(why) : kp_trial_refusal(&t);
-    if (!r->launch.note) {
+    if (!r->launch.note)
         run(s, r, &t, of->name);
-        if (k)
-            tell_registers(s, r, i->function, k);
-    }
     i->launch = own;
     i->config = config;
-    i->function = function;
     kp_debug(KP_DEBUG_WINDOW, "variant %s: %s", of->name, r->launch.note ? r->launch.note : "counted");
 }
 
@@ -298,8 +264,6 @@ static void try_all(struct series *s)
     struct kp_window *w = s->w;
     const struct kp_vary *vary = w->setup->vary;
     const char *why = prepare(w);
-    if (vary->kinds[KP_VARY_REGISTERS].n)
-        tell_registers(s, s->item->result, s->item->function, NULL);
     char text[96];
     for (size_t k = 0; k < vary->n && !s->out->replay.dead && !s->out->replay.damaged; k++) {
         const struct kp_variation of = kp_vary_at(vary, k);
@@ -307,7 +271,6 @@ static void try_all(struct series *s)
         kp_progress_step(text, false);
         try_one(s, &of, why);
     }
-    kp_jit_end(&s->jit, s->out->replay.dead);
     if (!why && !s->out->replay.dead)
         kp_snapshot_release(&w->host);
     w->cut = w->stuck = 0;
@@ -325,8 +288,7 @@ static bool has_ended(struct kp_window *w)
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
-    struct series s = {
-        w, w->items, out, {.driver = w->setup->driver, .device = &w->context->device, .own = w->items->function}};
+    struct series s = {w, w->items, out};
     if (has_ended(w)) {
         kp_timeline_pause(w->context->id);
         try_all(&s);

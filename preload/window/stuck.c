@@ -1,6 +1,8 @@
 #include "preload/window/stuck.h"
 
 #include "collectors/code/cubin.h"
+#include "preload/program/ctx_wait.h"
+#include "preload/window/visit.h"
 #include "preload/window/waits.h"
 
 const char kp_waits_for_host[] = "waits for the host, not replayed";
@@ -69,4 +71,25 @@ bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_k
         f->waits = NULL;
     }
     return ends;
+}
+
+/* Whether a context that has stalled still does. The thread that waits for it needs a moment to see its work end. */
+static bool goes_on(const struct kp_driver *d, struct kp_context *c)
+{
+    enum { MOMENT_MS = 10, MOST_WAITS = 3 };
+    if (c->outlasted >= MOST_WAITS && kp_patience_goes_on(c->ctx))
+        return true;
+    struct kp_visit v = kp_visit_begin(d, c->ctx);
+    c->stalled = v.here && kp_wait_briefly(d, c->ctx, MOMENT_MS, MOMENT_MS) == CUDA_ERROR_NOT_READY;
+    kp_visit_end(d, &v);
+    c->outlasted = c->stalled ? c->outlasted + 1 : 0;
+    return c->stalled;
+}
+
+const char *kp_stuck_elsewhere(const struct kp_driver *d, const struct kp_context *c)
+{
+    for (struct kp_context *other = NULL; (other = kp_context_beside(c, other));)
+        if (other->stalled && goes_on(d, other))
+            return "made while work of another context of the device did not end";
+    return NULL;
 }

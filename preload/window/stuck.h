@@ -32,4 +32,10 @@ bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);
  * for. A kernel that works for longer than `ms` loses its counters by that. */
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms);
 
+/* Returns why a launch in context `c` gets no window while another context of its device has work that does not end
+ * (static text), or NULL: that work may wait for this launch, and what a window does, up to saving memory, waits for
+ * all work of the device. Asks only for contexts that are known to have such work, 10 ms each, and not again where
+ * several such waits in a row were in vain. */
+const char *kp_stuck_elsewhere(const struct kp_driver *d, const struct kp_context *c);
+
 #endif

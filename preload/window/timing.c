@@ -33,8 +33,7 @@ static struct kp_result *describe(const struct kp_question *q, struct kp_launch 
 CUresult kp_timing_launch(const struct kp_question *q, struct kp_launch *l, const char **skipped)
 {
     struct kp_rotation *r = q->function ? kp_context_rotation(q->setup, q->context) : NULL;
-    bool over = !r || kp_rotation_is_over(r);
-    struct kp_rotation_key *key = over ? NULL : kp_rotation_find(r, l, &q->function->facts);
+    struct kp_rotation_key *key = !r ? NULL : kp_rotation_find(r, l, &q->function->facts);
     if (key)
         kp_rotation_apart(key, waits_outside);
     kp_rotate_pass(q);

@@ -11,14 +11,15 @@
 #include "collectors/facts/driver.h"
 
 enum {
-    KP_ALONE_MS = 200,     /* for a launch that may wait for the host, before the program goes on */
-    KP_PAGING_MS = 1000,   /* likewise, if it may only have to wait for managed memory to move */
-    KP_LONGER_MS = 2000,   /* likewise, for a graph, a range or a window, which is many launches */
-    KP_BEFORE_MS = 5000,   /* for the work before a launch */
-    KP_END_MS = 30000,     /* for the end of a window's launches, where the program itself would not wait */
-    KP_EXIT_MS = 2000,     /* likewise, as the program ends */
-    KP_REHEARSAL_MS = 100, /* for a rehearsed launch, in addition to twice what the window took in the program */
-    KP_SHORT_MS = 200      /* the minimum of any other wait */
+    KP_ALONE_MS = 200,      /* for a launch that may wait for the host, before the program goes on */
+    KP_PAGING_MS = 1000,    /* likewise, if it may only have to wait for managed memory to move */
+    KP_LONGER_MS = 2000,    /* likewise, for a graph, a range or a window, which is many launches */
+    KP_BEFORE_MS = 5000,    /* for the work before a launch */
+    KP_ELSEWHERE_MS = 1000, /* for the end of a window's launches, where the program goes on in another context */
+    KP_END_MS = 30000,      /* for the end of a window's launches, where the program itself would not wait */
+    KP_EXIT_MS = 2000,      /* likewise, as the program ends */
+    KP_REHEARSAL_MS = 100,  /* for a rehearsed launch, in addition to twice what the window took in the program */
+    KP_SHORT_MS = 200       /* the minimum of any other wait */
 };
 
 /* Waits for a stream; does not use the budget. */

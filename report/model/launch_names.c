@@ -22,9 +22,6 @@ char *kp_launch_which(const struct kp_launch_info *l)
 {
     const char *kind = kp_launch_kind(l);
     char *which = strdup(*kind ? kind + strlen(KP_KIND_NOTE) : "");
-    const size_t n = which ? strlen(which) : 0, end = strlen(KP_KIND_OTHERS);
-    if (n >= end && !strcmp(which + n - end, KP_KIND_OTHERS)) /* names of ranges may have the same words */
-        which[n - end] = '\0';
     char *numbers = which ? strstr(which, KP_KIND_NUMBERS) : NULL;
     if (numbers) {
         char *rest = numbers + strlen(KP_KIND_NUMBERS);

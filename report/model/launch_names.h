@@ -12,11 +12,10 @@ const char *kp_launch_name(const struct kp_launch_info *l);
 /* Begins the note of an entry of a rotation that has some launches of its kernel and shape, and says which; what such a
  * note may go on with. */
 #define KP_KIND_NOTE    "the launches "
-#define KP_KIND_OTHERS  "; others of this kernel and shape differ from them"
 #define KP_KIND_NUMBERS " (#: any number)"
 /* Returns that note; "" for an entry that has all launches, or one. */
 const char *kp_launch_kind(const struct kp_launch_info *l);
-/* Returns which launches it names: "whose argument 2 is 512", "in the NVTX range step #"; "" for all. malloc'ed; NULL
+/* Returns which launches it names: "in the NVTX range step #"; "" for all. malloc'ed; NULL
  * without memory. */
 char *kp_launch_which(const struct kp_launch_info *l);
 /* Writes RANGE/NAME to *out, as print-nvtx-rename and ncu do: that name behind the launching thread's innermost

@@ -226,7 +226,6 @@ struct kp_skip {
 #define KP_SKIP_RANGE_CUT       "in a range that had ended before them, as it could not be recorded"
 #define KP_SKIP_ROTATE_RESTS    "of a kernel and shape that is among few to lack counters, which are counted at times"
 #define KP_SKIP_ROTATE_FLEETING "of a kernel whose shapes change before all groups are counted"
-#define KP_SKIP_ROTATE_TIME     "made after the time for the rotation"
 
 /* Whether a reason comes from the user's choice of launches. */
 bool kp_skip_is_choice(const char *reason);

@@ -54,16 +54,6 @@ static bool read_percent(const char *word, struct kp_vary_value *v)
     return !*end && v->number <= 100;
 }
 
-/* More than 255 no instruction can name. */
-static bool read_registers(const char *word, struct kp_vary_value *v)
-{
-    char *end;
-    if (!isdigit((unsigned char)*word))
-        return false;
-    v->number = strtoull(word, &end, 10);
-    return !*end && v->number - 1 < 255;
-}
-
 static const struct {
     const char *word;
     bool (*read)(const char *word, struct kp_vary_value *v);
@@ -72,7 +62,6 @@ static const struct {
     [KP_VARY_BLOCK] = {"block", read_block, "threads, such as 128, or 16x8"},
     [KP_VARY_SHARED] = {"shared", read_size, "a size, such as 16K"},
     [KP_VARY_CARVEOUT] = {"carveout", read_percent, "a percentage from 0 to 100"},
-    [KP_VARY_REGISTERS] = {"registers", read_registers, "a number from 1 to 255"},
 };
 
 const char *kp_vary_word(enum kp_vary_kind kind)

@@ -10,10 +10,9 @@
 #include <stdint.h>
 
 enum kp_vary_kind {
-    KP_VARY_BLOCK,     /* threads of a block */
-    KP_VARY_SHARED,    /* dynamic shared memory of a block, byte */
-    KP_VARY_CARVEOUT,  /* the preferred share of shared memory, % */
-    KP_VARY_REGISTERS, /* the most that a thread may have of the JIT */
+    KP_VARY_BLOCK,    /* threads of a block */
+    KP_VARY_SHARED,   /* dynamic shared memory of a block, byte */
+    KP_VARY_CARVEOUT, /* the preferred share of shared memory, % */
     KP_VARY_KINDS,
 };
 

@@ -99,7 +99,13 @@ enum kp_option_kind {
 };
 
 /* Which sub-commands take an option: those of its group and of all groups before it. */
-enum kp_option_group { KP_OPT_TOOLS /* run */, KP_OPT_RUN, KP_OPT_REPORT, KP_OPT_DIFF };
+enum kp_option_group {
+    KP_OPT_HANDOVER, /* none: see handover.def */
+    KP_OPT_TOOLS,    /* run; no document names it */
+    KP_OPT_RUN,
+    KP_OPT_REPORT,
+    KP_OPT_DIFF
+};
 
 /* A row of options.def; see there. */
 struct kp_option {

@@ -11,23 +11,16 @@
 /* Fields of rows. */
 enum { VARIANT, GRID, BLOCK, CHANGE, FIRST_METRIC };
 
-/* Which columns a line of text has room for: of a series without limits of registers, and of one with them. */
-enum { USUAL = 1, LIMITED = 2, BOTH = USUAL | LIMITED };
-
 static const struct value {
     const char *heading, *field, *metric, *unit;
-    unsigned text;
+    bool text; /* a line of text has room for it */
 } values[] = {
-    {"Duration", "Duration (ns)", "gpu__time_duration.sum", "ns", BOTH},
-    {"Compute", "Compute (SM) Throughput (%)", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", USUAL},
-    {"Memory", "Memory Throughput (%)", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", USUAL},
-    {"Occupancy", "Achieved Occupancy (%)", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", BOTH},
-    {"Registers", "Registers Per Thread", "launch__registers_per_thread", "", BOTH},
-    {"Theoretical", "Theoretical Occupancy (%)", "sm__maximum_warps_per_active_cycle_pct", "%", LIMITED},
-    {"Shared", "Shared Memory Per Block (byte)", "launch__shared_mem_per_block", "byte", 0},
-    {"Local", "Local Memory Per Thread (byte)", "launch__local_mem_per_thread", "byte", LIMITED},
-    {"Limit", "Register Limit", "launch__registers_limit", "", 0},
-    {"Unlimited", "Registers Without Limit", "launch__registers_unlimited", "", 0},
+    {"Duration", "Duration (ns)", "gpu__time_duration.sum", "ns", true},
+    {"Compute", "Compute (SM) Throughput (%)", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", true},
+    {"Memory", "Memory Throughput (%)", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "%", true},
+    {"Occupancy", "Achieved Occupancy (%)", "sm__warps_active.avg.pct_of_peak_sustained_active", "%", true},
+    {"Registers", "Registers Per Thread", "launch__registers_per_thread", "", true},
+    {"Shared", "Shared Memory Per Block (byte)", "launch__shared_mem_per_block", "byte", false},
 };
 
 enum { VALUES = sizeof values / sizeof *values, WHY = FIRST_METRIC + VALUES, BEST, FIELDS };
@@ -89,35 +82,6 @@ static void write_row(struct kp_writer *w, const struct kp_table *table, const s
     kp_write_row(w, shown);
 }
 
-static bool has_limits(const struct kp_result *r)
-{
-    bool any = false;
-    for (size_t i = 1; i <= r->n_variants; i++)
-        any |= kp_variants_limited(r, i);
-    return any;
-}
-
-/* Tells which limits of registers did not hold, or changed nothing. 0, or -ENOMEM. */
-static int write_limits(struct kp_writer *w, const struct kp_result *r)
-{
-    double number;
-    for (size_t i = 1; i <= r->n_variants; i++) {
-        char *text = NULL;
-        int n = 0;
-        if (kp_variants_limit_idle(r, i, &number))
-            n = asprintf(&text, "the limit had no effect: the JIT takes %.0f registers without one, too", number);
-        else if (kp_variants_over_limit(r, i, &number))
-            n = asprintf(&text, "the JIT takes %.0f registers all the same", number);
-        if (n < 0)
-            return -ENOMEM;
-        if (!n)
-            continue;
-        kp_write_note(w, KP_LEVEL_BODY, kp_variants_name(r, i), text);
-        free(text);
-    }
-    return 0;
-}
-
 /* Tells in sentences what a reader of rows has in columns. */
 static int write_notes(struct kp_writer *w, const struct kp_result *r, bool found, size_t best)
 {
@@ -128,8 +92,6 @@ static int write_notes(struct kp_writer *w, const struct kp_result *r, bool foun
         if (why)
             kp_write_note(w, KP_LEVEL_BODY, kp_variants_name(r, i), why);
     }
-    if (write_limits(w, r))
-        return -ENOMEM;
     if (found && kp_variants_time(r, best, &ns)) {
         kp_format_quantity(ns, "ns", false, time);
         int n =
@@ -142,8 +104,6 @@ static int write_notes(struct kp_writer *w, const struct kp_result *r, bool foun
         free(text);
     }
     kp_write_note(w, KP_LEVEL_BODY, "Note", kp_variants_unchecked);
-    if (has_limits(r))
-        kp_write_note(w, KP_LEVEL_BODY, "Note", kp_variants_compiled);
     return 0;
 }
 
@@ -155,9 +115,8 @@ int kp_details_variants(struct kp_writer *w, const struct kp_result *r)
                                         {"Change", CHANGE, 0, false}};
     size_t best = 0, n = FIRST_METRIC;
     bool found = kp_variants_best(r, &best);
-    unsigned text = has_limits(r) ? LIMITED : USUAL;
     for (size_t m = 0; m < VALUES; m++)
-        if (w->kind->rows || values[m].text & text)
+        if (w->kind->rows || values[m].text)
             columns[n++] = (struct kp_column){values[m].heading, FIRST_METRIC + m, 0, false};
     if (w->kind->rows) {
         columns[n++] = (struct kp_column){"Why", WHY, 0, true};

@@ -1,46 +1,9 @@
 /*
- * The session file, schema version 10. Users may query it: most tables are a struct of model.h.
+ * The session file. Users may query it: most tables are a struct of model.h, docs/session.md lists their columns.
  *
  *   PRAGMA application_id  0x4b505246 ("KPRF");  PRAGMA user_version  the schema version
- *   session  one row (id 1): the facts of the run; columns as the fields of struct kp_session
- *   device   one row a device: columns as the fields of struct kp_device_info
- *   skip     one row a reason: reason, count (launches not profiled)
- *   kernel   one row a kernel that no filter took: name, count
- *   range_seen    one row an NVTX range that was opened, written as nvtx-include takes it: name, count
- *   launch   one row a launch: columns as the fields of struct kp_launch_info; grid and block as _x, _y, _z
- *   launch_range  one row an NVTX range that was open around a launch: launch, position (0 ...; push-pop ranges of a
- *            thread from the outermost on), kind (enum kp_nvtx_kind), and the other fields of struct kp_nvtx_range
- *   name     id, name, unit: each metric name with its base unit, once
- *   metric   launch, name (an id of `name`), kind (enum kp_value_kind), value; REAL, INTEGER or TEXT by kind, and for
- *            kind 0 the reason for the missing value. NaN is NULL. instances: NULL when the metric has none, else a
- * JSON array of [key, value] pairs. metrics  a view of launch, name and metric: launch, kernel, name, unit, value frame
- * one row a frame of a call stack: stack (what launch.stack names), position (0 ...; the innermost first), and the
- * fields of struct kp_frame code     one row a function that runs on the GPU: id, function, crc source_file   id, path,
- * text (NULL: not embedded); each file that a line table names, once location      code, position (1 ...), file (an id
- * of `source_file`), and the other fields of struct kp_location; parent is a position, or 0 instruction   code, and the
- * fields of struct kp_instruction; location is a position, or 0 code_counts   one row a launch and function with
- * counts: launch, position (0 ...; the kernel's own first), code, and offsets, a JSON array of the instructions'
- * offsets code_metric   launch, position (that of `code_counts`), name, and "values", a JSON array: one for each offset
- *   ptx      one row a line of the PTX of a function: code, and the fields of struct kp_ptx_line
- *   series   launch, and the fields of struct kp_series; "values" is a JSON array, in which NaN is null
- *   activity_name  id, name: each name of the timeline
- *   activity  one row an activity of the timeline: id, and the fields of struct kp_activity; name is an id
- *   activities  a view of activity, activity_name and launch
- *   variant  one row a way of launching that was tried for a profile series: launch, position (0 ...), name, grid and
- *            block as those of launch, passes, note
- *   variant_metric  launch, position (that of `variant`), and name, kind, value as those of metric
- *   variants  a view of variant, variant_metric and name
- *   code_values   a view of the counts: one row a launch, instruction and metric
- *   line_values   a view of that, summed up by source line
- * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
- * Columns are only ever added, each at the end of its table: a file of an earlier version has fewer, and missing ones
- * read as NULL. Version 2 added session.section_folder, device.breakdowns and metric.instances. Version 3 added the
- * tables range_seen and launch_range, and launch.thread, thread_name and stream_name. Version 4 added launch.stack,
- * frame, and everything after it; version 5 session.environment; version 6 launch.graph and node; version 7
- * launch.alike, counted, groups and groups_counted, metric.counted and deviation,
- * session.timeline, timeline_dropped and replay, and the tables of the timeline; version 8 those of variants; version 9
- * instruction.ptx and the table ptx; version 10 instruction.access_bits.
+ * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
  * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
  * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
@@ -62,12 +25,7 @@
 
 enum {
     APPLICATION_ID = 0x4b505246,
-    SCHEMA_VERSION = 10,
-    HAS_RANGES = 3,   /* the version that brought the tables of NVTX ranges */
-    HAS_CODE = 4,     /* those of call stacks, code, counts and series */
-    HAS_TIMELINE = 7, /* and launches of rotations */
-    HAS_VARIANTS = 8,
-    HAS_PTX = 9,
+    SCHEMA_VERSION = 1,
     /* A reader holds the file for one launch or function at a time, a few milliseconds. */
     BUSY_TIMEOUT_MS = 2000,
 };
@@ -209,7 +167,6 @@ static int store_new(const char *path, struct kp_store **out)
         return -ENOMEM;
     }
     s->pid = getpid();
-    s->version = SCHEMA_VERSION;
     *out = s;
     return 0;
 }
@@ -267,21 +224,21 @@ static int nothing_yet(const struct kp_store *s, char **err)
 
 static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
 {
-    int id = 0, pages = 0;
+    int id = 0, version = 0, pages = 0;
     *rc_sqlite = read_pragma(s, "PRAGMA application_id", &id);
     if (!*rc_sqlite)
-        *rc_sqlite = read_pragma(s, "PRAGMA user_version", &s->version);
+        *rc_sqlite = read_pragma(s, "PRAGMA user_version", &version);
     if (!*rc_sqlite)
         *rc_sqlite = read_pragma(s, "PRAGMA page_count", &pages);
     if (!*rc_sqlite && !pages)
         return nothing_yet(s, err);
-    if (*rc_sqlite == SQLITE_NOTADB || (!*rc_sqlite && (id != APPLICATION_ID || s->version < 1)))
+    if (*rc_sqlite == SQLITE_NOTADB || (!*rc_sqlite && id != APPLICATION_ID))
         return kp_error(err, "'%s' is not a kprof session; `kprof -o FILE program` makes one", s->path);
     if (*rc_sqlite)
         return failed(s, "read", *rc_sqlite, err);
-    if (s->version > SCHEMA_VERSION)
-        return kp_error(err, "'%s' was written by a newer kprof (format %d, this one reads up to %d)", s->path,
-                        s->version, SCHEMA_VERSION);
+    if (version != SCHEMA_VERSION)
+        return kp_error(err, "'%s' was written by another kprof (format %d, this one reads %d)", s->path, version,
+                        SCHEMA_VERSION);
     return kp_store_check_tables(
         s, (const char *const[]){schema, kp_store_code_schema, kp_store_timeline_schema, kp_store_variants_schema},
         err);
@@ -806,11 +763,8 @@ static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f
     return kp_sql_finish(&r);
 }
 
-/* Builds of one day wrote files of version 7 whose launches know nothing of rotations. */
 static int get_rotated(struct kp_store *s, struct kp_session *f)
 {
-    if (sqlite3_table_column_metadata(s->db, NULL, "launch", "groups", NULL, NULL, NULL, NULL, NULL))
-        return SQLITE_OK;
     struct kp_sql r = kp_sql_begin(s, KP_SQL_HAS_ROTATED);
     if (kp_sql_next(&r))
         f->rotated = kp_column_int(&r);
@@ -839,10 +793,8 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     rc = rc ? rc : get_devices(s, out);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_SKIPS, out, kp_session_add_skip);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_KERNELS, out, kp_session_add_kernel);
-    if (!rc && s->version >= HAS_RANGES)
-        rc = get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
-    if (!rc && s->version >= HAS_TIMELINE)
-        rc = get_rotated(s, out);
+    rc = rc ? rc : get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
+    rc = rc ? rc : get_rotated(s, out);
     rc = read_error(s, rc, err);
     if (!rc && !found)
         rc = nothing_yet(s, err);
@@ -916,11 +868,11 @@ static int get_metric(sqlite3_stmt *row, struct kp_result *result)
 {
     const char *name = (const char *)sqlite3_column_text(row, C_NAME), *instances = NULL;
     int rc = kp_store_read_value(row, C_KIND, result);
-    if (!rc && sqlite3_column_count(row) > C_INSTANCES)
+    if (!rc)
         instances = (const char *)sqlite3_column_text(row, C_INSTANCES);
     if (instances)
         rc = kp_instances_read(instances, result, name);
-    if (!rc && sqlite3_column_count(row) > C_DEVIATION && sqlite3_column_int(row, C_COUNTED) > 0)
+    if (!rc && sqlite3_column_int(row, C_COUNTED) > 0)
         rc = kp_result_set_spread(result, name, (uint32_t)sqlite3_column_int(row, C_COUNTED),
                                   sqlite3_column_double(row, C_DEVIATION));
     return rc == -EINVAL ? SQLITE_CORRUPT : rc ? SQLITE_NOMEM : SQLITE_OK;
@@ -949,18 +901,16 @@ static int next_launch(struct kp_store *s, uint64_t id, const char *const *only,
     if (*found)
         get_launch(&r, &result->launch);
     int rc = kp_sql_finish(&r);
-    if (!rc && *found && s->version >= HAS_RANGES)
+    if (!rc && *found)
         rc = get_ranges(s, &result->launch);
     for (size_t i = 0; only && only[i] && !rc && *found; i++)
         rc = get_metrics(s, only[i], result);
     if (rc || !*found || only)
         return rc;
     rc = get_metrics(s, NULL, result);
-    if (rc || s->version < HAS_CODE)
-        return rc;
-    rc = kp_store_read_counts(s, result);
+    rc = rc ? rc : kp_store_read_counts(s, result);
     rc = rc ? rc : kp_store_read_series(s, result);
-    return rc || s->version < HAS_VARIANTS ? rc : kp_store_read_variants(s, result);
+    return rc ? rc : kp_store_read_variants(s, result);
 }
 
 /* Does the same in one transaction, which takes a fifth of the system calls. */
@@ -1016,7 +966,7 @@ int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, ch
     if (forked(s))
         return -ECHILD;
     kp_store_next_object(s);
-    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_stack(s, id, out, &found);
+    int rc = kp_store_read_stack(s, id, out, &found);
     rc = looked_up(s, rc, found, err);
     if (rc)
         kp_stack_free(out);
@@ -1031,7 +981,7 @@ int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char
     if (forked(s))
         return -ECHILD;
     kp_store_next_object(s);
-    int rc = s->version < HAS_CODE ? SQLITE_OK : kp_store_read_code(s, id, out, s->version >= HAS_PTX, &found);
+    int rc = kp_store_read_code(s, id, out, &found);
     rc = looked_up(s, rc, found, err);
     if (rc)
         kp_code_free(out);
@@ -1044,7 +994,7 @@ int kp_store_get_timeline(struct kp_store *s, struct kp_timeline *out, char **er
     *err = NULL;
     if (forked(s))
         return -ECHILD;
-    int rc = s->version < HAS_TIMELINE ? SQLITE_OK : kp_store_read_timeline(s, out);
+    int rc = kp_store_read_timeline(s, out);
     rc = looked_up(s, rc, out->n, err);
     if (rc)
         kp_timeline_free(out);

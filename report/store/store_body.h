@@ -24,7 +24,6 @@ struct kp_store {
     sqlite3 *db;
     pid_t pid; /* of the opening process: in a forked child SQLite's handles are useless and harmful */
     char *path;
-    int version;                            /* schema version of a file being read */
     sqlite3_stmt *statements[KP_SQL_COUNT]; /* prepared at first use, then kept */
     void *names; /* a tree (tsearch) of the struct name written so far: launches repeat them */
 
@@ -42,8 +41,8 @@ struct kp_store {
 
 /* Restricts a file; call it with `size` set, before the first statement that looks into the file. */
 int kp_store_guard(struct kp_store *s);
-/* Checks the tables, once the version is known. Returns 0, or -ENOMEM or -EINVAL as in store.h, where a table is not
- * ours. `schemas`: those of store.c, store_code.c and store_timeline.c. */
+/* Checks that the tables of `schemas` are in the file as we write them. Returns 0, or -ENOMEM or -EINVAL as in store.h.
+ */
 int kp_store_check_tables(struct kp_store *s, const char *const schemas[4], char **err);
 /* Begins another reading of the file: the budget is for each, as a caller may well read the file many times. */
 void kp_store_next_reading(struct kp_store *s);
@@ -80,8 +79,7 @@ bool kp_sql_next(struct kp_sql *r);
 /* Ends reading, which releases the file for the writer. */
 int kp_sql_finish(struct kp_sql *r);
 
-/* Read the next column; one that a file of an earlier version lacks is NULL. NULL is 0, or not a number. Texts are
- * malloc'ed, and "" or NULL for NULL. */
+/* Read the next column. NULL is 0, or not a number. Texts are malloc'ed, and "" or NULL for NULL. */
 int64_t kp_column_int(struct kp_sql *r);
 uint64_t kp_column_uint(struct kp_sql *r);
 double kp_column_real(struct kp_sql *r);
@@ -103,7 +101,7 @@ int kp_store_write_series(struct kp_store *s, const struct kp_result *r);
 /* Reading functions add to an object that was all 0. Data that the writing ones cannot have written is
  * SQLITE_CORRUPT. */
 int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, bool *found);
-int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool with_ptx, bool *found);
+int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found);
 int kp_store_read_counts(struct kp_store *s, struct kp_result *r);
 int kp_store_read_series(struct kp_store *s, struct kp_result *r);
 

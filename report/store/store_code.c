@@ -334,7 +334,7 @@ static int read_ptx(struct kp_store *s, struct kp_code *out)
     return kp_sql_finish(&r);
 }
 
-int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool with_ptx, bool *found)
+int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_CODE);
     kp_bind_uint(&r, id);
@@ -349,7 +349,7 @@ int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, boo
         return rc;
     rc = read_locations(s, out);
     rc = rc ? rc : read_instructions(s, out);
-    rc = rc || !with_ptx ? rc : read_ptx(s, out);
+    rc = rc ? rc : read_ptx(s, out);
     return rc || kp_store_code_is_sound(out) ? rc : SQLITE_CORRUPT;
 }
 

@@ -92,70 +92,35 @@ int kp_store_guard(struct kp_store *s)
 
 /* ---- tables ---- */
 
-static const struct table {
-    const char *name;
-    int since; /* the version that brought it */
-} tables[] = {
-    {"session", 1},        {"device", 1},      {"skip", 1},       {"kernel", 1},        {"launch", 1},
-    {"name", 1},           {"metric", 1},      {"range_seen", 3}, {"launch_range", 3},  {"frame", 4},
-    {"code", 4},           {"source_file", 4}, {"location", 4},   {"instruction", 4},   {"code_counts", 4},
-    {"code_metric", 4},    {"series", 4},      {"activity", 7},   {"activity_name", 7}, {"variant", 8},
-    {"variant_metric", 8}, {"ptx", 9},
-};
-
-enum { X_NUMBER, X_NAME, X_TYPE, X_NOT_NULL, X_DEFAULT, X_KEY, X_HIDDEN };
-
-static sqlite3_stmt *columns_of(sqlite3 *db, const char *table)
+/* Whether the file has the table that the statement of `len` bytes at `sql` creates, to the letter. The file's text is
+ * what SQLite makes its tables of, so neither a view nor a generated column passes for a table of ours. */
+static int has_table(struct kp_store *s, const char *sql, size_t len, bool *has)
 {
-    char statement[64];
-    sqlite3_stmt *columns = NULL;
-    snprintf(statement, sizeof statement, "PRAGMA main.table_xinfo(%s)", table);
-    return sqlite3_prepare_v2(db, statement, -1, &columns, NULL) ? NULL : columns;
-}
-
-static bool same_text(sqlite3_stmt *a, sqlite3_stmt *b, int column)
-{
-    const char *x = (const char *)sqlite3_column_text(a, column), *y = (const char *)sqlite3_column_text(b, column);
-    return x && y && !strcmp(x, y);
-}
-
-/* Whether a stored column is the one that we write in that place. */
-static bool same_column(sqlite3_stmt *a, sqlite3_stmt *b)
-{
-    return same_text(a, b, X_NAME) && same_text(a, b, X_TYPE) &&
-           sqlite3_column_int(a, X_KEY) == sqlite3_column_int(b, X_KEY) && !sqlite3_column_int(a, X_HIDDEN);
-}
-
-/* Whether the table's columns are the first, or all, of those that we write. */
-static bool is_ours(sqlite3 *db, sqlite3 *model, const char *table)
-{
-    /* This function fails for a view without looking into it; preparing a statement would look. */
-    if (sqlite3_table_column_metadata(db, "main", table, NULL, NULL, NULL, NULL, NULL, NULL))
-        return false;
-    sqlite3_stmt *columns = columns_of(db, table), *expected = columns_of(model, table);
-    int n = 0;
-    bool same = columns && expected;
-    while (same && sqlite3_step(columns) == SQLITE_ROW) {
-        same = sqlite3_step(expected) == SQLITE_ROW && same_column(columns, expected);
-        n++;
-    }
-    sqlite3_finalize(columns);
-    sqlite3_finalize(expected);
-    return same && n;
+    sqlite3_stmt *q = NULL;
+    int rc =
+        sqlite3_prepare_v2(s->db, "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND sql = ?", -1, &q, NULL);
+    rc = rc ? rc : sqlite3_bind_text(q, 1, sql, (int)len, SQLITE_STATIC);
+    rc = rc ? rc : sqlite3_step(q);
+    *has = rc == SQLITE_ROW;
+    sqlite3_finalize(q);
+    return rc == SQLITE_NOMEM ? -ENOMEM : 0;
 }
 
 int kp_store_check_tables(struct kp_store *s, const char *const schemas[4], char **err)
 {
-    sqlite3 *model = NULL;
-    int rc = sqlite3_open(":memory:", &model);
-    for (int i = 0; !rc && i < 4; i++)
-        rc = sqlite3_exec(model, schemas[i], NULL, NULL, NULL);
-    int failed = rc ? -ENOMEM : 0;
-    for (size_t i = 0; !failed && i < sizeof tables / sizeof *tables; i++)
-        if (tables[i].since <= s->version && !is_ours(s->db, model, tables[i].name))
-            failed = kp_error(err, "'%s' is damaged, or kprof did not write it: '%s' is not a table of its own",
-                              s->path, tables[i].name);
-    sqlite3_close(model);
+    static const char create[] = "CREATE TABLE ";
+    int failed = 0;
+    for (int i = 0; !failed && i < 4; i++)
+        for (const char *at = schemas[i], *end; !failed && (end = strchr(at, ';')); at = end + 1) {
+            bool has = true;
+            if (!strncmp(at, create, strlen(create)))
+                failed = has_table(s, at, (size_t)(end - at), &has);
+            if (!failed && !has) {
+                const char *name = at + strlen(create);
+                failed = kp_error(err, "'%s' is damaged, or kprof did not write it: '%.*s' is not a table of its own",
+                                  s->path, (int)strcspn(name, "("), name);
+            }
+        }
     s->steps = 0;
     s->is_checked = true;
     return failed;

@@ -90,8 +90,7 @@ int kp_sql_finish(struct kp_sql *r)
 
 int64_t kp_column_int(struct kp_sql *r)
 {
-    int c = r->column++; /* a file of an earlier version may have fewer */
-    return c < sqlite3_column_count(r->statement) ? sqlite3_column_int64(r->statement, c) : 0;
+    return sqlite3_column_int64(r->statement, r->column++);
 }
 
 uint64_t kp_column_uint(struct kp_sql *r)
@@ -108,8 +107,6 @@ double kp_column_real(struct kp_sql *r)
 char *kp_column_text_or_null(struct kp_sql *r)
 {
     int c = r->column++;
-    if (c >= sqlite3_column_count(r->statement))
-        return NULL; /* a file of an earlier version */
     const char *text = (const char *)sqlite3_column_text(r->statement, c);
     char *copy = text ? strdup(text) : NULL;
     if (!copy && sqlite3_column_type(r->statement, c) != SQLITE_NULL)

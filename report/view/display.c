@@ -28,7 +28,6 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.instances = o->print_metric_instances;
     if (!o->apply_rules || kp_rules_select(o->rule, &d.rules, &err))
         d.rules = 0;
-    d.csv_defuse = o->csv_defuse;
     d.format = o->csv ? KP_FORMAT_CSV : o->json ? KP_FORMAT_JSON : KP_FORMAT_TEXT;
     d.grouping = o->print_summary;
     for (d.n_pages = 0; d.n_pages < o->page.n; d.n_pages++)

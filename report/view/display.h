@@ -27,7 +27,6 @@ struct kp_display {
     enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
     size_t n_pages;                      /* 0: the details page alone */
     enum kp_format format;
-    bool csv_defuse;                /* see csv.h */
     enum kp_grouping grouping;      /* for the pages details and raw: how launches are grouped */
     const struct kp_lookup *lookup; /* finds the call stacks of launches; NULL: stacks are not shown. Not owned */
     const char *trace_columns;      /* metrics, a comma list; NULL or "": the page's own. Not owned */

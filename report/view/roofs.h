@@ -10,13 +10,11 @@ struct kp_rates {
     bool is_point;
     double work, traffic;
     const struct kp_rates *roof; /* of a point */
-    bool shown;                  /* for whoever draws them; false */
-    char mark;                   /* likewise; 0 */
 };
 
 struct kp_roofs {
     struct kp_rates *all;
-    size_t n, points, with_work;
+    size_t n, points;
     const char *operation; /* the counted work: FLOP or op */
 };
 

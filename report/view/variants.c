@@ -6,10 +6,6 @@ const char kp_variants_unchecked[] = "The results of variants are not checked. A
                                      "memory depend on the block's size may "
                                      "compute something else, or less. Each variant was measured once.";
 
-const char kp_variants_compiled[] =
-    "Variants with a limit of registers were compiled by the driver's JIT, the program's "
-    "own kernel maybe by another compiler: compare the variants with each other.";
-
 const struct kp_result *kp_variants_at(const struct kp_result *r, size_t i)
 {
     return i ? r->variants[i - 1].of : r;
@@ -33,31 +29,6 @@ bool kp_variants_change(const struct kp_result *r, size_t i, double *percent)
         return false;
     *percent = 100 * (ns - own) / own;
     return true;
-}
-
-static bool number_of(const struct kp_result *r, size_t i, const char *name, double *out)
-{
-    return kp_metric_number(kp_result_find(kp_variants_at(r, i), name), out);
-}
-
-bool kp_variants_limited(const struct kp_result *r, size_t i)
-{
-    double limit;
-    return number_of(r, i, "launch__registers_limit", &limit);
-}
-
-bool kp_variants_limit_idle(const struct kp_result *r, size_t i, double *without)
-{
-    double registers;
-    return kp_variants_limited(r, i) && number_of(r, i, "launch__registers_unlimited", without) &&
-           number_of(r, i, "launch__registers_per_thread", &registers) && registers == *without;
-}
-
-bool kp_variants_over_limit(const struct kp_result *r, size_t i, double *taken)
-{
-    double limit;
-    return number_of(r, i, "launch__registers_limit", &limit) &&
-           number_of(r, i, "launch__registers_per_thread", taken) && *taken > limit;
 }
 
 bool kp_variants_best(const struct kp_result *r, size_t *best)

@@ -10,9 +10,6 @@ extern const char kp_variants_own[];
 /* Ends every series: what its reader must know. */
 extern const char kp_variants_unchecked[];
 
-/* Ends a series with limits of registers, too. */
-extern const char kp_variants_compiled[];
-
 /* Returns the launch of number `i`: 0 is the program's own, the variants follow. */
 const struct kp_result *kp_variants_at(const struct kp_result *r, size_t i);
 const char *kp_variants_name(const struct kp_result *r, size_t i);
@@ -21,14 +18,6 @@ const char *kp_variants_name(const struct kp_result *r, size_t i);
 bool kp_variants_time(const struct kp_result *r, size_t i, double *ns);
 /* Returns the change of the time against the program's own, %. False when one of them is not known. */
 bool kp_variants_change(const struct kp_result *r, size_t i, double *percent);
-
-/* Whether it was compiled with a limit of registers. */
-bool kp_variants_limited(const struct kp_result *r, size_t i);
-/* Whether that limit changed nothing: the JIT takes as many registers, *without, where there is none. */
-bool kp_variants_limit_idle(const struct kp_result *r, size_t i, double *without);
-
-/* Whether it takes more registers, *taken, than its limit. */
-bool kp_variants_over_limit(const struct kp_result *r, size_t i, double *taken);
 
 /* Finds the shortest; false when no time is known. Of equal ones the first, so that the program's own stays. */
 bool kp_variants_best(const struct kp_result *r, size_t *best);

@@ -79,7 +79,10 @@ static bool print_line_of_row(struct kp_out *o, const struct kp_columns *c, cons
         size_t len = i + 1 == c->n && !look->framed ? strlen(cells[i]) : kp_columns_piece(cells[i], widths[i]);
         size_t pad = kp_columns_pad(cells[i], len, widths[i]);
         kp_out_repeat(o, ' ', left ? 0 : pad);
-        kp_out_one_line(o, cells[i], len); /* command lines and names may contain anything */
+        size_t shown = len;
+        while (last && shown && cells[i][shown - 1] == ' ')
+            shown--;
+        kp_out_one_line(o, cells[i], shown); /* command lines and names may contain anything */
         kp_out_repeat(o, ' ', last ? 0 : (left ? pad : 0) + (size_t)look->gap);
         cells[i] += len;
         cells[i] += strspn(cells[i], " ");

@@ -132,7 +132,7 @@ static void begin(struct kp_writer *w, const struct kp_layout *layout)
     c->n = layout->n;
     c->said = calloc(c->n + 1, sizeof *c->said);
     c->row = calloc(c->n + 1, sizeof *c->row);
-    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row))
+    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row) && !c->goes_on)
         write_headings(c);
 }
 
@@ -396,6 +396,5 @@ static const struct kp_writer_kind kind = {
 
 void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)
 {
-    *c = (struct kp_csv_writer){.base = {.kind = &kind, .out = {.display = d}},
-                                .csv = {.to = to, .defuse = d->csv_defuse}};
+    *c = (struct kp_csv_writer){.base = {.kind = &kind, .out = {.display = d}}, .csv = {.to = to}};
 }

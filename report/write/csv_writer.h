@@ -16,6 +16,7 @@ struct kp_csv_writer {
     const char **row;               /* of each field, what overrides it in the next row; NULL = nothing */
     const struct kp_metric *metric; /* of the next row; NULL = none */
     size_t n;                       /* fields */
+    bool goes_on;                   /* the table does, of another page: it has its headings */
 };
 
 /* Initialises the writer; end it with kp_write_end(&c->base). `to` stays open; its errors end the page with -EIO. */

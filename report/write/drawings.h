@@ -15,9 +15,7 @@ void kp_table_print_instances(struct kp_out *o, const struct kp_lines *l);
 
 void kp_bars_draw(struct kp_out *o, const struct kp_lines *l, bool sorted);
 void kp_grid_draw(struct kp_out *o, const struct kp_lines *l);
-void kp_roofline_draw(struct kp_out *o, const struct kp_lines *l);
-void kp_curve_draw(struct kp_out *o, const struct kp_lines *l);
-void kp_chart_draw(struct kp_out *o, const struct kp_lines *l);
+void kp_roofline_print(struct kp_out *o, const struct kp_lines *l);
 
 /* Prints a table with least, mean and largest value of each of `n` > 0 series. Its timelines are folded to the width
  * of the line. `dropped`: as kp_series_dropped. */

@@ -263,21 +263,36 @@ static void write_missing(struct kp_writer *w, const struct kp_lines *lines)
     kp_table_print_missing(&w->out, lines);
 }
 
+/* Prints the memory chart's rows, without those of links that nothing passed. */
+static void write_chart(struct kp_writer *w, const struct kp_lines *lines)
+{
+    struct kp_lines some = {0};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < lines->n; i++) {
+        struct kp_line line = lines->at[i];
+        double value;
+        line.made_label = NULL;
+        if (!kp_metric_number(line.metric, &value) || value != 0)
+            rc = kp_lines_add(&some, &line);
+    }
+    keep(w, rc);
+    if (some.n)
+        kp_table_print(&w->out, &some);
+    if (some.n < lines->n)
+        kp_out_print(&w->out, "    No traffic: %zu other rows\n", lines->n - some.n);
+    kp_lines_free(&some);
+}
+
 static void write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines)
 {
-    static void (*const drawings[])(struct kp_out * o, const struct kp_lines *l) = {
-        [KP_BODY_GRID] = kp_grid_draw,
-        [KP_BODY_ROOFLINE] = kp_roofline_draw,
-        [KP_BODY_CURVE] = kp_curve_draw,
-        [KP_BODY_CHART] = kp_chart_draw,
-    };
-    bool drawn = body < sizeof drawings / sizeof *drawings && drawings[body];
-    if (drawn && body != KP_BODY_GRID && kp_out_width(&w->out) < KP_LINE_WIDTH)
-        drawn = false; /* a canvas of fixed width has no room */
     if (body == KP_BODY_BARS || body == KP_BODY_BARS_AS)
         kp_bars_draw(&w->out, lines, body == KP_BODY_BARS);
-    else if (drawn)
-        drawings[body](&w->out, lines);
+    else if (body == KP_BODY_GRID)
+        kp_grid_draw(&w->out, lines);
+    else if (body == KP_BODY_ROOFLINE)
+        kp_roofline_print(&w->out, lines);
+    else if (body == KP_BODY_CHART)
+        write_chart(w, lines);
     else
         kp_table_print(&w->out, lines);
 }

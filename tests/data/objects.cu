@@ -1,9 +1,6 @@
 /*
- * What objects.sm90-cuda13.cubin is of, compiled and linked as a driver's JIT does it, and two fat binaries:
  *     nvcc -ptx -arch=compute_90 objects.cu; ptxas -c -arch=sm_90 -o part.cubin objects.ptx
  *     nvlink -arch=sm_90 -o objects.sm90-cuda13.cubin part.cubin; ptxas -arch=sm_90 -o whole.sm90-cuda13.cubin objects.ptx
- *     nvcc -fatbin -gencode arch=compute_90,code=[compute_90,sm_90] -o objects.fatbin objects.cu
- *     nvcc -fatbin -gencode arch=compute_90,code=compute_90 -o objects-ptx.fatbin objects.cu
  */
 __constant__ float table[64];
 __device__ int counter;

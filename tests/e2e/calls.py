@@ -63,7 +63,6 @@ CASES = {
     "turns": ("p_repeat heap 6", "KPROF_SET=basic"),
     "turns-launches": ("p_repeat launches 6", "KPROF_SET=basic"),
     "turns-blocks": ("p_repeat heap-blocks", "KPROF_SET=basic"),
-    "kinds": ("p_kinds 24", "KPROF_SET=basic KPROF_REPLAY_MODE=rotate FAKE_VARY=number"),
     "rotate-shapes": ("p_shapes", "KPROF_SET=basic KPROF_REPLAY_MODE=rotate"),
     "registers": ("p_registers text", "KPROF_SET=basic KPROF_PAGE=series KPROF_VARY=registers=32"),
     "random1": ("p_random 1001 45", "KPROF_SET=basic KPROF_SAVE=changes FAKE_MEMORY=268435456 FAKE_DEVICES=2 FAKE_FREES_TWICE=1"),

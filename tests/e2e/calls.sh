@@ -6,7 +6,8 @@
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 release_only "a campaign of the release build"
 
-E2E_JOBS=2 python3 "$source/tests/e2e/calls.py" "$tmp" \
+export E2E_JOBS=2
+succeeds campaign python3 "$source/tests/e2e/calls.py" "$tmp" \
     'save-kinds=4=cuMemGet|cuPointer|cuMemUnmap' \
     'reads=4=cuCtxGetCurrent|cuCtxSynchronize' \
     'maps=2=cuMemcpyDtoDAsync|cuMemUnmap|cuMemAlloc' \
@@ -14,5 +15,5 @@ E2E_JOBS=2 python3 "$source/tests/e2e/calls.py" "$tmp" \
     'graphmem-set=2=cuGraph' \
     'nodes=6=cuGraph|Capture|cuStreamCreate' \
     'nodes-quick=3=cuEventRecord|cuMemsetD32|cuMemcpy3D|cuLaunchKernel' \
-    any=1 || fail "a call that fails"
+    any=1
 finish

@@ -35,4 +35,19 @@ unended() { # NAME [NAME=VALUE...]
 unended "unended: sessions" KPROF_SET=basic
 unended "unended: range profiler" KPROF_SET=basic FAKE_FAIL=cuptiProfilerBeginSession:999
 unended "unended: one pass" KPROF_SET=quick
+
+# Kernels of one context wait for those of another, with a limit of 5 s: neither the save of a green context, which waits
+# for all work of the device, nor the end of a window may hold the other context's launch up for that long.
+across() { # CONTEXTS KERNEL
+    both "$1 $2" env KPROF_SET=basic "$p" "$1" "$2"
+    expect "$1 $2: seen" "$(account seen)" "$(launches)"
+    # How many depends on how soon a thread of kprof's sees that a kernel has ended.
+    [ "$(account profiled)" -ge 1 ] || { fail "$1 $2: no launch has counters"; show; }
+    grep -q 'made while work of another context of the device did not end: [1-9]' "$tmp/report" ||
+        { fail "$1 $2: launches that the waiting ones may wait for"; show; }
+}
+for kernel in gate pause; do
+    across across $kernel
+    across green $kernel
+done
 finish

@@ -99,7 +99,8 @@ for file in $documents; do
         grep -oE -e ' --[a-z-]+' | tr -d ' ' | sort -u >"$tmp/used"
     for flag in $(comm -23 "$tmp/used" "$tmp/flags"); do fail "$file: kprof has no $flag"; done
 done
-"$kprof" --list-words | sed -n 's/^option\t[^\t]*\t[^\t]*\t\(KPROF_[A-Z_]*\)\t.*/\1/p' | sort -u >"$tmp/variables"
+# Also those that no document lists, and some explain.
+cat "$source"/report/options/*.def | sed -n 's/^KP_\(OPTION\|CHOICES*\)([^"]* "\([a-z-]*\)".*/KPROF_\2/p' | tr a-z- A-Z_ | sort -u >"$tmp/variables"
 for file in $documents; do
     for variable in $(grep -oE 'KPROF_[A-Z]+[A-Z_]*' "$file" | sort -u | comm -23 - "$tmp/variables"); do
         fail "$file: there is no variable $variable"

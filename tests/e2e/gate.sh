@@ -18,7 +18,9 @@ for set in basic quick; do
     for case in mapped write-combined registered managed behind copied filled; do
         gate "$case, $set" $case 69
         # Those of the first gate, which is open, less what is watched; of a gate that waits, none.
-        [ "$(account profiled)" -ge 14 ] || fail "$case, $set: $(account profiled) launches have counters"
+        # Where the host works in memory that a replay would rewind, nothing is replayed from the second gate's launches on.
+        case "$case, $set" in "registered, basic" | "managed, basic") least=4 ;; *) least=14 ;; esac
+        [ "$(account profiled)" -ge $least ] || fail "$case, $set: $(account profiled) launches have counters"
         [ "$(account profiled)" -le 18 ] || fail "$case, $set: $(account profiled) launches have counters"
     done
     gate "calls of all kinds, $set" busy 136
@@ -41,3 +43,5 @@ done
 export KPROF_SET=basic
 gate "a thread of the host answers" proxied 18
 expect "requests" "$(grep -c ' name=proxy_client$' "$tmp/kprof.log")" 6
+
+finish

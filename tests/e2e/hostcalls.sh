@@ -47,14 +47,14 @@ waiting() {
     export KPROF_WINDOW_READS=off FAKE_HOST_THREADS=1
     # Two beside the function that waits, in each later round. A busy machine may end a wait for one sooner: then again.
     for try in 1 2 3; do
-        limit=25 both waits-behind "$p" waits-behind
+        limit=60 both waits-behind "$p" waits-behind
         [ "$(account profiled)" != 8 ] || break
     done
     expect "waits-behind: accounted" "$(($(account profiled) + $(account skipped)))" 12
     expect "waits-behind: without counters" "$(grep -c 'did not end within 5 s (a host function waits' "$tmp/report")" 3
     expect "waits-behind: profiled" "$(account profiled)" 8
     for c in waits-behind-many waits-for-thread; do
-        limit=25 both $c "$p" $c
+        limit=60 both $c "$p" $c
         expect "$c: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
         # The window closed, without counters, before the driver or the other thread was held up.
         expect "$c: notes" "$(grep -c 'a host function waits' "$tmp/report")" 2

@@ -100,9 +100,29 @@ class Browser:
             const look = () => {condition} ? resolve(1) : Date.now() > end ? reject('not ready') : setTimeout(look, 20);
             look(); }})""")
 
+    def frame(self):
+        """Waits until the script has drawn what it draws in the next frame."""
+        self.run("new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve, 0)))")
+
+    def lead(self, act):
+        """Has a script or a function lead to another place of the file, and waits until the script has shown that."""
+        self.run(f"""window.led = new Promise(resolve => {{
+            addEventListener('hashchange', resolve, {{once: true}});
+            setTimeout(resolve, {SECONDS * 1000}); }}); 0""")
+        if callable(act):
+            act()
+        else:
+            self.run(act)
+        self.run("led.then(() => 0)")
+        self.frame()
+
     def go(self, place):
-        """Shows another place of the file, after the browser has told the script of it."""
-        self.run(f"""new Promise(resolve => {{ location.hash = {json.dumps(place)}; requestAnimationFrame(() => setTimeout(resolve, 0)); }})""")
+        """Shows another place of the file, or the same."""
+        hash = json.dumps(place)
+        if self.run(f"new URL('#' + {hash}, location).href === location.href"):
+            self.frame()
+        else:
+            self.lead(f"location.hash = {hash}")
 
     def width(self, pixels, height=900):
         self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=height, deviceScaleFactor=1, mobile=False)
@@ -256,7 +276,7 @@ def table(browser, kprof, session, path, name):
         fault(f"{name}: filtering by '{word}' leaves {kept[:3]}")
     if any(of_run[kernel] != gain for kernel, gain in browser.run(gains)):
         fault(f"{name}: filtering by '{word}' changes gains of the run")
-    browser.run("new Promise(resolve => { document.querySelector('.kernels tbody a').click(); setTimeout(resolve, 50); })")
+    browser.lead("document.querySelector('.kernels tbody a').click()")
     if browser.run("document.querySelector('h1').textContent") != browser.run("document.querySelector('h1 .kernel-name').title.replace(/^void /, '')"):
         fault(f"{name}: a kernel's link does not lead to it")
     quiet(browser, path, name + " table")
@@ -394,7 +414,7 @@ def compare(browser, path, name):
     rows = browser.run("[...document.querySelectorAll('.compare tbody tr')].map(r => [r.dataset.kernel, r.querySelector('.vs').textContent])")
     if not rows or not rows[0][0].startswith("transpose_naive") or rows[0][1] != "+100 %" or any(change != "0 %" for _, change in rows[1:]):
         fault(f"{name}: changes are {rows}")
-    browser.run("new Promise(resolve => { document.querySelector('.compare tbody a').click(); setTimeout(resolve, 50); })")
+    browser.lead("document.querySelector('.compare tbody a').click()")
     cells = browser.run("[...document.querySelectorAll('.compare-metrics tr')].filter(r => r.children[0].textContent === 'Duration').map(r => [...r.children].slice(1, 4).map(c => c.textContent))")
     if not cells or cells[0] != ["267.55 us", "535.10 us", "+100 %"]:
         fault(f"{name}: the duration is {cells}")
@@ -432,14 +452,14 @@ def beside(browser, path, name):
     if not facts[1].split("\n")[0].endswith("/slower.kprof") or "+64.04 %" not in facts[1] or "<img src=x onerror=window.hacked=1>.kprof" not in facts[3]:
         fault(f"{name}: sessions are {facts}")
     hostile(browser, path, name)
-    browser.run("new Promise(resolve => { document.querySelector('.compare tbody a').click(); setTimeout(resolve, 50); })")
+    browser.lead("document.querySelector('.compare tbody a').click()")
     durations = "[...document.querySelectorAll('.compare-metrics tr')].filter(r => r.children[0].textContent === 'Duration')"
     cells = browser.run(durations + ".map(r => [...r.children].slice(1, -1).map(c => c.textContent))")
     want("durations", cells[:1], [["267.55 us", "535.10 us", "+100 %", "133.78 us", "−50 %"]])
     want("marks of A", browser.run(f"{durations}.{LEFT}")[:1], [["50%", "50%"]])
     want("charts", browser.run("[...document.querySelectorAll('.compare-metrics .part')].map(p => p.textContent)")[:2], ["GPU Throughput", "Compute Throughput Breakdown"])
     place = browser.run("location.hash")
-    browser.run("new Promise(resolve => { document.querySelector('.title a[href*=launch]').click(); setTimeout(resolve, 50); })")
+    browser.lead("document.querySelector('.title a[href*=launch]').click()")
     want("the way back from a launch", browser.run("[...document.querySelectorAll('a.button')].map(a => a.hash)")[-1:], [place])
     browser.go("/compare/2/6/10")
     want("points of the roofline", browser.run("[...document.querySelectorAll('.chart .point')].map(p => p.getAttribute('class'))"),
@@ -487,7 +507,7 @@ def painted_text(browser, name):
     """Names and times on the canvas have a contrast of 4.5, in light and dark, at six scales."""
     for scheme in ("light", "dark"):
         browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        browser.run("new Promise(r => setTimeout(r, 100))")  # it is painted anew
+        browser.frame()  # it is painted anew
         texts = [t for key in "+>>>>+++++>>>>" for t in browser.run(f"{PAINTED}('{key.replace('>', 'ArrowRight')}')")]
         faint = [t for t in texts if t[0] < 4.5]
         if faint or not any("kernel" in t[1] for t in texts) or not any(t[1].endswith(" ms") for t in texts):

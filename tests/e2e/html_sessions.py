@@ -90,15 +90,7 @@ def untimed(db, launches):
 ALIKE = {0: 3, 2: 1000, 3: 20}
 
 
-def add_rotation(db):
-    """The columns that a file of version 7 has."""
-    for column in ("graph", "node", "alike", "counted", "groups", "groups_counted"):
-        if column not in columns(db, "launch"):
-            db.execute(f"ALTER TABLE launch ADD COLUMN {column} INTEGER")
-
-
 def rotated(db):
-    add_rotation(db)
     for launch, alike in ALIKE.items():
         db.execute("UPDATE launch SET alike = ?, counted = 3, groups = 5, groups_counted = 5 WHERE id = ?", (alike, launch))
     add_stack(db, 1)
@@ -143,24 +135,9 @@ def nameless(db):
     db.execute("UPDATE launch SET demangled = '', mangled = '', stack = 1, thread = 1")
 
 
-ACTIVITIES = """
-CREATE TABLE activity_name(id INTEGER PRIMARY KEY, name TEXT);
-CREATE TABLE activity(id INTEGER PRIMARY KEY, kind INTEGER, name INTEGER, device INTEGER, context_id INTEGER, stream_id INTEGER,
- start_ns INTEGER, end_ns INTEGER, correlation INTEGER, ordinal INTEGER, thread INTEGER, launched_ns INTEGER, grid_x INTEGER,
- grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER, bytes INTEGER, graph INTEGER);
-ALTER TABLE session ADD COLUMN timeline INTEGER;
-ALTER TABLE session ADD COLUMN timeline_dropped INTEGER;
-UPDATE session SET timeline = 1, timeline_dropped = 3;
-PRAGMA user_version = 7;
-"""
-
-
 def timeline(db, n):
     rng = random.Random(2)
-    if "environment" not in columns(db, "session"):
-        db.execute("ALTER TABLE session ADD COLUMN environment TEXT")
-    add_rotation(db)
-    db.executescript(ACTIVITIES)
+    db.execute("UPDATE session SET timeline = 1, timeline_dropped = 3")
     names = ["", *HOSTILE, "memcpy HtoD", "step", "inner", *[f"void ns::kernel_{k}<float>(const T1 *)" for k in range(20)]]
     db.executemany("INSERT INTO activity_name VALUES(?,?)", enumerate(names))
     launches = [row[0] for row in db.execute("SELECT ordinal FROM launch ORDER BY id")]
@@ -188,20 +165,8 @@ def timeline(db, n):
         at += length if i % 3 else 0
 
 
-PTX = """
-CREATE TABLE variant(launch INTEGER, position INTEGER, name TEXT, grid_x INTEGER, grid_y INTEGER, grid_z INTEGER,
- block_x INTEGER, block_y INTEGER, block_z INTEGER, passes INTEGER, note TEXT, PRIMARY KEY(launch, position)) WITHOUT ROWID;
-CREATE TABLE variant_metric(launch INTEGER, position INTEGER, name INTEGER, kind INTEGER, value,
- PRIMARY KEY(launch, position, name)) WITHOUT ROWID;
-CREATE TABLE ptx(code INTEGER, line INTEGER, text TEXT, PRIMARY KEY(code, line)) WITHOUT ROWID;
-ALTER TABLE instruction ADD COLUMN ptx INTEGER;
-UPDATE instruction SET ptx = 21 + offset / 32 WHERE offset >= 32;
-PRAGMA user_version = 9;
-"""
-
-
 def ptx(db):
-    db.executescript(PTX)
+    db.execute("UPDATE instruction SET ptx = 21 + offset / 32 WHERE offset >= 32")
     db.execute("INSERT INTO ptx SELECT DISTINCT code, ptx, ? FROM instruction WHERE ptx > 0", (HOSTILE[1],))
     db.execute("INSERT INTO ptx SELECT id, 7, ? FROM code", (HOSTILE[0],))
 

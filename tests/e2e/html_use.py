@@ -25,10 +25,6 @@ def tab_to(browser, selector, most=150):
     return False
 
 
-def rest(browser):
-    browser.run("new Promise(r => setTimeout(r, 100))")
-
-
 def keyboard(browser, fault, path, name):
     """With keys alone: sort the table, go to a kernel, hear what a cell is of, go to its source, pick a line and an instruction."""
     def want(what, found):
@@ -42,8 +38,7 @@ def keyboard(browser, fault, path, name):
     want("the column does not sort", browser.run("document.activeElement.dataset.sort === 'name' && document.activeElement.closest('th').getAttribute('aria-sort') === 'ascending'"))
     want("no way to a kernel", tab_to(browser, ".kernels tbody a"))
     want("no outline around what has the focus", browser.run("getComputedStyle(document.activeElement).outlineStyle === 'solid'"))
-    key(browser, "Enter")
-    rest(browser)
+    browser.lead(lambda: key(browser, "Enter"))
     want("a kernel does not open", browser.run("location.hash.startsWith('#/launch/')"))
     want("no way to a table of the memory", tab_to(browser, ".grid-table .value"))
     cells = []
@@ -53,8 +48,7 @@ def keyboard(browser, fault, path, name):
     if len({c[0] for c in cells}) < 3 or any(not c[0] or not c[1].startswith(c[0]) for c in cells):
         fault(f"{name}: arrows in a table lead to {cells}")
     browser.run("document.querySelector('a.button').focus()")
-    key(browser, "Enter")
-    rest(browser)
+    browser.lead(lambda: key(browser, "Enter"))
     want("the source does not open", browser.run("location.hash.startsWith('#/source/')"))
     for what, label in (("line", "Source"), ("instruction", "Instructions")):
         want("no way to a " + what, tab_to(browser, f".code[aria-label^={label}] .counted"))
@@ -158,13 +152,14 @@ def hotspots(browser, fault, path, name):
         fault(f"{name}: tables of hotspots have {tables}")
     for i, (line, value) in [row for row in enumerate(row for table in tables for row in table) if row[0] % 2]:
         browser.go(place)
-        browser.run(f"new Promise(resolve => {{ document.querySelectorAll('.hotspots a')[{i}].click(); setTimeout(resolve, 100); }})")
+        browser.lead(f"document.querySelectorAll('.hotspots a')[{i}].click()")
         found = browser.run(picked)
         if found != [[line, value]]:
             fault(f"{name}: the hotspot {line} of {value} leads to {found}")
     count = browser.run("document.querySelectorAll('.hot-lines button').length")
     for i in range(count):
-        line = browser.run(f"new Promise(resolve => {{ const b = document.querySelectorAll('.hot-lines button')[{i}], line = b.textContent.split(':').pop(); b.click(); setTimeout(() => resolve(line), 100); }})")
+        line = browser.run(f"(b => {{ const line = b.textContent.split(':').pop(); b.click(); return line; }})(document.querySelectorAll('.hot-lines button')[{i}])")
+        browser.frame()
         if [key for key, _ in browser.run(picked)] != [line]:
             fault(f"{name}: the hot line {line} leads to {browser.run(picked)}")
     told = browser.run("""[...document.querySelectorAll('.code')[1].querySelectorAll('.counted')].map(n => { n.focus(); return document.getElementById('tip').innerText; }).join('\\n')""")
@@ -250,8 +245,7 @@ def strip(browser, fault, path, name):
     if not tab_to(browser, ".strip .launch"):
         fault(f"{name}: no way to the strip by keyboard")
     key(browser, "End")
-    key(browser, "Enter")
-    rest(browser)
+    browser.lead(lambda: key(browser, "Enter"))
     if browser.run("document.querySelector('.strip-head [rel=next]') || document.querySelectorAll('.strip .here').length !== 1"):
         fault(f"{name}: the last bar does not lead to the last launch")
 

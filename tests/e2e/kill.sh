@@ -3,5 +3,5 @@
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 
-python3 "$(dirname "$0")/campaign.py" "$(basename "$0" .sh)" "$tmp" || failures=1
+succeeds campaign python3 "$(dirname "$0")/campaign.py" "$(basename "$0" .sh)" "$tmp"
 finish

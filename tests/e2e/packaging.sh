@@ -79,6 +79,7 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/docs/locks.md
 644 share/doc/kprof/docs/manual.md
 644 share/doc/kprof/docs/pytorch.md
+644 share/doc/kprof/docs/removed.md
 644 share/doc/kprof/docs/session.md
 644 share/doc/kprof/examples/README.md
 644 share/doc/kprof/examples/fixes.cu

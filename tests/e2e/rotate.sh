@@ -111,12 +111,7 @@ expect "settings: entries" "$(grep -c '^    Rotation: 40 launches of this kernel
 expect "settings: windows of two groups" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'closes (rotate)')" 2
 expect "settings: the rest" "$(account skipped)" 170
 
-# A bound in time ends the rotation, with a line; what was counted by then is shown.
-KPROF_ROTATE_TIME=0.001ms both "time" "$p" 40
-grep -q '^==KPROF== The time for the rotation is over (rotate-time, 1e-06 s): 0 of [12] kernels and shapes are complete' \
-    "$tmp/report" "$tmp/kprof.err" || fail "time: no line"
-grep -q 'made after the time for the rotation: 11[0-9]' "$tmp/report" || fail "time: the launches after it"
-grep -q 'time given' "$tmp/report" || fail "time: no reason"
+
 
 # Kernels that vary on purpose. What mixes groups is refused where launches are of two kinds, or differ too much, and has a
 # value where they are alike; what one group counts has a value in any case.
@@ -152,59 +147,6 @@ for a, b in zip(launches("4.1"), launches("4.2")):
             held += abs(m["value"] - b[metric]["value"]) <= m["interval"]
 print("%d of %d inside" % (held, total))
 assert total >= 60 and 0.9 <= held / total <= 0.985, (held, total)
-END
-
-# Launches of two kinds are counted by kind, where something tells the kinds apart before they run: here a word of the
-# arguments, or the kernel before. Each kind is an entry, with values where the whole had none, and all of its launches.
-kinds() { # HOW ROUNDS
-    FAKE_VARY=$1 KPROF_METRICS=$KPROF_METRICS,$mixed KPROF_EXPORT=$tmp/kinds.$1.$2.kprof both "kinds by $1" "$programs/p_kinds" "$2"
-    stored --json "$tmp/kinds.$1.$2.kprof" >"$tmp/kinds.$1.$2.json"
-}
-kinds number 60
-expect "kinds: notes" "$(grep -c '^    Note: the launches whose argument' "$tmp/report")" 4
-expect "kinds: seen" "$(account seen)" 240
-expect "kinds: account" "$(($(account profiled) + $(account skipped)))" 240
-expect "kinds: put together" "$("$build/kprof" report --ranks "$tmp/kinds.number.60.kprof" | grep -c '^    Rotation: \(120\|60\|40\|20\) launches')" 4
-kinds after 60
-kinds number 1
-kinds 0 60
-python3 - "$tmp" "$mixed" <<'END' || fail "kinds: values, launches or notes"
-import json, re, sys
-folder, mixed = sys.argv[1:]
-def launches(name):
-    session = json.load(open("%s/kinds.%s.json" % (folder, name)))
-    session = session.get("sessions", [session])[0]
-    return {(l["name"], l["note"]): (l, {m["name"]: m for m in l["metrics"]}) for l in session["launches"]}
-note = "the launches %s; others of this kernel and shape differ from them"
-increment, append = [next(n for n, _ in launches("number.60") if re.match(k, n)) for k in ("increment", "append")]
-def check(name, expected, of=None):
-    of = of or launches(name)
-    assert set(of) == set(expected), (name, list(of))
-    for key, (seen, factor) in expected.items():
-        l, metrics = of[key]
-        r = l["rotation"]
-        assert r["launches"] == seen, (key, r)
-        assert r["groups_counted"] == r["groups"] and r["counted"] <= seen, (key, r)
-        for metric in ("gpu__time_duration.sum", "lts__t_sectors_lookup_miss.sum"):
-            m = metrics[metric]
-            smallest = min(of[k][1][metric]["value"] for k in of if k[0] == key[0])
-            assert abs(m["value"] - factor * smallest) < 1e-6 * m["value"] and m["deviation"] < 1e-6 * m["value"], (key, m)
-            assert m["counted"] >= 3, (key, m)
-        assert metrics[mixed].get("value") is not None, (key, metrics[mixed])
-by = lambda text: note % text
-check("number.60", {(increment, by("whose argument 2 is 512")): (120, 1), (increment, by("whose argument 2 is 511")): (60, 2),
-                    (append, by("whose argument 3 is 65536")): (40, 1), (append, by("whose argument 3 is 65535")): (20, 2)})
-# Launches of `append` all come after another kernel, those of `increment` every third. Its first one is of a kind alone.
-of = launches("after.60")
-firsts = of.pop((increment, by("that come first")))
-assert firsts[0]["rotation"]["launches"] == 1 and firsts[0]["rotation"]["groups_counted"] == 1, firsts[0]
-check("after.60", {(increment, by("that come after append")): (59, 2), (increment, by("that come after increment")): (120, 1),
-                   (append, None): (60, 1)}, of)
-# What ends before a kind has what all launches together have stays one entry, which says so.
-few = launches("number.1")
-assert [n for n, _ in few].count(increment) == 1, list(few)
-# Launches that are alike stay one entry.
-assert set(launches("0.60")) == {(increment, None), (append, None)}, list(launches("0.60"))
 END
 
 # Prints sessions of ranks together.
@@ -403,7 +345,10 @@ expect "one launch: of one" "$(grep -c '^    Rotation: 1 launch of' "$tmp/report
 both "shapes" "$programs/p_shapes" 400
 expect "shapes: launches of the driver" "$(launches "$tmp/kprof.log")" "$(launches "$tmp/plain.log")"
 expect "shapes: seen" "$(account seen)" 5200
-[ "$(grep -c 'CC 9.0$' "$tmp/report")" -lt 250 ] || fail "shapes: each of them has an entry"
+# That is told after 160 shapes, when half of them ended 1024 launches ago. A window that is open by then goes on to its end,
+# 192 launches; where a busy machine has one end early, that is a later one.
+entries=$(grep -c 'CC 9.0$' "$tmp/report")
+[ "$entries" -lt 360 ] || fail "shapes: $entries of 401 have an entry"
 grep -q 'of a kernel whose shapes change before all groups are counted: [1-9]' <<END || fail "shapes: no reason"
 $(tr -s ' \n' ' ' <"$tmp/report")
 END

@@ -144,19 +144,6 @@ assert values(first)[SAMPLED] + values(second)[SAMPLED] < 6, (values(first)[SAMP
 assert all(l["rotation"]["groups_counted"] == 5 for l in (first, second))
 '
 
-# Kinds of launches that their arguments tell apart have samples and counts of their own, and the lines of their code.
-# One list has the duration, and it takes two launches of a kind to tell that they are alike.
-KPROF_ROTATE_LAUNCHES=6 FAKE_VARY=number turns kinds "$programs/p_kinds" 240
-check kinds '
-entries = launches("kinds")
-assert len(entries) == 4 and all("whose argument" in l["note"] for l in entries), [l["note"] for l in entries]
-assert sum(l["rotation"]["launches"] for l in entries) == 960
-for l in entries:
-    r, v = l["rotation"], values(l)
-    assert r["groups_counted"] == r["groups"] == 5, r
-    assert v[SAMPLED] == 6 and v[SAMPLES] == stalls(v) > 0 and v[EXECUTED] > 0 and l["series"], (v[SAMPLED], v[SAMPLES])
-'
-
 # Beside a replay it is the same from the second launch on. Warps of a function are sampled by instruction, though counters
 # were on at its first launch; where another user holds the activity records that this takes, they are sampled as a whole.
 export KPROF_REPLAY_MODE=kernel

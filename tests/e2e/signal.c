@@ -5,9 +5,11 @@
  * exit handlers and of threads. The program's own calls are left alone, those of the driver that kprof passes on, too.
  *
  *   SIGNAL_AT=N       in the N-th of these calls, from 1
- *   SIGNAL_LIST=FILE  writes, when the process ends: how many calls there were, in how many of them a handler of
- * SIGALRM would have run, and for each place of the latter, offsets in libkprof.so, the innermost first
- *   SIGNAL_PASSES=... pairs of addresses (hexadecimal) in libkprof.so between which it calls what it passes on
+ *   SIGNAL_STEP=N     before libkprof.so changes the main thread's mask, or looks which signals wait, for the N-th
+ * time: a signal that comes between two of these steps acts at the second one, wherever it comes, so that these are all
+ * points SIGNAL_LIST=FILE  writes, when the process ends: how many calls there were, in how many of them a handler of
+ * SIGALRM would have run, how many steps, and for each place of the open calls, offsets in libkprof.so, the innermost
+ * first SIGNAL_PASSES=... pairs of addresses (hexadecimal) in libkprof.so between which it calls what it passes on
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,6 +17,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +45,7 @@ int __cxa_atexit(void (*fn)(void *), void *arg, void *object);
 
 static struct area program, own, passes[MOST_PASSES];
 static size_t n_passes;
-static unsigned long at, calls, open_calls;
+static unsigned long at, calls, open_calls, at_step, steps;
 static pid_t owner;
 static struct place {
     uintptr_t frames[DEPTH];
@@ -111,10 +114,46 @@ static void note(const struct chain *c)
     n_places += i == n_places;
 }
 
+/* The system call; errno stays. */
+static long raw(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "+a"(number)
+                     : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return number;
+}
+
+static void raise_here(void)
+{
+    raw(SYS_tgkill, owner, owner, SIGALRM, 0, 0, 0);
+}
+
+/* libkprof.so looks at signals by system calls alone. */
+long syscall(long number, ...)
+{
+    long a[6];
+    va_list rest;
+    va_start(rest, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(rest, long);
+    va_end(rest);
+    bool changes = number == SYS_rt_sigprocmask && a[1] && a[0] >= SIG_BLOCK && a[0] <= SIG_SETMASK;
+    if ((changes || number == SYS_rt_sigpending) && within(own, (uintptr_t)__builtin_return_address(0)) &&
+        owner == raw(SYS_gettid, 0, 0, 0, 0, 0, 0) && owner == raw(SYS_getpid, 0, 0, 0, 0, 0, 0) && ++steps == at_step)
+        raise_here();
+    long result = raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (result >= 0 || result < -4095)
+        return result;
+    errno = (int)-result;
+    return -1;
+}
+
 static bool is_open(void)
 {
     uint64_t mask = 0;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof(mask));
+    raw(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof(mask), 0, 0);
     return !(mask >> (SIGALRM - 1) & 1);
 }
 
@@ -123,7 +162,7 @@ static void reach(void)
 {
     struct chain c = {.n = 0};
     int error = errno;
-    if (inside || !own.end || owner != getpid() || owner != syscall(SYS_gettid))
+    if (inside || at_step || !own.end || owner != getpid() || owner != raw(SYS_gettid, 0, 0, 0, 0, 0, 0))
         return;
     inside = true;
     _Unwind_Backtrace(look, &c);
@@ -133,7 +172,7 @@ static void reach(void)
         note(&c);
     inside = false;
     if (counts && calls == at)
-        syscall(SYS_tgkill, owner, owner, SIGALRM);
+        raise_here();
     errno = error;
 }
 
@@ -192,10 +231,11 @@ NEXT(int, fclose, (FILE * f), (f))
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *text = getenv("SIGNAL_PASSES"), *number = getenv("SIGNAL_AT");
+    const char *text = getenv("SIGNAL_PASSES"), *number = getenv("SIGNAL_AT"), *step = getenv("SIGNAL_STEP");
     char *end;
     inside = true;
     at = number ? strtoul(number, NULL, 10) : 0;
+    at_step = step ? strtoul(step, NULL, 10) : 0;
     for (; text && *text && n_passes < MOST_PASSES; n_passes++, text = end) {
         passes[n_passes].begin = strtoul(text, &end, 16);
         passes[n_passes].end = strtoul(end, &end, 16);
@@ -215,7 +255,7 @@ __attribute__((destructor)) static void tell(void)
     int fd = list && owner == getpid() ? open(list, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
         return;
-    int n = snprintf(line, sizeof(line), "calls %lu open %lu\n", calls, open_calls);
+    int n = snprintf(line, sizeof(line), "calls %lu open %lu steps %lu\n", calls, open_calls, steps);
     bool written = write(fd, line, (size_t)n) == n;
     for (size_t i = 0; written && i < n_places; i++) {
         const uintptr_t *f = places[i].frames;

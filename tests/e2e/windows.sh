@@ -196,12 +196,12 @@ threads() {
 # Kernels that wait.
 waiting() {
     for what in waits-for-host waits-for-registered waits-for-managed waits-for-launch waits-long; do
-        limit=15 both "$what" "$p" $what
+        limit=60 both "$what" "$p" $what
         expect "$what: seen" "$(account seen)" "$(launches)"
         expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
     done
     # What the profiler takes is given back to a program that lacks it, but not waited for without end.
-    FAKE_PROFILER_TAKES=77594624 limit=15 both "too little memory beside a kernel that waits" "$p" waits-and-fails
+    FAKE_PROFILER_TAKES=77594624 limit=60 both "too little memory beside a kernel that waits" "$p" waits-and-fails
     expect "too little memory beside a kernel that waits: seen" "$(account seen)" "$(launches)"
     # One that a later launch ends: the rehearsal waits 0.1 s more than twice what the window took, here twice. Two waits
     # of the longest kind would be 4 s.
@@ -300,7 +300,7 @@ reads() {
     read_windows "reads of rows" 3 $((3 * PASSES)) "$p" reads-rows 10
     read_windows "reads of several streams" 3 $((3 * PASSES)) "$p" reads-streams 10
     # A kernel waits for what the program does with a value: the window goes on, and is reported without counters.
-    limit=15 both "reads beside a kernel that waits" "$p" reads-progress
+    limit=60 both "reads beside a kernel that waits" "$p" reads-progress
     expect "reads beside a kernel that waits: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
     # The device has no room for a second copy.
     FAKE_MEMORY=1073741824 both "reads without room" "$p" reads 10
@@ -368,9 +368,9 @@ quick() {
     expect "quick: passes" "$(passes)" 3
     expect "quick: saves" "$(calls cuptiCheckpointSave)" 0
     expect "quick: profiled" "$(account profiled)" 600
-    for what in dtoh dtoh-async alloc alloc-async free module stream event capture host-function; do
+    for what in dtoh dtoh-async alloc alloc-async free module stream event capture host-function batch; do
         both "quick, $what" "$p" closed-by $what
-        case $what in capture | host-function) windows=2 ;; *) windows=1 ;; esac
+        case $what in capture | host-function | batch) windows=2 ;; *) windows=1 ;; esac
         expect "quick, $what: passes" "$(passes)" $windows
         expect "quick, $what: saves" "$(calls cuptiCheckpointSave)" 0
         expect "quick, $what: profiled" "$(account profiled)" 6
@@ -391,7 +391,7 @@ quick() {
     both "quick, threads" "$p" threads
     expect "quick, threads: profiled" "$(account profiled)" "$(launches)"
     for what in waits-for-host waits-for-registered; do
-        limit=15 both "quick, $what" "$p" $what
+        limit=60 both "quick, $what" "$p" $what
         expect "quick, $what: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
     done
     unset KPROF_SET
@@ -418,14 +418,14 @@ ends() {
     both "fork" "$p" forks
     expect "fork: profiled" "$(account profiled)" 4
     for where in synchronise free; do
-        limit=15 both "ended by a signal's handler in $where" "$p" ended-in $where signal
+        limit=60 both "ended by a signal's handler in $where" "$p" ended-in $where signal
         expect "ended by a signal's handler in $where: code" "$kprof_code" 9
         expect "ended by a signal's handler in $where: seen" "$(account seen)" 3
     done
-    limit=15 both "ended beside a kernel that waits" "$p" left-waiting
+    limit=60 both "ended beside a kernel that waits" "$p" left-waiting
     expect "ended beside a kernel that waits: accounted" "$(($(account profiled) + $(account skipped)))" 3
     # Another thread's exit() while a kernel does not end.
-    limit=15 both "ended by another thread" "$p" ended-in synchronise exit
+    limit=60 both "ended by another thread" "$p" ended-in synchronise exit
     expect "ended by another thread: seen" "$(account seen)" 3
 }
 

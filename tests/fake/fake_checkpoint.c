@@ -124,6 +124,9 @@ CUptiResult cuptiCheckpointSave(CUpti_Checkpoint *const handle)
         return result;
     if (handle->pPriv && !handle->allowOverwrite)
         return CUPTI_ERROR_INVALID_OPERATION;
+    /* seen on an H200: it waits for kernels of other green contexts, and fails then */
+    if (fake_driver()->green_settled(handle->ctx ? handle->ctx : fake_driver()->context_current()))
+        return CUPTI_ERROR_OUT_OF_MEMORY;
     image = calloc(1, sizeof(*image));
     if (!image)
         return CUPTI_ERROR_OUT_OF_MEMORY;

@@ -724,6 +724,18 @@ static bool counts_in_ranges(const struct fake_launch *launch)
     return false;
 }
 
+/* Shows a launch to all parts but the ranges. */
+static void show_launch(const struct fake_launch *launch)
+{
+    note_activity(launch);
+    if (counts_in_ranges(launch))
+        note_own_kernel(launch);
+    get_to_know(launch, patches(launch->ctx));
+    sample_launch(launch);
+    count_launch(launch);
+    sample_kernel(launch);
+}
+
 /* Called by the fake driver for each kernel, in the thread that launches it. */
 static void on_launch(const struct fake_launch *launch, void *data)
 {
@@ -732,13 +744,8 @@ static void on_launch(const struct fake_launch *launch, void *data)
     bool after_another = comes_after_another(launch);
 
     (void)data;
-    note_activity(launch);
-    if (counts_in_ranges(launch))
-        note_own_kernel(launch);
-    get_to_know(launch, patches(launch->ctx));
-    sample_launch(launch);
-    count_launch(launch);
-    sample_kernel(launch);
+    if (launch->cubin) /* the driver's own kernels are in ranges alone */
+        show_launch(launch);
     for (CUpti_RangeProfiler_Object *object = objects; object; object = object->next) {
         struct fake_image_range *range;
 

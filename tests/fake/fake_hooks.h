@@ -133,6 +133,9 @@ struct fake_cuda_api {
     /* Waits for the kernels that run in a context; not for those behind other work, and not in one that is broken. */
     void (*wait_for_kernels)(CUcontext ctx);
     int (*context_busy)(CUcontext ctx); /* 1 while anything in it has not ended */
+
+    /* Of a green context waits for all work of its device, and returns 1; else returns 0 at once. */
+    int (*green_settled)(CUcontext ctx);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -3,7 +3,8 @@
  * of one thread, as of a process that drives two GPUs: a collective kernel in the first one waits for its partner in
  * the second. Arguments: `partner`, or `launch` for one of another kernel before the partner; `beside`: one thread
  * launches while another one makes contexts and destroys them; `turns`: two contexts of a device launch in turns;
- * `unended`: the second one launches while a kernel of the first one waits, and once more when that has ended. */
+ * `unended`: the second one launches while a kernel of the first one waits, and once more when that has ended; `across`
+ * KERNEL: kernels of the second one wait for those of a third one; `green` KERNEL: the same of green contexts. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -168,6 +169,91 @@ static void leave_unended(const struct session *first)
     report_number("waited for", sum_ints(&linked, p.sum, 1), 3);
 }
 
+/* A context's own stream and kernels. */
+struct part {
+    CUcontext ctx;
+    CUgreenCtx green; /* NULL: it is none */
+    CUstream stream;
+    CUfunction wait, set, increment;
+};
+
+static struct part make_part(CUdevice device, CUdevResourceDesc of, const char *wait)
+{
+    struct part p = {.green = NULL};
+    CUmodule module;
+
+    if (of) {
+        MUST(cuGreenCtxCreate(&p.green, of, device, CU_GREEN_CTX_DEFAULT_STREAM));
+        MUST(cuCtxFromGreenCtx(&p.ctx, p.green));
+        MUST(cuGreenCtxStreamCreate(&p.stream, p.green, CU_STREAM_NON_BLOCKING, 0));
+        MUST(cuCtxPushCurrent(p.ctx));
+    } else {
+        MUST(cuCtxCreate(&p.ctx, NULL, 0, device));
+        MUST(cuStreamCreate(&p.stream, CU_STREAM_NON_BLOCKING));
+    }
+    MUST(cuModuleLoadData(&module, "FAKEMOD increment gate pause set_flag"));
+    MUST(cuModuleGetFunction(&p.set, module, "set_flag"));
+    MUST(cuModuleGetFunction(&p.increment, module, "increment"));
+    MUST(cuModuleGetFunction(&p.wait, module, wait));
+    MUST(cuCtxPopCurrent(NULL));
+    return p;
+}
+
+static void split(CUdevice device, CUdevResourceDesc of[2])
+{
+    CUdevResource all, part, rest;
+    unsigned int n = 1;
+
+    MUST(cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(cuDevSmResourceSplitByCount(&part, &n, &all, &rest, 0, all.sm.smCount / 2));
+    MUST(cuDevResourceGenerateDesc(&of[0], &part, 1));
+    MUST(cuDevResourceGenerateDesc(&of[1], &rest, 1));
+}
+
+static void set_flag(const struct part *p, CUdeviceptr flag, int value)
+{
+    MUST(cuLaunchKernel(p->set, 1, 1, 1, 1, 1, 1, 0, p->stream, (void *[]){&flag, &value}, NULL));
+}
+
+/* In each turn a kernel of one context waits for one of the other, with work behind it, and the first context has work
+ * of its own. */
+static void wait_across(const struct session *first, bool green, const char *kernel)
+{
+    enum { TURNS = 8, LIMIT_MS = 5000 };
+    static const int zeros[N];
+    CUdevResourceDesc of[2] = {NULL, NULL};
+    CUdeviceptr a = device_ints(&linked, zeros, N), b = device_ints(&linked, zeros, N),
+                flag = device_ints(&linked, zeros, 1), passed = device_ints(&linked, zeros, 2);
+    CUfunction increment = get_function(&linked, first, "increment");
+    struct part p[2];
+    int host[2];
+
+    if (green)
+        split(first->device, of);
+    for (int i = 0; i < 2; i++)
+        p[i] = make_part(first->device, of[i], kernel);
+    for (int turn = 0; turn < TURNS; turn++) {
+        MUST(cuCtxSetCurrent(p[0].ctx));
+        MUST(cuLaunchKernel(p[0].wait, 1, 1, 1, 1, 1, 1, 0, p[0].stream, (void *[]){&flag, &passed, &(int){LIMIT_MS}},
+                            NULL));
+        launch(p[0].increment, p[0].stream, a);
+        MUST(cuCtxSetCurrent(p[1].ctx));
+        set_flag(&p[1], flag, 1);
+        MUST(cuCtxSetCurrent(p[0].ctx));
+        MUST(cuStreamSynchronize(p[0].stream));
+        set_flag(&p[0], flag, 0);
+        MUST(cuStreamSynchronize(p[0].stream));
+        MUST(cuCtxSetCurrent(first->ctx));
+        launch(increment, first->stream, b);
+        MUST(cuCtxSynchronize());
+    }
+    MUST(cuMemcpyDtoH(host, passed, sizeof(host)));
+    report_number("behind the waits", sum_ints(&linked, a, N), TURNS * N);
+    report_number("of the first context", sum_ints(&linked, b, N), TURNS * N);
+    report_number("waits", host[0], TURNS);
+    report_number("waits that ran into their limit", host[1], 0);
+}
+
 int main(int argc, char **argv)
 {
     struct session s;
@@ -179,6 +265,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && !strcmp(argv[1], "unended")) {
         leave_unended(&s);
+        return program_wrong;
+    }
+    if (argc > 2) {
+        wait_across(&s, !strcmp(argv[1], "green"), argv[2]);
         return program_wrong;
     }
     if (argc > 1 && !strcmp(argv[1], "beside")) {

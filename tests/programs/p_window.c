@@ -1015,6 +1015,10 @@ static void close_by(const char *what)
         MUST(cuStreamBeginCapture(second, CU_STREAM_CAPTURE_MODE_RELAXED));
         increment(values, second);
         MUST(cuStreamEndCapture(second, &graph));
+    } else if (!strcmp(what, "batch")) {
+        CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+        MUST(cuMemcpyBatchAsync((CUdeviceptr[]){scratch, scratch + 16}, (CUdeviceptr[]){values, values + 32},
+                                (size_t[]){16, 16}, 2, &attributes, (size_t[]){0}, 1, second));
     } else if (!strcmp(what, "host-function")) {
         MUST(cuLaunchHostFunc(session.stream, host_function, &one));
     } else {

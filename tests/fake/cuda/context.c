@@ -11,6 +11,7 @@ static struct context *new_context(int device, bool primary, unsigned int flags)
     ctx->id = next_context_id++;
     ctx->device = device;
     ctx->primary = primary;
+    ctx->sms = the_chip()->sms;
     ctx->flags = flags;
     ctx->limits[CU_LIMIT_STACK_SIZE] = 1024;
     ctx->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 7340032;
@@ -253,8 +254,40 @@ CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource *resource, CUdevRes
 {
     ENTER(NEED_INIT);
     TAKE(context, ctx, KIND_CONTEXT, handle);
-    (void)ctx;
-    return sm_resource(resource, type);
+    return sm_resource(resource, type, ctx->sms);
+}
+
+/* Green contexts: contexts of a part of the SMs, whose work the primary context waits for, too. What is of the primary
+ * context on a real device, its memory, is of the context that makes it here. */
+CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc part, CUdevice dev, unsigned int flags)
+{
+    struct context *ctx;
+
+    ENTER_DEVICE(dev);
+    if (!part || flags != CU_GREEN_CTX_DEFAULT_STREAM || dev >= MAX_DEVICES || !primaries[dev] ||
+        primaries[dev]->head.dead)
+        return CUDA_ERROR_INVALID_VALUE;
+    ctx = new_context(dev, false, 0);
+    ctx->green = true;
+    ctx->sms = *(const unsigned int *)part;
+    *out = (CUgreenCtx)ctx;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx handle)
+{
+    ENTER(NEED_INIT);
+    TAKE(context, ctx, KIND_CONTEXT, (CUcontext)handle);
+    end_context(ctx);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx handle)
+{
+    ENTER(NEED_INIT);
+    TAKE(context, ctx, KIND_CONTEXT, (CUcontext)handle);
+    *out = (CUcontext)ctx;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)

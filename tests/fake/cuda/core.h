@@ -42,6 +42,8 @@ struct context {
     uint64_t id;
     int device;
     bool primary;
+    bool green; /* a part of the device's SMs, and of the primary context's work */
+    unsigned int sms;
     int retained; /* primary: how often */
     unsigned int flags;
     CUresult sticky;

@@ -197,14 +197,14 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attr, CUdevice dev)
     return CUDA_SUCCESS;
 }
 
-/* Figures of a full device: the fake has no MIG and no green contexts. */
-static CUresult sm_resource(CUdevResource *resource, CUdevResourceType type)
+/* The fake has no MIG. */
+static CUresult sm_resource(CUdevResource *resource, CUdevResourceType type, unsigned int sms)
 {
     if (type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     memset(resource, 0, sizeof(*resource));
     resource->type = type;
-    resource->sm.smCount = the_chip()->sms;
+    resource->sm.smCount = sms;
     resource->sm.minSmPartitionSize = 8;
     resource->sm.smCoscheduledAlignment = 8;
     return CUDA_SUCCESS;
@@ -213,5 +213,33 @@ static CUresult sm_resource(CUdevResource *resource, CUdevResourceType type)
 CUresult cuDeviceGetDevResource(CUdevice dev, CUdevResource *resource, CUdevResourceType type)
 {
     ENTER_DEVICE(dev);
-    return sm_resource(resource, type);
+    return sm_resource(resource, type, the_chip()->sms);
+}
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource *parts, unsigned int *n, const CUdevResource *of,
+                                     CUdevResource *remaining, unsigned int flags, unsigned int sms)
+{
+    ENTER(NEED_INIT);
+    if (!parts || *n != 1 || flags || !sms || sms >= of->sm.smCount)
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    *parts = *of;
+    parts->sm.smCount = sms;
+    if (remaining) {
+        *remaining = *of;
+        remaining->sm.smCount = of->sm.smCount - sms;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* A description is the number of SMs, and stays. */
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *parts, unsigned int n)
+{
+    unsigned int *sms = malloc(sizeof(*sms));
+
+    ENTER(NEED_INIT);
+    if (!sms || n != 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    *sms = parts->sm.smCount;
+    *out = (CUdevResourceDesc)sms;
+    return CUDA_SUCCESS;
 }

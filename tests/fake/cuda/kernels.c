@@ -417,6 +417,7 @@ static const struct kernel_code kernel_codes[] = {
     CODE("slow", run_slow, 8, 0, 1, NUMBER),
     LATE_CODE("wait_flag", run_wait_flag, flag_is_set, 2, POINTER, POINTER),
     LATE_CODE("gate", run_gate, gate_is_open, 3, POINTER, POINTER, NUMBER),
+    LATE_CODE("pause", run_gate, gate_is_open, 3, POINTER, POINTER, NUMBER), /* a gate whose code does not tell */
     LATE_CODE("gate_behind", run_gate_behind, gate_behind_is_open, 3, POINTER, POINTER, NUMBER),
     LATE_CODE("proxy_client", run_proxy_client, proxy_answers, 3, POINTER, POINTER, NUMBER),
     LATE_CODE("late_increment", run_increment, time_is_over, 3, POINTER, NUMBER, NUMBER),

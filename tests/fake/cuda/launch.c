@@ -525,6 +525,21 @@ static int launch_get(uint64_t index, struct fake_launch *out)
     return 0;
 }
 
+/* A kernel that the driver runs for a call other than a launch: no launch of the program, but the counters see it. */
+static void show_driver_kernel(const char *name)
+{
+    const struct fake_launch launch = {.name = name,
+                                       .api = "",
+                                       .ctx = (CUcontext)current(),
+                                       .ctx_id = current()->id,
+                                       .grid = {1, 1, 1},
+                                       .block = {1, 1, 1},
+                                       .cluster = {1, 1, 1}};
+
+    if (launch_hook)
+        launch_hook(&launch, launch_hook_data);
+}
+
 static void set_launch_hook(fake_launch_fn fn, void *data)
 {
     int held __attribute__((cleanup(unlock), unused)) = lock();

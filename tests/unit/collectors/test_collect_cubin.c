@@ -418,48 +418,6 @@ static void test_unaligned(void **state)
     free(image.bytes);
 }
 
-/* ---- what a kernel uses ---- */
-
-static int find_symbol(const struct kp_cubin_function *f, void *arg)
-{
-    struct kp_cubin_function *wanted = arg;
-    if (strcmp(f->name, wanted->name) != 0)
-        return 0;
-    wanted->symbol = f->symbol;
-    return 1;
-}
-
-static int print_use(const char *name, enum kp_cubin_object kind, void *arg)
-{
-    static const char *const words[] = {"variable", "constant", "reference"};
-    fprintf(arg, " %s %s", words[kind], name);
-    return 0;
-}
-
-/* Returns what the kernel uses, in words; malloc'ed. */
-static char *uses_of(const char *file, const char *kernel)
-{
-    struct image image = read_image(kp_test_source(file));
-    struct kp_cubin_function function = {.name = kernel};
-    struct kp_cubin_reach reach;
-    struct kp_cubin *c;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = open_memstream(&text, &size);
-    assert_non_null(to);
-    assert_int_equal(kp_cubin_open(image.bytes, image.size, &c), 0);
-    assert_int_equal(kp_cubin_each_function(c, find_symbol, &function), 1);
-    assert_int_equal(kp_cubin_each_use(c, function.symbol, print_use, to), 0);
-    assert_int_equal(kp_cubin_each_use(c, UINT32_MAX, print_use, to), -ENOENT);
-    assert_int_equal(kp_cubin_reach(c, function.symbol, &reach), 0);
-    if (reach.by_pointer)
-        fputs(" by pointer", to);
-    kp_cubin_close(c);
-    free(image.bytes);
-    fclose(to);
-    return text;
-}
-
 /* ---- what a kernel shares ---- */
 
 /* The names of the kernels say what they do. */
@@ -498,47 +456,7 @@ static void test_shares(void **state)
     }
 }
 
-/* Linked code names what each kernel uses, itself or by a call. In code that was compiled as a whole any kernel may use
- * each variable. */
-static void test_uses(void **state)
-{
-    static const struct {
-        const char *kernel, *linked;
-    } cases[] = {
-        {"plain", " constant table"},
-        {"reads_constant", " constant table"},
-        {"counts", " constant table variable counter"},
-        {"counts_by_call", " constant table variable other"},
-        {"calls_by_pointer", " constant table by pointer"},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        char *linked = uses_of("tests/data/objects.sm90-cuda13.cubin", cases[i].kernel);
-        char *whole = uses_of("tests/data/whole.sm90-cuda13.cubin", cases[i].kernel);
-        assert_string_equal(linked, cases[i].linked);
-        assert_non_null(strstr(whole, "variable counter"));
-        assert_non_null(strstr(whole, "variable other"));
-        assert_non_null(strstr(whole, "constant table"));
-        free(linked);
-        free(whole);
-    }
-}
-
 /* ---- damage ---- */
-
-static int ignore_use(const char *name, enum kp_cubin_object kind, void *arg)
-{
-    (void)arg;
-    assert_non_null(name);
-    assert_in_range(kind, KP_CUBIN_VARIABLE, KP_CUBIN_REFERENCE);
-    return 0;
-}
-
-static int read_uses(const struct kp_cubin_function *f, void *arg)
-{
-    kp_cubin_each_use(arg, f->symbol, ignore_use, NULL);
-    return 0;
-}
 
 /* Reads all of it, from a block of just that size, so that a sanitiser sees what is read beyond. */
 static void read_damaged(const uint8_t *bytes, size_t size)
@@ -546,11 +464,6 @@ static void read_damaged(const uint8_t *bytes, size_t size)
     uint8_t *block = malloc(size ? size : 1);
     memcpy(block, bytes, size);
     free(print_image(block, size));
-    struct kp_cubin *c;
-    if (!kp_cubin_open(block, size, &c)) {
-        kp_cubin_each_function(c, read_uses, c);
-        kp_cubin_close(c);
-    }
     free(block);
 }
 
@@ -858,25 +771,15 @@ static void test_compiled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_unknown_version),
-        cmocka_unit_test(test_inlined),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_registers),
-        cmocka_unit_test(test_many_sections),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_unaligned),
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_unterminated),
-        cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_wrong_fields),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_beside_nvdisasm),
-        cmocka_unit_test(test_compiled),
-        cmocka_unit_test(test_uses),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_damaged_uses),
+        cmocka_unit_test(test_recorded),        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_unknown_version), cmocka_unit_test(test_inlined),
+        cmocka_unit_test(test_unknown),         cmocka_unit_test(test_registers),
+        cmocka_unit_test(test_many_sections),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unaligned),       cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_unterminated),    cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_wrong_fields),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_beside_nvdisasm), cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_shares),          cmocka_unit_test(test_damaged_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1282,87 +1282,6 @@ static void test_rotation(void **state)
     }
 }
 
-static struct kp_plan *rotation_of_set(const char *set, const char *of, int major, int minor, unsigned how)
-{
-    const struct kp_section **sections;
-    struct kp_plan *p = NULL;
-    char *err = NULL;
-    size_t n;
-    assert_int_equal(kp_sections_select(set, "", &sections, &n, &err), 0);
-    if (kp_plan_make(kp_test_real_cupti(), of, NULL, major, minor, sections, n, "",
-                     KP_PLAN_ROTATE | KP_PLAN_RULES | KP_PLAN_BESIDE | how, &p, &err))
-        fail_msg("%s of %s: %s", set, of, err);
-    free(sections);
-    return p;
-}
-
-/* The table has the sets as they are: `make packings` where it does not. */
-static void test_packings_of_sets(void **state)
-{
-    static const char *const sets[] = {"basic", "detailed", "full", "roofline"};
-    static const struct {
-        const char *name;
-        int major, minor;
-    } of_chips[] = {{"TU102", 7, 5}, {"GA100", 8, 0},  {"AD102", 8, 9},
-                    {"GH100", 9, 0}, {"GB100", 10, 0}, {"GB202", 12, 0}};
-    (void)state;
-    kp_test_skip_sanitized();
-    if (strcmp(kp_cupti_version(kp_test_real_cupti()), "13.0"))
-        skip(); /* the table is made with that */
-    for (size_t c = 0; c < sizeof(of_chips) / sizeof(*of_chips); c++)
-        for (size_t s = 0; s < sizeof(sets) / sizeof(*sets); s++) {
-            struct kp_plan *p = rotation_of_set(sets[s], of_chips[c].name, of_chips[c].major, of_chips[c].minor, 0);
-            if (!p->packed_as_found)
-                fail_msg("%s of %s is not in packings.def, or otherwise: make packings", sets[s], of_chips[c].name);
-            assert_int_equal(p->passes, p->n_groups);
-            kp_plan_free(p);
-        }
-}
-
-/* A row that the library does not confirm changes nothing; one that it does makes the same lists. */
-static void test_packings_are_proven(void **state)
-{
-    const struct kp_packing *all = kp_plan_packings;
-    char letters[4096];
-    (void)state;
-    kp_test_skip_sanitized();
-    struct kp_plan *anew = rotation_of_set("basic", chip, MAJOR, MINOR, KP_PLAN_ANEW);
-    assert_non_null(anew->packing);
-    assert_false(anew->packed_as_found);
-    struct kp_packing table[] = {*anew->packing, {.chip = NULL}};
-    table[0].lists = letters;
-    snprintf(letters, sizeof(letters), "%s", anew->packing->lists);
-    kp_plan_packings = table;
-    size_t n = strlen(letters);
-    for (int wrong = 0; wrong < 6; wrong++) {
-        char *second = strchr(letters, '1');
-        for (size_t i = 0; wrong == 1 && i < n; i++)
-            letters[i] = letters[i] == '1' ? '0' : letters[i]; /* two lists in one */
-        if (wrong == 2)
-            *second = ' '; /* what the library takes is said to be refused */
-        if (wrong == 3)
-            letters[n - 1] = '\0'; /* too short */
-        if (wrong == 4)
-            letters[0] = 'z'; /* lists without a counter */
-        if (wrong == 5)
-            table[0].names++;
-        struct kp_plan *p = rotation_of_set("basic", chip, MAJOR, MINOR, 0);
-        assert_int_equal(p->packed_as_found, !wrong);
-        assert_int_equal(p->n_groups, anew->n_groups);
-        assert_int_equal(p->passes, anew->passes);
-        assert_int_equal(p->n_metrics, anew->n_metrics);
-        for (size_t i = 0; i < p->n_metrics; i++) {
-            const struct kp_planned *m = &p->metrics[i];
-            assert_int_equal(m->group, planned(anew, m->name)->group);
-            assert_true(!m->why == !planned(anew, m->name)->why);
-        }
-        kp_plan_free(p);
-        snprintf(letters, sizeof(letters), "%s", anew->packing->lists);
-    }
-    kp_plan_packings = all;
-    kp_plan_free(anew);
-}
-
 static struct kp_plan *rotation_of(const struct kp_cupti *c, const struct kp_section *const *sections, size_t n,
                                    const char *metrics)
 {
@@ -1600,8 +1519,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rotation),
-        cmocka_unit_test(test_packings_of_sets),
-        cmocka_unit_test(test_packings_are_proven),
         cmocka_unit_test(test_rotation_by_quick_answers),
         cmocka_unit_test(test_rotation_of_other_units),
         cmocka_unit_test(test_rotation_without_a_counter),

@@ -181,16 +181,6 @@ static void test_cubins(void **state)
     assert_ptr_equal(kp_cubins_at(1, &size), kp_cubins_find((uint32_t)modules.crc, &size));
     assert_ptr_equal(kp_cubins_at(0, &size), first);
     kept += modules.size;
-    /* what is loaded aside is found by its records alone */
-    assert_int_equal(kp_cubins_keep(&noting, 1 << 20, is_asked_for), 0);
-    kp_cubins_aside(true);
-    load("FAKEMOD gather");
-    kp_cubins_aside(false);
-    check_kept(true);
-    assert_null(kp_cubins_at(2, &size));
-    assert_int_equal(asked_for, 0);
-    assert_int_equal(kp_cubins_keep(&noting, 1 << 20, NULL), 0);
-    kept += modules.size;
     let_fail("cuptiGetCubinCrc");
     load("FAKEMOD append");
     let_fail(NULL);

@@ -665,7 +665,9 @@ static void test_work(void **state)
         bool works = false;
         for (size_t k = 0; begins[k]; k++)
             works |= !strncmp(rows[i].symbol, begins[k], strlen(begins[k]));
-        if (works && rows[i].class != WORK && rows[i].class != JOIN_WORK)
+        /* The driver may make kernels of a batch, which a window that counts launches must not see. */
+        bool batch = strstr(rows[i].symbol, "Batch");
+        if (works && (batch ? rows[i].class != HOLD : rows[i].class != WORK && rows[i].class != JOIN_WORK))
             fail_msg("%s has the device work, or wait", rows[i].symbol);
         if (!works && rows[i].class == JOIN_WORK)
             fail_msg("%s does neither", rows[i].symbol);

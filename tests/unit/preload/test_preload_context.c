@@ -64,11 +64,6 @@ const void *kp_cubins_find(uint32_t crc, size_t *size)
     return NULL;
 }
 
-void kp_cubins_aside(bool on)
-{
-    (void)on;
-}
-
 const void *kp_cubins_at(size_t i, size_t *size)
 {
     (void)i;

@@ -411,7 +411,7 @@ enum { UNKNOWN = 16 | KP_API_AT_MOST };
 
 static void *wrap_with(enum kp_api_class class, const char *symbol, unsigned words, void *real)
 {
-    void *given = kp_trampoline_for(class, symbol, NULL, NULL, words, real);
+    void *given = kp_trampoline_for(class, symbol, NULL, words, real);
     assert_ptr_not_equal(given, real);
     return given;
 }
@@ -672,8 +672,8 @@ static int plain(void)
 static void test_classes_that_are_not_wrapped(void **state)
 {
     (void)state;
-    assert_ptr_equal(kp_trampoline_for(KP_CLASS_PURE, "cuDeviceGet", NULL, NULL, 0, ADDRESS(plain)), ADDRESS(plain));
-    assert_null(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, NULL, 0, NULL));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_PURE, "cuDeviceGet", NULL, 0, ADDRESS(plain)), ADDRESS(plain));
+    assert_null(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, 0, NULL));
 }
 
 static int plain_too(void)
@@ -686,7 +686,7 @@ static void test_one_trampoline_a_function(void **state)
     (void)state;
     void *first = wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(plain)),
          *second = wrap(KP_CLASS_GATE, "", ADDRESS(plain_too));
-    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, NULL, UNKNOWN, ADDRESS(plain)), first);
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "cuMemFree", NULL, UNKNOWN, ADDRESS(plain)), first);
     assert_ptr_not_equal(first, second);
     assert_int_equal(((int (*)(void))(uintptr_t)first)(), 0);
     assert_int_equal(((int (*)(void))(uintptr_t)second)(), 1);
@@ -699,10 +699,10 @@ static void test_no_trampoline_left(void **state)
     unsigned bare = 0;
     (void)state;
     for (size_t i = 0; i < KP_GATE_POOL; i++)
-        bare += kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, UNKNOWN, &functions[i]) == (void *)&functions[i];
+        bare += kp_trampoline_for(KP_CLASS_GATE, "", NULL, UNKNOWN, &functions[i]) == (void *)&functions[i];
     assert_true(bare > 0 && bare < KP_GATE_POOL);
-    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, UNKNOWN, ADDRESS(takes_mixed)),
-                     kp_trampoline_for(KP_CLASS_GATE, "", NULL, NULL, UNKNOWN, ADDRESS(takes_mixed)));
+    assert_ptr_equal(kp_trampoline_for(KP_CLASS_GATE, "", NULL, UNKNOWN, ADDRESS(takes_mixed)),
+                     kp_trampoline_for(KP_CLASS_GATE, "", NULL, UNKNOWN, ADDRESS(takes_mixed)));
     PASS(16); /* those handed out before still lead where they did */
 }
 
@@ -1388,8 +1388,7 @@ static CUresult allocate(uint64_t to, uint64_t bytes)
 /* The open window looks at what came of an allocation, alone. One that found too little is made again before. */
 static void test_allocation(void **state)
 {
-    void *given =
-        kp_trampoline_for(KP_CLASS_ALLOC, "cuMemAlloc", NULL, kp_owned_row("cuMemAlloc_v2"), 0, ADDRESS(allocate));
+    void *given = kp_trampoline_for(KP_CLASS_ALLOC, "cuMemAlloc", kp_owned_row("cuMemAlloc_v2"), 0, ADDRESS(allocate));
     CUresult (*f)(uint64_t, uint64_t) = (CUresult(*)(uint64_t, uint64_t))(uintptr_t)given;
     (void)state;
     assert_int_equal(call_alloc(CUDA_ERROR_OUT_OF_MEMORY, 1, 2), CUDA_ERROR_OUT_OF_MEMORY); /* no window */

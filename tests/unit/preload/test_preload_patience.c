@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -28,6 +29,7 @@ static struct {
     atomic_int waits, pushed, popped, unguarded, threads, joined;
     _Atomic(CUresult) result, push_result;
     bool no_threads;
+    long late_ms; /* threads begin so late */
 } gpu;
 
 static __thread CUcontext current;
@@ -70,11 +72,33 @@ static const struct kp_driver driver = {
 
 /* ---- threads ---- */
 
+static void nap_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+struct body {
+    void *(*fn)(void *arg);
+    void *arg;
+    long late_ms;
+};
+
+static void *begin_late(void *arg)
+{
+    struct body b = *(struct body *)arg;
+    free(arg);
+    nap_ms(b.late_ms);
+    return b.fn(b.arg);
+}
+
 bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
 {
     if (gpu.no_threads)
         return false;
-    assert_int_equal(pthread_create(thread, NULL, fn, arg), 0);
+    struct body *b = malloc(sizeof(*b));
+    assert_non_null(b);
+    *b = (struct body){fn, arg, gpu.late_ms};
+    assert_int_equal(pthread_create(thread, NULL, begin_late, b), 0);
     atomic_fetch_add(&gpu.threads, 1);
     return true;
 }
@@ -176,6 +200,25 @@ static void test_done_in_time(void **state)
     }
 }
 
+/* A thread that a busy machine begins late takes no patience away; one that begins far too late does not ask any more.
+ */
+static void test_late_thread(void **state)
+{
+    enum { LATE_MS = 10 * SHORT_MS, TOO_LATE_MS = 2500 };
+    (void)state;
+    gpu.late_ms = LATE_MS;
+    assert_int_equal(wait_here(SHORT_MS), CUDA_SUCCESS);
+    assert_int_equal(gpu.waits, 1);
+    gpu.late_ms = TOO_LATE_MS;
+    assert_int_equal(wait_here(SHORT_MS), CUDA_ERROR_NOT_READY);
+    nap_ms(TOO_LATE_MS);
+    assert_int_equal(gpu.waits, 1);
+    gpu.late_ms = LATE_MS;
+    assert_int_equal(wait_here(SHORT_MS), CUDA_SUCCESS);
+    assert_int_equal(gpu.waits, 2);
+    assert_int_equal(gpu.joined, 3);
+}
+
 /* A wait that polls wakes thousands of times meanwhile. */
 static void test_no_polling(void **state)
 {
@@ -254,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup(test_not_done, set_up),
         cmocka_unit_test_setup(test_fault_after_an_earlier_wait, set_up),
         cmocka_unit_test_setup(test_done_in_time, set_up),
+        cmocka_unit_test_setup(test_late_thread, set_up),
         cmocka_unit_test_setup(test_no_polling, set_up),
         cmocka_unit_test_setup(test_contexts, set_up),
         cmocka_unit_test_setup(test_no_threads, set_up),

@@ -151,7 +151,8 @@ static void count(struct kp_rotation_key *k, const struct kp_plan *p, size_t gro
     assert_int_equal(kp_result_set_count(&r, "launch__grid_size", "", 5), 0);
     for (size_t i = 0; !why && i < p->groups[group].n_names; i++)
         assert_int_equal(kp_result_set_real(&r, p->groups[group].names[i], "", value), 0);
-    kp_rotation_collect(k, group, kp_rotation_take(k, group), &r, why);
+    kp_rotation_take(k, group);
+    kp_rotation_collect(k, group, false, &r, why);
     kp_result_free(&r);
 }
 
@@ -168,7 +169,7 @@ static double number(const char *metric)
 static void test_latecomers_wait(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_rotation_key *k[9];
     const uint64_t hour = 3600000000000;
     (void)state;
@@ -205,7 +206,7 @@ static void test_latecomers_wait(void **state)
 static void test_a_key_walks_through_all_groups(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -244,7 +245,7 @@ static void test_a_key_walks_through_all_groups(void **state)
 static void test_keys_differ(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(1, 3), other_grid = launch_of(1, 4), other_handle = launch_of(2, 3), shared = l;
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -266,7 +267,7 @@ static void test_keys_differ(void **state)
     assert_ptr_equal(kp_rotation_find(r, &l, named("kernel")), k);
     assert_true(kp_rotation_passes(&l));
     /* With a second context, a handle does not tell the key. */
-    struct kp_rotation *second = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *second = kp_rotation_new(p, NULL, 1);
     assert_false(kp_rotation_passes(&l));
     kp_rotation_end(second);
     kp_rotation_end(r);
@@ -309,14 +310,14 @@ static void test_keys_by_path(void **state)
         {"step 3", "forward1", false},
     };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch first, l, nowhere = launch_of(1, 3);
     (void)state;
     assert_ptr_equal(find_in(r, &first, "step 3", "forward"), kp_rotation_find(r, &nowhere, named("kernel")));
     kp_launch_free(&first);
     kp_rotation_end(r);
     kp_rotation_by_path(true);
-    r = kp_rotation_new(p, NULL, 1, 0);
+    r = kp_rotation_new(p, NULL, 1);
     struct kp_rotation_key *k = find_in(r, &first, "step 0", "forward");
     assert_ptr_not_equal(kp_rotation_find(r, &nowhere, named("kernel")), k);
     count(k, p, 0, 1, NULL);
@@ -347,7 +348,8 @@ static const struct kp_launch_info *counted_in(struct kp_rotation *r, const stru
         struct kp_result one = {.launch = {.groups = 0}};
         one.launch.nvtx = l->nvtx;
         l->nvtx = (struct kp_nvtx){.ranges = NULL};
-        kp_rotation_collect(k, g, kp_rotation_take(k, g), &one, NULL);
+        kp_rotation_take(k, g);
+        kp_rotation_collect(k, g, false, &one, NULL);
         kp_result_free(&one);
     }
     (void)p;
@@ -359,7 +361,7 @@ static void test_an_entry_of_a_path(void **state)
 {
     struct kp_plan *p = new_plan();
     kp_rotation_by_path(true);
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(1, 3), nowhere = launch_of(1, 3), one = launch_of(1, 3);
     (void)state;
     enter(&l, 5, KP_NVTX_PUSH_POP, "", "step 12");
@@ -392,7 +394,7 @@ static void test_ranks_begin_apart(void **state)
         char text[16];
         snprintf(text, sizeof(text), "%d", rank);
         setenv("RANK", text, 1);
-        struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+        struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
         unsetenv("RANK");
         struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
         size_t first = (size_t)rank % 2;
@@ -408,7 +410,7 @@ static void test_ranks_begin_apart(void **state)
 static void test_the_next_group(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l[3] = {launch_of(1, 1), launch_of(1, 2), launch_of(1, 3)};
     struct kp_rotation_key *k[3];
     (void)state;
@@ -442,7 +444,7 @@ static void test_groups_in_turn(void **state)
     (void)state;
     for (size_t i = 0; i < LISTS; i++)
         lists[i] = (struct kp_config){.image = image, .size = 3, .passes = 1, .turn = i, .turns = LISTS};
-    struct kp_rotation *r = kp_rotation_new(&p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(&p, NULL, 1);
     struct kp_rotation_key *k[2] = {kp_rotation_find(r, &l[0], named("kernel")),
                                     kp_rotation_find(r, &l[1], named("kernel"))};
     assert_int_equal(kp_rotation_choose(r, k[0], 100), 0);
@@ -469,7 +471,7 @@ static void test_fleeting_shapes(void **state)
     struct kp_launch often = launch_of(1, 1);
     (void)state;
     for (int enough = 0; enough < 2; enough++) {
-        struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+        struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
         struct kp_rotation_key *k = NULL;
         for (unsigned i = 0; i < SHAPES - 1u + enough; i++) {
             struct kp_launch l = launch_of(2, 10 + i);
@@ -497,7 +499,7 @@ static void test_keys_that_come_soon(void **state)
 {
     enum { OFTEN = 200, STEP = OFTEN + 2 };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch often = launch_of(1, 1), early = launch_of(1, 2), late = launch_of(1, 3), once = launch_of(1, 4);
     struct kp_rotation_key *k[3] = {kp_rotation_find(r, &often, named("kernel")), NULL, NULL};
     (void)state;
@@ -546,7 +548,7 @@ static void count_durations(const double *durations, size_t each)
                                   "lts__t_sector_hit_rate.pct,lts__t_sectors_lookup_miss.sum", KP_PLAN_ROTATE, &p,
                                   &err),
                      0);
-    struct kp_rotation *r = kp_rotation_new(p, NULL, each, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, each);
     struct kp_launch l = launch_of(1, 1);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     for (size_t g = 0; g < p->n_groups; g++)
@@ -557,7 +559,8 @@ static void count_durations(const double *durations, size_t each)
                 double value = strcmp(name, duration) == 0 ? durations[e] : strstr(name, "hit") ? 50 : 100;
                 assert_int_equal(kp_result_set_real(&counted, name, "", value), 0);
             }
-            kp_rotation_collect(k, g, kp_rotation_take(k, g), &counted, NULL);
+            kp_rotation_take(k, g);
+            kp_rotation_collect(k, g, false, &counted, NULL);
             kp_result_free(&counted);
         }
     kp_rotation_end(r);
@@ -585,38 +588,11 @@ static void test_launches_that_differ(void **state)
     assert_non_null(strstr(m->text, "spreads by 2"));
 }
 
-static void test_the_time_is_over(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 1), *endless = NULL;
-    struct kp_launch l = launch_of(1, 1), other = launch_of(1, 2), unseen = launch_of(1, 3);
-    struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
-    (void)state;
-    kp_rotation_find(r, &other, named("kernel"));
-    assert_false(kp_rotation_is_over(r)); /* it begins with the first launch that counts */
-    count(k, p, 0, 5, NULL);
-    assert_true(kp_rotation_is_over(r) && kp_rotation_is_over(r));
-    assert_string_equal(kp_rotation_passes(&l), KP_SKIP_ROTATE_TIME);
-    assert_string_equal(kp_rotation_passes(&other), KP_SKIP_ROTATE_TIME);
-    assert_string_equal(kp_rotation_passes(&unseen), KP_SKIP_ROTATE_TIME);
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 1);
-    assert_int_equal(t.results[0].launch.alike, 2);
-    const struct kp_metric *lacking = kp_result_find(&t.results[0], isfinite(number(hits)) ? misses : hits);
-    assert_non_null(strstr(lacking->text, "1 of 2 groups, in 1 launch, in the time given"));
-    endless = kp_rotation_new(p, NULL, 1, 0);
-    k = kp_rotation_find(endless, &l, named("kernel"));
-    kp_rotation_take(k, 0);
-    assert_false(kp_rotation_is_over(endless) || kp_rotation_passes(&l));
-    kp_rotation_end(endless);
-    kp_plan_free(p);
-}
-
 /* At the end, what is incomplete is reported with what there is, and with the reason for the rest. */
 static void test_an_incomplete_key(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH);
     struct kp_launch l = launch_of(1, 1), never = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -637,7 +613,7 @@ static void test_an_incomplete_key(void **state)
 static void test_a_group_that_fails(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(1, 1), later = launch_of(1, 2);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -725,7 +701,8 @@ static void collect_extra(struct kp_rotation_key *k, size_t group, uint64_t valu
         if (group == SAMPLES)
             assert_int_equal(kp_result_set_count(&r, samples, "", value), 0);
     }
-    kp_rotation_collect(k, group, kp_rotation_take(k, group), &r, why);
+    kp_rotation_take(k, group);
+    kp_rotation_collect(k, group, false, &r, why);
     kp_result_free(&r);
 }
 
@@ -739,7 +716,7 @@ static uint64_t counted_at(const struct kp_result *r, const char *metric)
 static void test_extras_are_groups(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -774,7 +751,7 @@ static void test_extras_are_groups(void **state)
 static void test_extras_that_fail(void **state)
 {
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH);
     struct kp_launch l = launch_of(1, 1), other = launch_of(2, 1), third = launch_of(3, 1);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     (void)state;
@@ -783,7 +760,7 @@ static void test_extras_that_fail(void **state)
     kp_rotation_end(r);
     assert_true(t.n == 1 && number(samples) == 7 && t.results[0].launch.groups_counted == 1);
     assert_non_null(strstr(kp_result_find(&t.results[0], executed)->text, "1 of 4 groups, in 2 launches; a buffer"));
-    r = kp_rotation_new(p, &extras, 1, 0);
+    r = kp_rotation_new(p, &extras, 1);
     k = kp_rotation_find(r, &other, named("kernel"));
     for (int i = 0; i < 3; i++)
         kp_rotation_failed(r, COUNTS, "not on this chip");
@@ -804,7 +781,7 @@ static void test_launches_that_are_timed(void **state)
 {
     static const char apart[] = "it waits for others";
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
+    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH);
     struct kp_launch l = launch_of(1, 3);
     struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
     const size_t timed = kp_rotation_timed(r);
@@ -866,7 +843,7 @@ static struct kp_rotation *rotation_of_one(struct kp_plan *p, struct kp_config *
     static uint8_t image[] = {1};
     *list = (struct kp_config){.image = image, .size = sizeof(image), .passes = 1};
     *p = (struct kp_plan){.groups = list, .n_groups = 1};
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch l = launch_of(77, 1);
     kp_rotation_take(kp_rotation_find(r, &l, named("another")), 0);
     return r;
@@ -962,7 +939,7 @@ static void test_fleeting_shapes_do_not_go_on(void **state)
 {
     enum { SHAPES = 4, LONG = 1025 };
     struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(p, NULL, 1);
     struct kp_launch often = launch_of(77, 1), next = launch_of(2, 99);
     (void)state;
     for (unsigned i = 0; i < SHAPES; i++) {
@@ -997,7 +974,7 @@ static void test_groups_where_launches_are_chosen(void **state)
     for (size_t i = 0; i < N; i++)
         lists[i] = (struct kp_config){
             .image = images[i], .size = 1, .passes = 1, .names = i == PATCHED ? patches : hardware, .n_names = 1};
-    struct kp_rotation *r = kp_rotation_new(&p, &one, 1, 0);
+    struct kp_rotation *r = kp_rotation_new(&p, &one, 1);
     for (unsigned i = 0; i < KEYS; i++) {
         struct kp_launch l = launch_of(1 + i, 1);
         char name[16];
@@ -1216,212 +1193,6 @@ static void test_a_first_launch_without_counters(void **state)
 
 /* ---- kinds of launches ---- */
 
-/* A kernel (int *data, int size, long step): the address and the step change, and the size makes the work. */
-static struct kp_param parameters[] = {{0, 8}, {8, 4}, {16, 8}};
-static const struct kp_function sized = {
-    .mangled = "kernel", .params_known = true, .params = parameters, .n_params = 3};
-
-struct arguments {
-    uint64_t data;
-    uint32_t size, unused;
-    uint64_t step;
-};
-
-/* A launch with a size, and with another step each time. */
-static struct kp_launch launch_with(struct arguments *a, void *params[3], uint32_t size)
-{
-    static uint64_t step;
-    struct kp_launch l = launch_of(1, 1);
-    step++;
-    *a = (struct arguments){.data = 0x7000000000, .size = size, .step = step << 32 | step};
-    params[0] = &a->data;
-    params[1] = &a->size;
-    params[2] = &a->step;
-    l.params = params;
-    return l;
-}
-
-/* Makes a launch of that size; it counts the group, and takes as long as the size says. Returns its key. */
-static struct kp_rotation_key *count_sized(struct kp_rotation *r, const struct kp_plan *p, size_t group, uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    struct kp_rotation_key *k = kp_rotation_find(r, &l, &sized);
-    count(k, p, group, size, NULL);
-    return k;
-}
-
-static struct kp_rotation_key *find_sized(struct kp_rotation *r, uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    return kp_rotation_find(r, &l, &sized);
-}
-
-static const char *passes_sized(uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    return kp_rotation_passes(&l);
-}
-
-/* The same with the arguments in one buffer. */
-static const char *passes_packed(uint32_t size)
-{
-    struct arguments a;
-    void *params[3];
-    struct kp_launch l = launch_with(&a, params, size);
-    size_t bytes = sizeof(a);
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &a, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-    l.params = NULL;
-    l.extra = extra;
-    return kp_rotation_passes(&l);
-}
-
-static void check_entry(size_t at, const char *note, double ns, uint64_t counted)
-{
-    const struct kp_result *of = &t.results[at];
-    double v = NAN;
-    assert_true(at < t.n);
-    kp_metric_number(kp_result_find(of, duration), &v);
-    assert_true(fabs(v - ns) < 1e-9 * ns);
-    assert_int_equal(of->launch.counted, counted);
-    assert_true(!note == !of->launch.note);
-    if (note)
-        assert_string_equal(of->launch.note, note);
-}
-
-static const char of_100[] = "the launches whose argument 2 is 100; others of this kernel and shape differ from them",
-                  of_200[] = "the launches whose argument 2 is 200; others of this kernel and shape differ from them",
-                  of_300[] = "the launches whose argument 2 is 300; others of this kernel and shape differ from them";
-
-/* Launches that differ are counted by what tells them apart before they run; what they have counted is kept. */
-static void test_kinds_by_argument(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    struct kp_rotation_key *k = count_sized(r, p, 0, 100), *small, *large;
-    kp_rotation_take(k, 0); /* the driver refuses it */
-    kp_rotation_untake(k, 0);
-    for (size_t g = 0; g < 2; g++)
-        for (uint32_t size = g ? 100 : 200; size <= 200; size += 100)
-            k = count_sized(r, p, g, size);
-    assert_false(kp_rotation_lacks_any(k) || t.n);
-    assert_true(!passes_sized(100) && !passes_sized(200)); /* each kind lacks a launch of each group */
-    for (size_t g = 0; g < 2; g++) {
-        small = count_sized(r, p, g, 100);
-        assert_false(small == k || kp_rotation_lacks(small, g));
-    }
-    assert_int_equal(t.n, 1);
-    check_entry(0, of_100, 100, 4);
-    assert_int_equal(kp_result_find(&t.results[0], hits)->counted, EACH);
-    assert_int_equal(kp_result_find(&t.results[0], "launch__grid_size")->count, 5);
-    assert_true(t.results[0].launch.groups_counted == 2 && t.results[0].launch.profiler_ns == 40);
-    assert_true(passes_sized(100) && passes_packed(100) && !passes_sized(200) && !passes_packed(200));
-    for (size_t g = 0; g < 2; g++)
-        large = count_sized(r, p, g, 200);
-    assert_true(large != k && large != small);
-    assert_int_equal(t.n, 2);
-    check_entry(1, of_200, 200, 4);
-    assert_true(passes_sized(100) && passes_sized(200));
-    /* A kind that comes later is counted, too; one that stays incomplete says so. */
-    assert_false(passes_sized(300));
-    count_sized(r, p, 0, 300);
-    assert_true(passes_sized(100) && passes_packed(200) && !passes_sized(300));
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 3);
-    check_entry(2, of_300, 300, 1);
-    assert_true(t.results[2].launch.groups == 2 && t.results[2].launch.groups_counted == 1);
-    /* of 100: 2 before the split, 2 that counted, and 4 that passed */
-    assert_true(t.alike[0] == 8 && t.alike[1] == 6 && t.results[2].launch.alike == 1);
-    kp_plan_free(p);
-}
-
-/* Where a program ends before any kind has what all launches have, these stay one entry. */
-static void test_kinds_that_end_early(void **state)
-{
-    struct kp_plan *p = mixing_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    assert_int_equal(p->n_groups, 3);
-    for (size_t g = 0; g < 3; g++)
-        for (int i = 0; i < EACH; i++)
-            count_sized(r, p, g, g ? 200 : 100);
-    assert_int_equal(t.n, 0);
-    struct kp_rotation_key *small = count_sized(r, p, 0, 100); /* of the kind that is to go on */
-    assert_true(kp_rotation_lacks(small, 1));
-    kp_rotation_pass_on(r);
-    assert_int_equal(t.n, 1);
-    check_entry(0, NULL, (3 * 100 + 4 * 200) / 7., 7);
-    const struct kp_metric *m = kp_result_find(&t.results[0], rate);
-    assert_int_equal(m->kind, KP_VALUE_NA);
-    assert_non_null(strstr(m->text, "; too few came to count each kind for itself"));
-    assert_int_equal(kp_result_find(&t.results[0], duration)->counted, 7);
-    kp_rotation_end(r);
-    assert_true(t.n == 1 && t.alike[0] == 7);
-    kp_plan_free(p);
-}
-
-/* A program that ends before all groups are counted has the kinds apart where one of them lacks nothing of that. */
-static void test_kinds_at_the_end(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, 4, 0);
-    (void)state;
-    for (int i = 0; i < 2; i++)
-        for (uint32_t size = 100; size <= 200; size += 100)
-            count_sized(r, p, 0, size);
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 2);
-    check_entry(0, of_100, 100, 2);
-    check_entry(1, of_200, 200, 2);
-    assert_true(t.results[0].launch.alike == 2 && t.results[1].launch.groups_counted == 1);
-    kp_plan_free(p);
-}
-
-/* What has other values in each launch tells nothing apart. Nor does anything where a function of that name takes other
- * arguments, or where launches are alike. */
-static void test_no_kinds(void **state)
-{
-    static struct kp_param others[] = {{0, 8}, {8, 8}, {16, 8}};
-    static const struct kp_function other = {
-        .mangled = "kernel", .params_known = true, .params = others, .n_params = 3};
-    static const struct {
-        const struct kp_function *last;
-        uint32_t sizes[2];
-        const char *why;
-    } cases[] = {
-        {&other, {100, 200}, "; nothing known before they run tells them apart"},
-        {&sized, {100, 200}, "; nothing known before they run tells them apart"},
-        {&sized, {100, 101}, NULL},
-    };
-    (void)state;
-    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
-        struct kp_plan *p = mixing_plan();
-        struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-        for (size_t i = 0; i < 6; i++) {
-            struct arguments a;
-            void *params[3];
-            struct kp_launch l = launch_with(&a, params, c == 1 ? 100 : cases[c].sizes[i % 2]);
-            struct kp_rotation_key *k = kp_rotation_find(r, &l, i < 5 ? &sized : cases[c].last);
-            count(k, p, i / 2, cases[c].sizes[i % 2], NULL);
-        }
-        assert_true(t.n == 1 && t.results[0].launch.counted == 6 && !t.results[0].launch.note);
-        assert_true(passes_sized(100));
-        const struct kp_metric *m = kp_result_find(&t.results[0], rate);
-        assert_int_equal(m->kind == KP_VALUE_NA, cases[c].why != NULL);
-        if (cases[c].why)
-            assert_non_null(strstr(m->text, cases[c].why));
-        kp_rotation_end(r);
-        kp_plan_free(p);
-        reset(NULL);
-    }
-}
-
 /* A refusal names the paths where launches have several. */
 static void test_a_refusal_names_paths(void **state)
 {
@@ -1429,7 +1200,7 @@ static void test_a_refusal_names_paths(void **state)
     (void)state;
     for (int several = 0; several < 2; several++) {
         struct kp_plan *p = mixing_plan();
-        struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
+        struct kp_rotation *r = kp_rotation_new(p, NULL, EACH);
         for (size_t i = 0; i < 6; i++) {
             struct kp_launch l = launch_of(1, 1);
             enter(&l, 5, KP_NVTX_PUSH_POP, "", several && i % 2 ? "backward" : "forward");
@@ -1444,106 +1215,6 @@ static void test_a_refusal_names_paths(void **state)
         kp_plan_free(p);
         reset(NULL);
     }
-}
-
-/* Launches of a path may be of several kinds, too. */
-static void test_kinds_in_a_path(void **state)
-{
-    struct kp_plan *p = new_plan();
-    kp_rotation_by_path(true);
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    for (int i = 0; i < 8; i++)
-        count_sized(r, p, (size_t)i / 2 % 2, i % 2 ? 200 : 100);
-    assert_int_equal(t.n, 2);
-    check_entry(
-        0, "the launches in no NVTX range whose argument 2 is 100; others of this kernel and shape differ from them",
-        100, 4);
-    kp_rotation_end(r);
-    kp_rotation_by_path(false);
-    kp_plan_free(p);
-}
-
-/* Launches may differ by what came before them. */
-static void test_kinds_by_the_launch_before(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    struct kp_launch l = launch_of(1, 1), others[] = {launch_of(2, 1), launch_of(3, 1)};
-    const char *const names[] = {"_Z4warmv", "_Z4coldv"};
-    (void)state;
-    for (size_t i = 0; i < 8; i++) {
-        kp_rotation_find(r, &others[i % 2], named(names[i % 2]));
-        struct kp_rotation_key *k = kp_rotation_find(r, &l, named("kernel"));
-        count(k, p, i / 2 % 2, i % 2 ? 200 : 100, NULL);
-    }
-    assert_int_equal(t.n, 2);
-    check_entry(0, "the launches that come after warm; others of this kernel and shape differ from them", 100, 4);
-    check_entry(1, "the launches that come after cold; others of this kernel and shape differ from them", 200, 4);
-    kp_rotation_find(r, &others[0], named(names[0]));
-    assert_true(kp_rotation_passes(&l));
-    assert_false(kp_rotation_passes(&l)); /* behind itself it is of another kind */
-    kp_rotation_end(r);
-    assert_true(t.alike[0] == 5 && t.alike[1] == 4);
-    kp_plan_free(p);
-}
-
-/* What is collected besides the counters before the kinds are known is of all; each kind has its own. */
-static void test_kinds_have_samples_of_their_own(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, &extras, EACH, 0);
-    struct kp_rotation_key *k[2];
-    (void)state;
-    for (size_t i = 0; i < EACH; i++)
-        collect_extra(find_sized(r, 100), SAMPLES, 1000, NULL);
-    collect_extra(find_sized(r, 200), COUNTS, 1000, NULL);
-    for (size_t g = 0; g < LISTS; g++)
-        for (uint32_t size = 100; size <= 200; size += 100)
-            count_sized(r, p, g, size);
-    assert_int_equal(t.n, 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        k[i] = find_sized(r, 100 * (i + 1));
-        assert_true(kp_rotation_lacks(k[i], SAMPLES) && kp_rotation_lacks(k[i], COUNTS));
-        for (size_t g = 0; g < LISTS; g++)
-            count_sized(r, p, g, 100 * (i + 1));
-        for (size_t e = 0; e < EACH; e++)
-            collect_extra(k[i], SAMPLES, 10 * (i + 1), NULL);
-        assert_int_equal(kp_rotation_longest(r, COUNTS), 200);
-        collect_extra(k[i], COUNTS, i + 1, NULL);
-        assert_int_equal(t.n, i + 1);
-        assert_true(number(samples) == 10 * EACH * (i + 1) && number(executed) == i + 1);
-        assert_true(counted_at(&t.results[i], stalls) == 10 * EACH * (i + 1));
-        assert_int_equal(t.results[i].launch.groups_counted, 4);
-    }
-    check_entry(0, of_100, 100, EACH + 2 + 2 + EACH + 1); /* with those before the split, whose samples are lost */
-    check_entry(1, of_200, 200, 1 + 2 + 2 + EACH + 1);
-    kp_rotation_end(r);
-    kp_plan_free(p);
-}
-
-/* A group that is given up is lacking of no kind. */
-static void test_kinds_and_a_group_that_fails(void **state)
-{
-    struct kp_plan *p = new_plan();
-    struct kp_rotation *r = kp_rotation_new(p, NULL, EACH, 0);
-    (void)state;
-    for (size_t g = 0; g < 2; g++)
-        for (uint32_t size = 100; size <= 200; size += 100)
-            count_sized(r, p, g, size);
-    count_sized(r, p, 0, 100);
-    assert_false(passes_sized(100));
-    for (int i = 0; i < 3; i++)
-        kp_rotation_failed(r, 1, NULL);
-    assert_true(passes_sized(100));
-    assert_false(passes_sized(200));
-    count_sized(r, p, 0, 200);
-    assert_true(passes_sized(200));
-    kp_rotation_end(r);
-    assert_int_equal(t.n, 2);
-    check_entry(0, of_100, 100, 3);
-    check_entry(1, of_200, 200, 3);
-    kp_plan_free(p);
 }
 
 int main(void)
@@ -1565,7 +1236,6 @@ int main(void)
         cmocka_unit_test_teardown(test_keys_that_come_soon, reset),
         cmocka_unit_test_teardown(test_latecomers_wait, reset),
         cmocka_unit_test_teardown(test_launches_that_differ, reset),
-        cmocka_unit_test_teardown(test_the_time_is_over, reset),
         cmocka_unit_test_teardown(test_an_incomplete_key, reset),
         cmocka_unit_test_teardown(test_a_group_that_fails, reset),
         cmocka_unit_test_teardown(test_extras_are_groups, reset),
@@ -1576,15 +1246,7 @@ int main(void)
         cmocka_unit_test_teardown(test_groups_take_turns_beside_a_replay, reset),
         cmocka_unit_test_teardown(test_an_entry_that_stays_incomplete, reset),
         cmocka_unit_test_teardown(test_a_first_launch_without_counters, reset),
-        cmocka_unit_test_teardown(test_kinds_by_argument, reset),
-        cmocka_unit_test_teardown(test_kinds_that_end_early, reset),
-        cmocka_unit_test_teardown(test_kinds_at_the_end, reset),
-        cmocka_unit_test_teardown(test_kinds_by_the_launch_before, reset),
         cmocka_unit_test_teardown(test_a_refusal_names_paths, reset),
-        cmocka_unit_test_teardown(test_kinds_in_a_path, reset),
-        cmocka_unit_test_teardown(test_kinds_and_a_group_that_fails, reset),
-        cmocka_unit_test_teardown(test_kinds_have_samples_of_their_own, reset),
-        cmocka_unit_test_teardown(test_no_kinds, reset),
     };
     return cmocka_run_group_tests_name("rotation", tests, NULL, NULL);
 }

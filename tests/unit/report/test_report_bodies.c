@@ -407,32 +407,6 @@ static void the_chart_has_boxes_and_links(void **state)
     kp_test_recording_free(&r);
 }
 
-/* The chart is drawn by the groups and labels of the section's rows: each place has one. */
-static void the_places_of_the_chart_are_those_of_its_section(void **state)
-{
-    static const struct place {
-        const char *group, *label;
-    } places[] = {
-#define KP_CHART_BOX(x, y, width, height)
-#define KP_CHART_TEXT(x, y, text, with)
-#define KP_CHART_HEAD(x, y, text, unit)
-#define KP_CHART_VALUE(x, y, width, group, label) {group, label},
-#define KP_CHART_VIEW(ending, heading)
-#include "report/define/chart.def"
-    };
-    (void)state;
-    const struct kp_section *s = kp_section_find("MemoryWorkloadAnalysis_Chart");
-    assert_non_null(s);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        size_t j = 0;
-        while (j < s->n_rows && (s->rows[j].kind != KP_ROW_ITEM || strcmp(s->rows[j].group, places[i].group) ||
-                                 (*places[i].label && strcmp(s->rows[j].label, places[i].label))))
-            j++;
-        if (j == s->n_rows)
-            fail_msg("no row is at %s, '%s'", places[i].group, places[i].label);
-    }
-}
-
 /* --- which rows --- */
 
 static const struct kp_row choice_rows[] = {
@@ -757,60 +731,6 @@ static void a_long_name_leaves_the_bars(void **state)
     kp_result_free(&r);
 }
 
-/* Another unit of y than the percent is that of a step of x. */
-static void a_curve_of_zeros_is_left_out(void **state)
-{
-    static const struct kp_row rows[] = {BODY(CURVE, "Curves", ""), ITEM("", "Zeros", "made__zeros"),
-                                         ITEM("", "Percents", "made__percents")};
-    static const struct kp_section section = SECTION("Curves", rows);
-    static const double zeros[] = {0, 0, 0}, percents[] = {100, 50, 25};
-    (void)state;
-    struct kp_test_text t = {0};
-    struct kp_session none = {0};
-    struct kp_result r = {.launch = {.cc_major = 9}};
-    kp_result_set_real(&r, "made__zeros", "warp", 0);
-    set_instances(&r, "made__zeros", NULL, zeros, 3);
-    kp_result_set_real(&r, "made__percents", "%/register", 0);
-    set_instances(&r, "made__percents", NULL, percents, 3);
-    draw(&t, &bodies, &section, &none, &r);
-    assert_null(strstr(t.text, "Zeros"));
-    assert_non_null(strstr(t.text, "Steps (%): 100 up to 0, 50 up to 1, 25 up to 2\n"));
-    assert_null(strstr(t.text, "register"));
-    free(t.text);
-    kp_result_free(&r);
-}
-
-/* The curve over shared memory ends at the most that a block asks for; the launch's own has the driver's bytes on top.
- */
-static void a_launch_is_marked_where_its_curve_has_warps(void **state)
-{
-    static const struct kp_row rows[] = {BODY(CURVE, "Curves", ""), ITEM("", "Warps", "made__warps"),
-                                         ITEM("", "Shared", "launch__shared_mem_per_block")};
-    static const struct kp_section section = SECTION("Curves", rows);
-    static const char *const sizes[] = {"0", "48128", "48640", "49152", "49664", "50176", "50688", "102400"};
-    static const double warps[] = {64, 16, 16, 16, 0, 0, 0, 0};
-    static const struct {
-        double own;
-        int column; /* of 96, which the plot has for 8 points */
-    } cases[] = {{50176, 46}, {49700, 46}, {49152, 46}, {49300, 46}, {48128, 45}, {0, 0}, {102400, 46}};
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct kp_test_text t = {0};
-        struct kp_session none = {0};
-        struct kp_result r = {.launch = {.cc_major = 9}};
-        kp_result_set_real(&r, "made__warps", "warp", 112);
-        set_instances(&r, "made__warps", sizes, warps, 8);
-        kp_result_set_real(&r, "launch__shared_mem_per_block", "byte/block", cases[i].own);
-        draw(&t, &bodies, &section, &none, &r);
-        const char *axis = strstr(t.text, " +--"), *mark = strstr(t.text, "^ this launch"),
-                   *line = strchr(axis, '\n') + 1;
-        assert_non_null(mark);
-        assert_int_equal(strcspn(line, "^"), 17 + cases[i].column);
-        free(t.text);
-        kp_result_free(&r);
-    }
-}
-
 /* A session whose section files are gone. */
 static void what_is_not_known_any_more_is_left_out(void **state)
 {
@@ -893,7 +813,9 @@ static void assert_clean(const char *text)
 {
     for (const char *c = text; *c; c++)
         assert_true(*c == '\n' || isprint((unsigned char)*c));
-    assert_null(strstr(text, " \n")); /* no blanks at the end of a line */
+    const char *blank = strstr(text, " \n"); /* no blanks at the end of a line */
+    if (blank)
+        fail_msg("a blank ends a line: %.*s", 300, blank > text + 200 ? blank - 200 : text);
 }
 
 static void no_value_breaks_a_body(void **state)
@@ -922,7 +844,7 @@ static void no_value_breaks_a_body(void **state)
     kp_session_free(&session);
 }
 
-/* Whatever the body, the numbers of its rows are in the text. */
+/* Whatever the body, the numbers of its rows are in the text; a roofline has what is computed of them. */
 static void every_value_can_be_read(void **state)
 {
     (void)state;
@@ -931,6 +853,8 @@ static void every_value_can_be_read(void **state)
         struct kp_session session = {0};
         struct kp_result r = {.launch = {.cc_major = 9}};
         struct kp_test_text t = {0};
+        if (s == &rooflines)
+            continue;
         for (size_t j = 0; j < s->n_rows; j++)
             if (*s->rows[j].metric && strncmp(s->rows[j].metric, KP_BREAKDOWN, strlen(KP_BREAKDOWN)))
                 kp_result_set_count(&r, s->rows[j].metric, "", 1001 + 7 * j);
@@ -983,7 +907,6 @@ int main(void)
         cmocka_unit_test(an_incomplete_roofline_says_what_is_not_known),
         cmocka_unit_test(curves_have_steps_and_a_mark),
         cmocka_unit_test(the_chart_has_boxes_and_links),
-        cmocka_unit_test(the_places_of_the_chart_are_those_of_its_section),
         cmocka_unit_test(the_first_row_of_a_place_that_has_a_value_is_shown),
         cmocka_unit_test(options_say_how_values_are_printed),
         cmocka_unit_test(every_print_option_reaches_the_display),
@@ -995,8 +918,6 @@ int main(void)
         cmocka_unit_test(a_section_of_another_chip_is_not_shown),
         cmocka_unit_test(a_long_name_of_a_table_is_whole),
         cmocka_unit_test(a_long_name_leaves_the_bars),
-        cmocka_unit_test(a_curve_of_zeros_is_left_out),
-        cmocka_unit_test(a_launch_is_marked_where_its_curve_has_warps),
         cmocka_unit_test(what_is_not_known_any_more_is_left_out),
         cmocka_unit_test(no_value_breaks_a_body),
         cmocka_unit_test(every_value_can_be_read),

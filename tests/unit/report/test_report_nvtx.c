@@ -349,14 +349,6 @@ static void ranges_stand_below_the_header(void **state)
     kp_result_free(&none);
 }
 
-static void exec(const char *path, const char *statements)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, statements, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
-}
-
 static int take_lines(struct kp_result *r, void *arg)
 {
     *(char **)arg = nvtx_lines(r);
@@ -405,18 +397,6 @@ static void a_session_keeps_the_ranges(void **state)
     free(lines);
     free(seen);
 
-    /* what a file of version 2 lacks */
-    exec(path, "DROP TABLE range_seen; DROP TABLE launch_range; ALTER TABLE launch DROP COLUMN thread;"
-               "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
-               "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP "
-               "COLUMN node; ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted;"
-               "ALTER TABLE launch DROP COLUMN groups; ALTER TABLE launch DROP COLUMN groups_counted;"
-               "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation;"
-               "PRAGMA user_version=2");
-    lines = read_back(path, &seen, &times);
-    assert_string_equal(lines, "");
-    assert_null(seen);
-    free(lines);
     kp_result_free(&r);
     kp_session_free(&session);
     kp_test_remove_folder(folder);

@@ -67,7 +67,6 @@ static void defaults(void **state)
     assert_int_equal(o.fallback, KP_FALLBACK_ROTATE);
     assert_int_equal(o.rotate_launches, 3);
     assert_int_equal(o.rotate_key, KP_ROTATE_BY_SHAPE);
-    assert_int_equal(o.rotate_time, 0);
     assert_int_equal(o.save_time, 10000000000);
     assert_int_equal(o.save, KP_SAVE_AUTO);
     assert_int_equal(o.window, 704);
@@ -120,30 +119,29 @@ static void defaults(void **state)
 static void every_field_has_its_variable(void **state)
 {
     (void)state;
-    struct kp_options o =
-        READ("KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
-             "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
-             "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_CUPTI_LEAVES=off",
-             "KPROF_GRAPH_PROFILING=graph", "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick",
-             "KPROF_ROTATE_LAUNCHES=4", "KPROF_ROTATE_KEY=nvtx", "KPROF_ROTATE_TIME=250ms", "KPROF_SAVE_TIME=3s",
-             "KPROF_SAVE=changes", "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed",
-             "KPROF_REPLAY_RUN=3", "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none",
-             "KPROF_LOG_FILE=stdout", "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE",
-             "KPROF_STRICT=on", "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t",
-             "KPROF_PROFILE_FROM_START=off", "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s",
-             "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all", "KPROF_PRINT_METRIC_NAME=label-name",
-             "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values", "KPROF_APPLY_RULES=no",
-             "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled", "KPROF_KERNEL_ID=1:7:regex:f:2",
-             "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu", "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms",
-             "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only", "KPROF_TARGET_PROCESSES_FILTER=a,regex:b",
-             "KPROF_APPLICATION=4711", "KPROF_NVTX=on", "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/",
-             "KPROF_NVTX_PUSH_POP_SCOPE=process", "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_CSV_DEFUSE=yes",
-             "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b", "KPROF_PRINT_NVTX_RENAME=kernel",
-             "KPROF_PRINT_SOURCE=sass,ptx", "KPROF_IMPORT_SOURCE=yes", "KPROF_SOURCE_FOLDERS=a, /b",
-             "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M", "KPROF_PM_SAMPLING_MAX_PASSES=3",
-             "KPROF_TIMELINE=on", "KPROF_HTML=/a/b.html", "KPROF_CALL_STACK=python,native", "KPROF_SORT=gain",
-             "KPROF_TOP=7", "KPROF_BRIEF_ABOVE=9", "KPROF_RENAME_KERNELS=/dev/null", "KPROF_COLOR=always",
-             "KPROF_REPORT_PIPE=77", "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+    struct kp_options o = READ(
+        "KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
+        "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
+        "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_CUPTI_LEAVES=off",
+        "KPROF_GRAPH_PROFILING=graph", "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick",
+        "KPROF_ROTATE_LAUNCHES=4", "KPROF_ROTATE_KEY=nvtx", "KPROF_SAVE_TIME=3s", "KPROF_SAVE=changes",
+        "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed", "KPROF_REPLAY_RUN=3",
+        "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout",
+        "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_STRICT=on",
+        "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off",
+        "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
+        "KPROF_PRINT_METRIC_NAME=label-name", "KPROF_PRINT_UNITS=base", "KPROF_PRINT_METRIC_INSTANCES=values",
+        "KPROF_APPLY_RULES=no", "KPROF_RULE=CPIStall,regex:SOL.*", "KPROF_KERNEL_NAME_BASE=mangled",
+        "KPROF_KERNEL_ID=1:7:regex:f:2", "KPROF_LAUNCH_SKIP_BEFORE_MATCH=8", "KPROF_FILTER_MODE=per-gpu",
+        "KPROF_DEVICES=63,0", "KPROF_DELAY=500ms", "KPROF_DURATION=2", "KPROF_TARGET_PROCESSES=application-only",
+        "KPROF_TARGET_PROCESSES_FILTER=a,regex:b", "KPROF_APPLICATION=4711", "KPROF_NVTX=on",
+        "KPROF_NVTX_INCLUDE=a/;[b", "KPROF_NVTX_EXCLUDE=regex:c.*/", "KPROF_NVTX_PUSH_POP_SCOPE=process",
+        "KPROF_PAGE=raw", "KPROF_CSV=yes", "KPROF_PRINT_SUMMARY=per-gpu", "KPROF_TRACE_COLUMNS=a,b",
+        "KPROF_PRINT_NVTX_RENAME=kernel", "KPROF_PRINT_SOURCE=sass,ptx", "KPROF_IMPORT_SOURCE=yes",
+        "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
+        "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_TIMELINE=on", "KPROF_HTML=/a/b.html", "KPROF_CALL_STACK=python,native",
+        "KPROF_SORT=gain", "KPROF_TOP=7", "KPROF_BRIEF_ABOVE=9", "KPROF_RENAME_KERNELS=/dev/null", "KPROF_COLOR=always",
+        "KPROF_REPORT_PIPE=77", "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.config, "/dev/null");
     assert_int_equal(o.sort, KP_SORT_GAIN);
     assert_int_equal(o.top, 7);
@@ -170,7 +168,6 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.fallback, KP_FALLBACK_QUICK);
     assert_int_equal(o.rotate_launches, 4);
     assert_int_equal(o.rotate_key, KP_ROTATE_BY_NVTX);
-    assert_int_equal(o.rotate_time, 250000000);
     assert_int_equal(o.save_time, 3000000000);
     assert_int_equal(o.save, KP_SAVE_CHANGES);
     assert_int_equal(o.window, 1);
@@ -214,7 +211,6 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.rule, "CPIStall,regex:SOL.*");
     assert_chosen(&o.page, (const unsigned char[]){KP_PAGE_RAW}, 1);
     assert_true(o.csv);
-    assert_true(o.csv_defuse);
     assert_false(o.json);
     assert_int_equal(o.print_summary, KP_GROUPING_GPU);
     assert_string_equal(o.trace_columns, "a,b");

@@ -354,29 +354,6 @@ static void csv_fields(void **state)
     free(text);
 }
 
-/* What a spreadsheet would run becomes text, and no number does. */
-static void csv_formulas(void **state)
-{
-    static const char *const formulas[] = {"=1+1", "+cmd", "-f()", "@SUM(A1)", "\t=1",
-                                           "\r=1", "-",    "+",    "-1+1",     "-1e5x"},
-                             *const others[] = {"-7", "-0.5", "+3", "-1e-07", "-.5", "-inf", "-nan", "", "f()", "a=b"};
-    (void)state;
-    for (size_t i = 0; i < sizeof formulas / sizeof *formulas + sizeof others / sizeof *others; i++) {
-        bool is_formula = i < sizeof formulas / sizeof *formulas;
-        const char *field = is_formula ? formulas[i] : others[i - sizeof formulas / sizeof *formulas];
-        char *text = NULL, expected[32];
-        size_t size;
-        struct kp_csv c = {.to = open_memstream(&text, &size), .defuse = true};
-        kp_csv_field(&c, field);
-        c.defuse = false;
-        kp_csv_field(&c, field);
-        fclose(c.to);
-        snprintf(expected, sizeof expected, "\"%s%s\",\"%s\"", is_formula ? "'" : "", field, field);
-        assert_string_equal(text, expected);
-        free(text);
-    }
-}
-
 static void json_texts(void **state)
 {
     static const struct {
@@ -773,7 +750,6 @@ int main(void)
         cmocka_unit_test(other_readers_agree),
         cmocka_unit_test(csv_fields),
         cmocka_unit_test(csv_of_a_rotation_has_columns_for_it),
-        cmocka_unit_test(csv_formulas),
         cmocka_unit_test(json_texts),
         cmocka_unit_test(plain_numbers),
         cmocka_unit_test(names_of_kernels),

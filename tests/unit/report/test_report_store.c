@@ -182,18 +182,6 @@ static void add_variants(struct kp_result *r)
     kp_result_set_na(r->variants[0].of, "g.na", "no reason");
 }
 
-static void drop_variants(struct kp_result *r)
-{
-    for (size_t i = 0; i < r->n_variants; i++) {
-        free(r->variants[i].name);
-        kp_result_free(r->variants[i].of);
-        free(r->variants[i].of);
-    }
-    free(r->variants);
-    r->variants = NULL;
-    r->n_variants = 0;
-}
-
 static struct kp_result full_result(uint64_t id)
 {
     struct kp_result r = {.launch = {.id = id,
@@ -635,7 +623,7 @@ static void opening_what_is_no_session(void **state)
     unlink(p->file);
     kp_store_close(create(p->file));
     sql(p->file, "PRAGMA user_version=1000");
-    assert_no_open(p->file, -EINVAL, "newer kprof");
+    assert_no_open(p->file, -EINVAL, "another kprof (format 1000, this one reads 1)");
 }
 
 static int count_files(const char *folder)
@@ -873,72 +861,6 @@ static void broken_instances_are_an_error(void **state)
     kp_result_free(&r);
 }
 
-/* ---- files of earlier versions: what they lack is taken from one of this version ---- */
-
-#define WITHOUT_ROTATIONS                                                                                              \
-    "DROP VIEW variants; DROP TABLE variant; DROP TABLE variant_metric;"                                               \
-    "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted;"                                    \
-    "ALTER TABLE launch DROP COLUMN groups; ALTER TABLE launch DROP COLUMN groups_counted;"                            \
-    "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation;"
-
-static void write_file(const char *file, struct kp_session *session, struct kp_result *r)
-{
-    struct kp_store *s = create(file);
-    put_session(s, session);
-    put_result(s, r);
-    kp_store_close(s);
-}
-
-static void forget_rotations(struct kp_result *r)
-{
-    r->launch.alike = r->launch.counted = 0;
-    r->launch.groups = r->launch.groups_counted = 0;
-    drop_variants(r);
-    assert_int_equal(kp_result_set_spread(r, "a.integral", 0, 0), 0);
-    assert_int_equal(kp_result_set_spread(r, "h.ninth", 0, 0), 0);
-}
-
-/* The file holds both, which are freed. */
-static void check_file(const char *file, struct kp_session *session, struct kp_result *r)
-{
-    struct kp_store *s = kp_test_reopen(file);
-    assert_holds(s, session, r, 1);
-    kp_store_close(s);
-    kp_result_free(r);
-    kp_session_free(session);
-}
-
-static void a_file_of_the_version_before(void **state)
-{
-    struct kp_test_place *p = *state;
-    struct kp_session session = full_session();
-    struct kp_result r = full_result(1);
-    write_file(p->file, &session, &r);
-    sql(p->file,
-        "ALTER TABLE session DROP COLUMN timeline; ALTER TABLE session DROP COLUMN timeline_dropped;"
-        "DROP VIEW activities; DROP TABLE activity; DROP TABLE activity_name;"
-        "ALTER TABLE session DROP COLUMN replay; ALTER TABLE session DROP COLUMN environment;"
-        "ALTER TABLE session DROP COLUMN section_folder; ALTER TABLE device DROP COLUMN breakdowns;"
-        "ALTER TABLE metric DROP COLUMN instances; ALTER TABLE launch DROP COLUMN thread;"
-        "ALTER TABLE launch DROP COLUMN thread_name; ALTER TABLE launch DROP COLUMN stream_name;"
-        "ALTER TABLE launch DROP COLUMN stack; ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN "
-        "node;" WITHOUT_ROTATIONS "DROP TABLE range_seen; DROP TABLE launch_range; PRAGMA user_version=1");
-    free(session.section_folder);
-    session.section_folder = NULL;
-    free(session.environment);
-    session.environment = NULL;
-    session.timeline = false;
-    session.timeline_dropped = 0;
-    free(session.replay);
-    session.replay = NULL;
-    free(session.devices[0].breakdowns);
-    session.devices[0].breakdowns = NULL;
-    forget_rotations(&r);
-    for (size_t i = 0; i < r.n_metrics; i++)
-        assert_int_equal(kp_result_set_instances(&r, r.metrics[i].name, NULL, NULL, 0), 0);
-    check_file(p->file, &session, &r);
-}
-
 static int count_metrics(struct kp_result *r, void *arg)
 {
     *(size_t *)arg += r->n_metrics;
@@ -991,18 +913,6 @@ static void metrics_can_be_read_by_name(void **state)
     kp_session_free(&session);
 }
 
-/* Files of version 7 have a timeline; those of its first day have no columns of rotations. */
-static void a_file_from_before_rotations_can_be_read(void **state)
-{
-    struct kp_test_place *p = *state;
-    struct kp_session session = full_session();
-    struct kp_result r = full_result(1);
-    write_file(p->file, &session, &r);
-    sql(p->file, WITHOUT_ROTATIONS "PRAGMA user_version=7");
-    forget_rotations(&r);
-    check_file(p->file, &session, &r);
-}
-
 static int count_launch(struct kp_result *r, void *arg)
 {
     assert_true(r->n_metrics > 0);
@@ -1010,7 +920,6 @@ static int count_launch(struct kp_result *r, void *arg)
     return 0;
 }
 
-/* Whichever version it was written by. */
 static void the_example_can_be_read(void **state)
 {
     (void)state;
@@ -1459,8 +1368,6 @@ int main(void)
         IN_A_FOLDER(another_journal_mode),
         IN_A_FOLDER(instances_are_json),
         IN_A_FOLDER(broken_instances_are_an_error),
-        IN_A_FOLDER(a_file_of_the_version_before),
-        IN_A_FOLDER(a_file_from_before_rotations_can_be_read),
         IN_A_FOLDER(metrics_can_be_read_by_name),
         IN_A_FOLDER(the_example_can_be_read),
         IN_A_FOLDER(a_file_can_be_read_many_times),

@@ -222,63 +222,6 @@ static int count_one(struct kp_result *r, void *arg)
     return 0;
 }
 
-/* What versions 1 to 3 lack, taken from a file of this one. */
-static void a_file_of_a_version_before(void **state)
-{
-    struct kp_test_place *p = *state;
-    struct kp_stack stack;
-    struct kp_code code;
-    char *err = NULL;
-    for (int version = 1; version <= 3; version++) {
-        char statement[64];
-        int n = 0;
-        write_session(p->file);
-        sql(p->file, "DROP VIEW line_values; DROP VIEW code_values; DROP TABLE frame; DROP TABLE code;"
-                     "DROP TABLE source_file; DROP TABLE location; DROP TABLE instruction; DROP TABLE ptx; DROP TABLE "
-                     "code_counts;"
-                     "DROP TABLE code_metric; DROP TABLE series; ALTER TABLE launch DROP COLUMN stack;"
-                     "ALTER TABLE launch DROP COLUMN graph; ALTER TABLE launch DROP COLUMN node;"
-                     "ALTER TABLE launch DROP COLUMN alike; ALTER TABLE launch DROP COLUMN counted;"
-                     "ALTER TABLE launch DROP COLUMN groups; ALTER TABLE launch DROP COLUMN groups_counted;"
-                     "ALTER TABLE metric DROP COLUMN counted; ALTER TABLE metric DROP COLUMN deviation");
-        if (version < 3)
-            sql(p->file, "DROP TABLE range_seen; DROP TABLE launch_range");
-        snprintf(statement, sizeof statement, "PRAGMA user_version=%d", version);
-        sql(p->file, statement);
-        struct kp_store *s = kp_test_reopen(p->file);
-        kp_test_done(kp_store_each_result(s, count_one, &n, &err), &err);
-        assert_int_equal(n, LAUNCHES);
-        assert_int_equal(kp_store_get_stack(s, FIRST_STACK, &stack, &err), -ENOENT);
-        assert_int_equal(kp_store_get_code(s, FIRST_CODE, &code, &err), -ENOENT);
-        assert_null(err);
-        kp_store_close(s);
-    }
-}
-
-/* Version 8 has instructions without lines of PTX. */
-static void a_file_without_ptx(void **state)
-{
-    struct kp_test_place *p = *state;
-    struct kp_code code, wanted = kp_test_code(FIRST_CODE);
-    char *err = NULL;
-    write_session(p->file);
-    sql(p->file, "DROP VIEW line_values; DROP VIEW code_values; DROP TABLE ptx;"
-                 "ALTER TABLE instruction DROP COLUMN access_bits; ALTER TABLE instruction DROP COLUMN ptx;"
-                 "PRAGMA user_version=8");
-    struct kp_store *s = kp_test_reopen(p->file);
-    kp_test_done(kp_store_get_code(s, FIRST_CODE, &code, &err), &err);
-    assert_int_equal(code.n_ptx, 0);
-    assert_int_equal(code.n_instructions, wanted.n_instructions);
-    for (size_t i = 0; i < code.n_instructions; i++) {
-        assert_int_equal(code.instructions[i].ptx, 0);
-        assert_int_equal(code.instructions[i].access_bits, 0);
-        assert_string_equal(code.instructions[i].opcode, wanted.instructions[i].opcode);
-    }
-    kp_store_close(s);
-    kp_code_free(&code);
-    kp_code_free(&wanted);
-}
-
 /* --- writing --- */
 
 static void code_that_contradicts_itself_is_refused(void **state)
@@ -772,8 +715,6 @@ int main(void)
         IN_A_FOLDER(a_replaced_result_has_its_own),
         IN_A_FOLDER(what_is_not_there),
         IN_A_FOLDER(nothing_is_something),
-        IN_A_FOLDER(a_file_of_a_version_before),
-        IN_A_FOLDER(a_file_without_ptx),
         IN_A_FOLDER(code_that_contradicts_itself_is_refused),
         IN_A_FOLDER(a_failed_window_takes_its_code_along),
         IN_A_FOLDER(broken_rows_are_an_error),

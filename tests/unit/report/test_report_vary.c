@@ -38,10 +38,6 @@ static void combinations_are_variants(void **state)
     assert_int_equal(last.of[KP_VARY_CARVEOUT]->number, 50);
     struct kp_variation first = kp_vary_at(&v, 0);
     assert_memory_equal(first.of[KP_VARY_BLOCK]->block, ((uint32_t[]){0, 0, 0}), sizeof first.of[0]->block);
-    const struct kp_vary registers = read_vary("registers=1,255,32");
-    assert_int_equal(registers.n, 3);
-    assert_string_equal(kp_vary_at(&registers, 1).name, "registers=255");
-    assert_int_equal(kp_vary_at(&registers, 2).of[KP_VARY_REGISTERS]->number, 32);
     const struct kp_vary one = read_vary("shared=1M");
     assert_int_equal(one.n, 1);
     struct kp_variation only = kp_vary_at(&one, 0);
@@ -67,10 +63,6 @@ static void says_what_is_wrong(void **state)
         {"shared=5000M", "shared=5000M: write a size, such as 16K"},
         {"carveout=101", "carveout=101: write a percentage from 0 to 100"},
         {"carveout=99999999999999999999", "carveout=99999999999999999999: write a percentage from 0 to 100"},
-        {"registers=0", "registers=0: write a number from 1 to 255"},
-        {"registers=256", "registers=256: write a number from 1 to 255"},
-        {"registers=32x", "registers=32x: write a number from 1 to 255"},
-        {"registers=x", "registers=x: write a number from 1 to 255"},
         {"shared=0000000000000000000000001", "shared=0000000000000000000000001: write a size, such as 16K"},
         {"block=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33",
          "block has more than 32 values"},
@@ -125,41 +117,12 @@ static void the_shortest_is_best(void **state)
     kp_result_free(&r);
 }
 
-/* A limit is idle where the JIT takes as much without it, and over where it takes more than that. */
-static void limits_are_told(void **state)
-{
-    static const struct {
-        double limit, taken, without; /* 0: unknown */
-        bool idle, over;
-    } cases[] = {
-        {64, 40, 40, true, false}, {32, 40, 40, true, true},  {32, 32, 40, false, false},
-        {16, 24, 40, false, true}, {32, 32, 0, false, false}, {0, 40, 40, false, false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        static const double ns = 1;
-        double number = 0;
-        struct kp_result r = series(1, &ns, 1), *one = r.variants[0].of;
-        if (cases[i].limit)
-            kp_result_set_real(one, "launch__registers_limit", "", cases[i].limit);
-        if (cases[i].without)
-            kp_result_set_real(one, "launch__registers_unlimited", "", cases[i].without);
-        kp_result_set_real(one, "launch__registers_per_thread", "", cases[i].taken);
-        assert_int_equal(kp_variants_limited(&r, 1), cases[i].limit > 0);
-        assert_false(kp_variants_limited(&r, 0));
-        assert_int_equal(kp_variants_limit_idle(&r, 1, &number), cases[i].idle);
-        assert_int_equal(kp_variants_over_limit(&r, 1, &number), cases[i].over);
-        kp_result_free(&r);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(combinations_are_variants),
         cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(the_shortest_is_best),
-        cmocka_unit_test(limits_are_told),
     };
     return cmocka_run_group_tests_name("report/vary", tests, NULL, NULL);
 }

@@ -1,0 +1,12 @@
+/* What a digit is, whatever the locale. Any thread. */
+#ifndef KP_BASE_DIGIT_H
+#define KP_BASE_DIGIT_H
+
+#include <stdbool.h>
+
+static inline bool kp_is_digit(int c)
+{
+    return c >= '0' && c <= '9';
+}
+
+#endif
