@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digit.h"
 #include "base/plain.h"
 
 static const size_t sizes[] = {
@@ -80,9 +81,9 @@ static char *read_whole(const char *at, double *value)
     enum { MOST_DIGITS = 15 };
     uint64_t whole = 0;
     const char *c = at;
-    for (; *c >= '0' && *c <= '9' && c - at < MOST_DIGITS; c++)
+    for (; kp_is_digit(*c) && c - at < MOST_DIGITS; c++)
         whole = whole * 10 + (uint64_t)(*c - '0');
-    if (c == at || (*c >= '0' && *c <= '9') || *c == '.' || *c == 'e' || *c == 'E' || *c == 'x' || *c == 'X')
+    if (c == at || kp_is_digit(*c) || *c == '.' || *c == 'e' || *c == 'E' || *c == 'x' || *c == 'X')
         return NULL;
     *value = (double)whole;
     return (char *)c;
@@ -99,7 +100,7 @@ char *kp_number_read(const char *at, double *value)
     *value = NAN;
     if (!strncmp(at, none, strlen(none)))
         return (char *)at + strlen(none);
-    if (*digit >= '0' && *digit <= '9' && digit[1] != 'x' && digit[1] != 'X')
+    if (kp_is_digit(*digit) && digit[1] != 'x' && digit[1] != 'X')
         *value = strtod(at, &end);
     return end;
 }
@@ -108,7 +109,7 @@ static const char *read_count(const char *at, uint64_t most, uint64_t *value)
 {
     const char *c = at;
     *value = 0;
-    for (; *c >= '0' && *c <= '9'; c++) {
+    for (; kp_is_digit(*c); c++) {
         uint64_t digit = (uint64_t)(*c - '0');
         if (*value > (most - digit) / 10)
             return NULL;

@@ -7,12 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digit.h"
+
 static size_t columns_of_environment(void)
 {
     const char *text = getenv("COLUMNS");
     char *end;
     unsigned long n = text ? strtoul(text, &end, 10) : 0;
-    return text && *text >= '0' && *text <= '9' && !*end && n <= 0xffff ? n : 0;
+    return text && kp_is_digit(*text) && !*end && n <= 0xffff ? n : 0;
 }
 
 static size_t columns_of_controlling_terminal(void)

@@ -223,16 +223,22 @@ static bool is_worth_more(double a, double b)
     return !isnan(a) && (isnan(b) || a > b);
 }
 
+/* Returns the finding of the unit with the rule and severity of `f`; NULL: there was none, and `f` is added. */
+static struct finding *find_or_add(struct unit *u, const struct finding *f)
+{
+    for (size_t i = 0; i < u->n_findings; i++)
+        if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
+            return &u->findings[i];
+    u->findings[u->n_findings++] = *f;
+    return NULL;
+}
+
 /* Adds a finding; among messages of one rule and severity, the best estimate wins. */
 static void add_finding(struct unit *u, const struct finding *f)
 {
-    size_t i = 0;
-    while (i < u->n_findings && (u->findings[i].rule != f->rule || u->findings[i].severity != f->severity))
-        i++;
-    if (i == u->n_findings)
-        u->findings[u->n_findings++] = *f;
-    else if (is_worth_more(f->speedup, u->findings[i].speedup))
-        u->findings[i] = *f;
+    struct finding *same = find_or_add(u, f);
+    if (same && is_worth_more(f->speedup, same->speedup))
+        *same = *f;
 }
 
 static int judge(const struct diff *d, const struct side *s, struct unit *u)
@@ -393,16 +399,12 @@ static int average_all(struct kp_result *out, const struct unit *units, size_t n
 /* Adds up sums, which are divided later. */
 static void add_up(struct unit *u, const struct finding *f)
 {
-    size_t i = 0;
-    while (i < u->n_findings && (u->findings[i].rule != f->rule || u->findings[i].severity != f->severity))
-        i++;
-    if (i == u->n_findings) {
-        u->findings[u->n_findings++] = *f;
+    struct finding *sum = find_or_add(u, f);
+    if (!sum)
         return;
-    }
-    u->findings[i].speedup += f->speedup;
-    u->findings[i].global &= f->global;
-    u->findings[i].launches++;
+    sum->speedup += f->speedup;
+    sum->global &= f->global;
+    sum->launches++;
 }
 
 static int merge_findings(struct unit *out, const struct unit *units, size_t n)
@@ -653,7 +655,7 @@ struct pair {
     const struct unit *unit[SIDES];
     struct rows rows;
     size_t folded;       /* rows that are not printed */
-    bool changed;        /* something is to be told of it */
+    bool changed;        /* it has a row or a rule that the report shows */
     const char *section; /* the last section with a printed title */
 };
 
@@ -886,7 +888,7 @@ static void print_head(struct kp_out *o, const struct diff *d, const struct unit
         kp_out_wrapped(o, "    Note: ", kp_launch_kind(&a->result.launch));
 }
 
-/* Whether a unit has some launches of its kernel and shape, as its note says. */
+/* Returns true if the note of a unit says that it stands for only some launches of its kernel and shape. */
 static bool has_kinds(const struct diff *d)
 {
     for (int side = A; side < SIDES; side++)
@@ -896,7 +898,8 @@ static bool has_kinds(const struct diff *d)
     return false;
 }
 
-/* Notes that something is to be told of the pair. Returns whether it is told now, below the pair's head. */
+/* Notes that the pair has a change. A text report has the pair's head before the first one. Returns false for a brief
+ * report, which lists no changes. */
 static bool begin_change(struct pair *p)
 {
     if (!p->changed && !p->diff->brief) {
@@ -1592,7 +1595,7 @@ static int compare_as_text(const struct kp_sink *out, struct diff *d, const stru
     return rc ? rc : last;
 }
 
-/* Compares with the values written as CSV; outcome->over gets what text has beside them. */
+/* Compares, and writes the values as CSV. The lines that a text report has beside the values go to outcome->over. */
 static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
                           struct kp_diff_outcome *outcome, char **err)
 {

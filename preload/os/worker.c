@@ -109,10 +109,12 @@ static struct started {
     void *(*fn)(void *arg);
     void *arg;
     pthread_t thread;
+    pthread_t handle; /* what kp_thread_join takes */
     atomic_int state;
     struct started *next;
 } * started;
 static struct kp_lock *const started_lock = &kp_locks[KP_LOCK_THREADS];
+static __thread pthread_t own_handle __attribute__((tls_model("initial-exec")));
 static atomic_int parking; /* whether; waits happen in the kernel */
 
 /* Parks only where the joiner is told so: it waits for the very end of a thread that returns. */
@@ -120,6 +122,7 @@ static void *run(void *arg)
 {
     struct started *s = arg;
     struct kp_traps traps;
+    own_handle = s->handle;
     kp_traps_hold(&traps); /* a new thread has those of the program's */
     s->fn(s->arg);
     bool parks = atomic_load(&parking);
@@ -148,6 +151,14 @@ static void note_started(struct started *s)
     started = s;
 }
 
+/* Returns a value that no thread had before, of threads that are joined as the process ends, too: the C library gives a
+ * pthread_t to another thread once its own is joined. */
+static pthread_t new_handle(void)
+{
+    static atomic_ulong last;
+    return (pthread_t)(atomic_fetch_add(&last, 1) + 1);
+}
+
 /* Starts it and notes that, before anybody can look for it: it may have itself joined at once, and `s` freed. */
 static bool start_and_note(struct started *s, pthread_t *thread)
 {
@@ -155,7 +166,7 @@ static bool start_and_note(struct started *s, pthread_t *thread)
     kp_lock_take(started_lock, KP_FOREVER);
     bool starts = start(s);
     if (starts) {
-        *thread = s->thread;
+        *thread = s->handle;
         note_started(s);
     }
     kp_lock_give(started_lock);
@@ -170,18 +181,23 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     struct started *s = t.create && t.join ? malloc(sizeof(*s)) : NULL;
     if (!s)
         return false;
-    *s = (struct started){.fn = fn, .arg = arg};
+    *s = (struct started){.fn = fn, .arg = arg, .handle = new_handle()};
     bool starts = start_and_note(s, thread);
     if (!starts)
         free(s);
     return starts;
 }
 
-static struct started *take_started(pthread_t thread)
+pthread_t kp_thread_own(void)
+{
+    return own_handle;
+}
+
+static struct started *take_started(pthread_t handle)
 {
     kp_lock_take(started_lock, KP_FOREVER);
     struct started **link = &started, *s;
-    while (*link && (*link)->thread != thread)
+    while (*link && (*link)->handle != handle)
         link = &(*link)->next;
     if ((s = *link))
         *link = s->next;
@@ -190,16 +206,16 @@ static struct started *take_started(pthread_t thread)
 }
 
 /* Joins a thread, unless it is parked: a parked thread stays there, with its entry. */
-void kp_thread_join(pthread_t thread)
+void kp_thread_join(pthread_t handle)
 {
-    struct started *s = take_started(thread);
+    struct started *s = take_started(handle);
     int state;
     if (!s)
         return;
     while ((state = atomic_load(&s->state)) == RUNS)
         kp_wait_while(&s->state, RUNS, KP_FOREVER);
     if (state != PARKED) {
-        t.join(thread, NULL);
+        t.join(s->thread, NULL);
         free(s);
         return;
     }

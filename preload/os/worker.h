@@ -8,11 +8,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Starts a thread with all signals blocked; the caller joins *thread. False when the process has no threads, or
- * cannot start one. */
+/* Starts a thread with all signals blocked. *thread receives a handle for kp_thread_join, which the caller owes. It is
+ * none for functions of the C library. False when the process has no threads, or cannot start one. */
 bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread);
+/* Returns the handle of the calling thread, which kp_thread_start has started. */
+pthread_t kp_thread_own(void);
 /* Waits for the very end of a thread whose function has returned, or is about to. Libraries tear down their data of
- * the thread after that, which must not overlap with their own exit handlers. */
+ * the thread after that, which must not overlap with their own exit handlers. Returns at once for a thread that was
+ * joined before, as all are when the thread of kp_thread_park has ended. */
 void kp_thread_join(pthread_t thread);
 /* Parks threads started here: when their functions have returned, they wait for the end of the process. When the
  * program's last thread has ended by pthread_exit, the C library calls exit on it. It would call exit again for each

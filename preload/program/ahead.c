@@ -91,7 +91,7 @@ static void join(void *thread)
  * last, which may be this one. */
 static void *end(void)
 {
-    kp_worker_submit(join, (void *)(uintptr_t)pthread_self());
+    kp_worker_submit(join, (void *)(uintptr_t)kp_thread_own());
     return NULL;
 }
 

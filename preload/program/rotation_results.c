@@ -95,7 +95,7 @@ static void keep_canaries(struct kp_rotation_key *k, const struct kp_result *cou
         keep_canary(k, i, kp_rotation_value(counted, kp_plan_canaries[i]));
 }
 
-/* Whether groups that different launches have counted may be mixed; else `why` not. */
+/* Returns true if the groups that different launches have counted may be mixed. `why`, of `size` byte, says why not. */
 static bool are_alike(struct kp_rotation_key *k, char *why, size_t size)
 {
     for (size_t i = 0; i < KP_ROTATION_CANARIES; i++)

@@ -1,7 +1,6 @@
 #include "preload/window/stuck.h"
 
 #include "collectors/code/cubin.h"
-#include "preload/program/ctx_wait.h"
 #include "preload/window/visit.h"
 #include "preload/window/waits.h"
 
@@ -73,16 +72,14 @@ bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_k
     return ends;
 }
 
-/* Whether a context that has stalled still does. The thread that waits for it needs a moment to see its work end. */
+/* Returns true if a context that has stalled still does. The thread that waits for it needs a moment to see its work
+ * end. */
 static bool goes_on(const struct kp_driver *d, struct kp_context *c)
 {
-    enum { MOMENT_MS = 10, MOST_WAITS = 3 };
-    if (c->outlasted >= MOST_WAITS && kp_patience_goes_on(c->ctx))
-        return true;
+    enum { MOMENT_MS = 10 };
     struct kp_visit v = kp_visit_begin(d, c->ctx);
-    c->stalled = v.here && kp_wait_briefly(d, c->ctx, MOMENT_MS, MOMENT_MS) == CUDA_ERROR_NOT_READY;
+    c->stalled = v.here && kp_wait_again(d, c->ctx, MOMENT_MS, &c->outlasted) == CUDA_ERROR_NOT_READY;
     kp_visit_end(d, &v);
-    c->outlasted = c->stalled ? c->outlasted + 1 : 0;
     return c->stalled;
 }
 

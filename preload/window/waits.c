@@ -59,3 +59,13 @@ CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long
     kp_progress_step("waiting for launches to end", false);
     return kp_wait_briefly(d, ctx, ms, least);
 }
+
+CUresult kp_wait_again(const struct kp_driver *d, CUcontext ctx, long ms, unsigned *outlasted)
+{
+    enum { MOST_WAITS = 3 };
+    if (*outlasted >= MOST_WAITS && kp_patience_goes_on(ctx))
+        return CUDA_ERROR_NOT_READY;
+    CUresult rc = kp_wait_context(d, ctx, ms, ms);
+    *outlasted = rc == CUDA_ERROR_NOT_READY ? *outlasted + 1 : 0;
+    return rc;
+}

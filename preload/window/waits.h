@@ -31,7 +31,11 @@ CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms);
 CUresult kp_wait_copy(const struct kp_driver *d, long ms);
 /* Waits for a context, which must be current, at least `least` ms. */
 CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long least);
-/* Does so without a step of its own in lines of progress: it is short, or another step tells more. */
+/* Waits `ms` for a context, which must be current. *outlasted counts the waits in a row that its work has outlasted:
+ * from three on, the function returns at once until the work of the last wait has ended. */
+CUresult kp_wait_again(const struct kp_driver *d, CUcontext ctx, long ms, unsigned *outlasted);
+/* Waits as kp_wait_context does, without a step of its own in lines of progress: it is short, or another step tells
+ * more. */
 CUresult kp_wait_briefly(const struct kp_driver *d, CUcontext ctx, long ms, long least);
 
 #endif

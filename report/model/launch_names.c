@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/digit.h"
 #include "base/text.h"
 #include "base/width.h"
 #include "report/model/nvtx_expr.h"
@@ -172,12 +173,7 @@ bool kp_range_is_new(const struct kp_nvtx *n, size_t i)
     return true;
 }
 
-/* Classify the same in every locale. Bytes of other scripts are letters. */
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
+/* Classifies the same in every locale. Bytes of other scripts are letters. */
 static bool is_letter(char c)
 {
     return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (unsigned char)c >= 0x80;
@@ -201,7 +197,7 @@ static bool counts_steps(const char *name, const char *at, const char *end)
     const char *last = at;
     if (is_letter(*end))
         return false;
-    while (last > name && !is_letter(last[-1]) && !is_digit(last[-1]))
+    while (last > name && !is_letter(last[-1]) && !kp_is_digit(last[-1]))
         last--;
     const char *word = last;
     while (word > name && is_letter(word[-1]))
@@ -215,7 +211,7 @@ static bool counts_steps(const char *name, const char *at, const char *end)
 size_t kp_range_next(const char *name, const char **at, char out[2])
 {
     const char *c = *at;
-    size_t digits = c == name || !is_digit(c[-1]) ? strspn(c, "0123456789") : 0;
+    size_t digits = c == name || !kp_is_digit(c[-1]) ? strspn(c, "0123456789") : 0;
     if (digits && counts_steps(name, c, c + digits)) {
         *at += digits;
         *out = KP_RANGE_NUMBER;

@@ -64,11 +64,6 @@ static const struct {
     [KP_VARY_CARVEOUT] = {"carveout", read_percent, "a percentage from 0 to 100"},
 };
 
-const char *kp_vary_word(enum kp_vary_kind kind)
-{
-    return kinds[kind].word;
-}
-
 static bool has_value(const struct kp_vary *v, int kind, const struct kp_vary_value *value)
 {
     for (size_t i = 0; i < v->kinds[kind].n; i++) {

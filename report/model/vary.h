@@ -44,7 +44,4 @@ int kp_vary_read(const char *text, struct kp_vary *out, char **err);
 /* Returns variant `i`, which points into `v`. The last kind varies fastest. */
 struct kp_variation kp_vary_at(const struct kp_vary *v, size_t i);
 
-/* Returns the name of a kind: "block". Static text. */
-const char *kp_vary_word(enum kp_vary_kind kind);
-
 #endif

@@ -134,6 +134,11 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return false;
 }
 
+pthread_t kp_thread_own(void)
+{
+    return pthread_self();
+}
+
 void kp_thread_join(pthread_t thread)
 {
     (void)thread;

@@ -271,6 +271,40 @@ static void waits_do_not_poll(void **state)
     assert_in_range(wakes() - before, 1, MOST_WAKES);
 }
 
+static void *return_at_once(void *unused)
+{
+    return unused;
+}
+
+static atomic_int may_return;
+
+/* `own`: receives what the thread takes for its handle. */
+static void *wait_to_return(void *own)
+{
+    *(pthread_t *)own = kp_thread_own();
+    while (!atomic_load(&may_return))
+        kp_wait_while(&may_return, 0, KP_FOREVER);
+    return NULL;
+}
+
+/* The C library gives the second thread the pthread_t of the first. */
+static void a_thread_that_was_joined_is_not_taken_for_a_later_one(void **state)
+{
+    (void)state;
+    pthread_t first, second, own;
+    assert_true(kp_thread_start(return_at_once, NULL, &first));
+    kp_thread_join(first);
+    atomic_store(&may_return, 0);
+    assert_true(kp_thread_start(wait_to_return, &own, &second));
+    alarm(60);
+    kp_thread_join(first);
+    alarm(0);
+    atomic_store(&may_return, 1);
+    kp_wake_all(&may_return);
+    kp_thread_join(second);
+    assert_true(own == second);
+}
+
 static void a_nap_grows_with_what_was_waited(void **state)
 {
     (void)state;
@@ -369,11 +403,6 @@ static void nothing(void)
 {
 }
 
-static void *return_at_once(void *unused)
-{
-    return unused;
-}
-
 /* Its end releases what it has parked. */
 static void *park_and_join(void *ns)
 {
@@ -417,6 +446,7 @@ int main(void)
         cmocka_unit_test_setup(many_threads_may_submit, begin),
         cmocka_unit_test_setup(draining_has_a_limit, begin),
         cmocka_unit_test_setup(waits_do_not_poll, begin),
+        cmocka_unit_test_setup(a_thread_that_was_joined_is_not_taken_for_a_later_one, begin),
         cmocka_unit_test_setup(a_nap_grows_with_what_was_waited, begin),
         cmocka_unit_test_setup(a_job_does_not_wait_for_itself, begin),
         cmocka_unit_test_setup(a_forked_child_has_no_worker, begin),
