@@ -23,7 +23,7 @@ static struct kp_process *const process = &kp_process_now;
 
 /* Enters the gate alone, for the open window. Where a call in flight does not end, that may wait for what this thread
  * does next: the window is spoilt. */
-static struct kp_alone enter(void)
+static struct kp_alone enter_for_window(void)
 {
     struct kp_alone gate = kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
     if (!gate.in)
@@ -33,7 +33,7 @@ static struct kp_alone enter(void)
 
 bool kp_process_close_window(const char *why)
 {
-    KP_ALONE gate = enter();
+    KP_ALONE gate = enter_for_window();
     bool closes = gate.in && kp_window_may_close();
     if (closes)
         kp_window_close(why);
@@ -45,7 +45,7 @@ static __thread uint64_t last_ticket __attribute__((tls_model("initial-exec")));
 /* Joins a call to the open window; if it cannot join, the window closes. */
 enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args)
 {
-    KP_ALONE gate = enter();
+    KP_ALONE gate = enter_for_window();
     enum kp_joined joined = gate.in && kp_process_active()
                                 ? kp_window_join(&process->setup, symbol, real, args, &last_ticket)
                                 : KP_JOINED_NOT;
@@ -75,7 +75,7 @@ bool kp_process_log(void)
 
 void kp_process_read(const char *symbol)
 {
-    KP_ALONE gate = enter();
+    KP_ALONE gate = enter_for_window();
     if (gate.in)
         kp_window_read(last_ticket, symbol);
 }
@@ -96,7 +96,7 @@ static bool stays(enum kp_gift what, const uint64_t *args)
 
 bool kp_process_allocates(enum kp_gift what, const uint64_t *args)
 {
-    KP_ALONE gate = enter();
+    KP_ALONE gate = enter_for_window();
     memcpy(allocation, args, sizeof(allocation));
     bool allocates = gate.in && kp_process_active() && kp_window_watches() && stays(what, args);
     if (allocates)

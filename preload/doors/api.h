@@ -11,6 +11,9 @@ enum kp_api_class {
 #undef KP_CLASS
 };
 
+/* Whether what the functions of a class begin may go on beside a launch that is counted. */
+enum { KP_SEEN, KP_UNSEEN };
+
 struct kp_api_row {
     const char *symbol, *base;
     enum kp_api_class class;

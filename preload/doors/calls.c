@@ -439,7 +439,7 @@ static const struct rule {
     bool of_host;            /* its arguments tell whether it makes memory of the host, or managed memory */
     void (*succeeded)(void); /* the consequences for all that follows */
 } rules[] = {
-#define KP_CLASS(name, way, ...) [KP_CLASS_##name] = {__VA_ARGS__},
+#define KP_CLASS(name, way, work, ...) [KP_CLASS_##name] = {.unseen = KP_##work, ##__VA_ARGS__},
 #include "preload/doors/classes.def"
 #undef KP_CLASS
 };
@@ -580,7 +580,8 @@ static enum entered enter_at_once(const struct slot *s)
 /* A handler has left the call for good. */
 static void refuse(uint64_t slot, uint32_t entered)
 {
-    kp_guard += entered != IN_DRIVER;
+    if (entered != IN_DRIVER)
+        kp_guard_raise();
     kp_call_leave(slot, CUDA_ERROR_UNKNOWN, entered);
 }
 
@@ -591,7 +592,7 @@ static void note_entered(uint64_t slot, enum entered entered, const uint64_t *at
     if (!kp_in_driver)
         kp_work_call_begins(at, args, refuse, slot, entered);
     if (entered != IN_DRIVER)
-        kp_guard++;
+        kp_guard_raise();
     kp_in_driver++;
 }
 
@@ -710,7 +711,7 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered)
             kp_window_synchronised();
         return result;
     }
-    kp_guard--;
+    kp_guard_lower(NULL);
     if (entered == SHARED && is_plain(s)) {
         kp_gate_leave_shared();
         return result;

@@ -18,14 +18,6 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
-/* cuda.h renames functions to their newest version, but doors are named by exported symbol. */
-#undef cuGraphInstantiate
-#undef cuGraphExecKernelNodeSetParams
-#undef cuGraphExecUpdate
-#undef cuGetProcAddress
-#undef cuMemAllocHost
-#undef cuMemHostRegister
-
 #define EXPORT __attribute__((visibility("default")))
 
 static CUresult kp_cuGetProcAddress(PFN_cuGetProcAddress_v11030 real, bool ptsz, const char *symbol, void **function,
@@ -47,6 +39,13 @@ static CUresult kp_cuGetProcAddress_v2(PFN_cuGetProcAddress_v12000 real, bool pt
         *function = kp_door_wrap_base(symbol, version, flags, *function);
     return rc;
 }
+
+/* Only the protocol of KP_GATED notes what goes on unseen. */
+#define KP_DOOR(symbol, ...) _Static_assert(!KP_UNSEEN_##symbol, #symbol " has to be a row KP_GATED");
+#define KP_GATED(...)
+#include "preload/doors/doors.def"
+#undef KP_GATED
+#undef KP_DOOR
 
 /* Numbers of the doors. */
 enum {

@@ -206,37 +206,22 @@ CUresult kp_cuLaunchCooperativeKernel(PFN_cuLaunchCooperativeKernel_v9000 real, 
     return go(a);
 }
 
-static void enter_alone(void *unused)
+/* A way into the gate: closes any window. */
+static void enter_alone(const struct kp_door_call *c)
 {
-    (void)unused;
-    kp_gate_enter_alone("cuLaunchCooperativeKernelMultiDevice");
-    if (kp_work_abandoned())
-        kp_gate_leave_shared();
+    kp_gate_enter_alone(c->symbol);
 }
 
-static void count_on_several(unsigned devices)
+/* A note of doors.def. Its grids wait for each other across devices: a replay of one would wait for ever. */
+static void noted_on_several(CUresult rc, const CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
 {
-    kp_work_begin();
-    kp_process_skip("cooperative over several devices, not replayed", devices);
-    kp_work_end();
-}
-
-CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMultiDevice_v9000 real, bool ptsz,
-                                                 CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
-{
-    (void)ptsz;
-    if (kp_guard || !kp_process_active())
-        return real(list, devices, flags);
-    /* Its grids wait for each other across devices: a replay of one would wait for ever. */
-    kp_work_run(enter_alone, NULL, 0);
-    CUresult rc = real(list, devices, flags);
-    kp_gate_leave_shared();
+    (void)list, (void)flags;
     if (rc == CUDA_SUCCESS)
-        count_on_several(devices);
-    return rc;
+        kp_process_skip("cooperative over several devices, not replayed", devices);
 }
 
-/* Block shapes and shared sizes set by the old interface, by function. Programs have few of these. */
+/* The old launch interface keeps block shape and shared memory with the function. Of those that were set: Programs have
+ * few of these. */
 enum { OLD_FUNCTIONS = 64 };
 
 static struct old_function {
@@ -257,25 +242,8 @@ static struct old_function *old_function(CUfunction f)
     return NULL;
 }
 
-/* Closes the window before settings change, as its launches need them again. */
-static void close_window(void *arg)
+static void noted_block_shape(CUresult rc, CUfunction f, int x, int y, int z)
 {
-    const char **symbol = arg;
-    kp_process_close_window(*symbol);
-}
-
-static void close_before_change(const char *symbol)
-{
-    if (!kp_guard && kp_window_watches())
-        kp_work_run(close_window, &symbol, sizeof(symbol));
-}
-
-CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z)
-{
-    (void)ptsz;
-    close_before_change("cuFuncSetBlockShape");
-    CUresult rc = real(f, x, y, z);
-    kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o) {
@@ -284,23 +252,15 @@ CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, C
         o->block[2] = (unsigned)z;
     }
     kp_lock_give(old_lock);
-    kp_work_end();
-    return rc;
 }
 
-CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, CUfunction f, unsigned bytes)
+static void noted_shared_size(CUresult rc, CUfunction f, unsigned bytes)
 {
-    (void)ptsz;
-    close_before_change("cuFuncSetSharedSize");
-    CUresult rc = real(f, bytes);
-    kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o)
         o->shared = bytes;
     kp_lock_give(old_lock);
-    kp_work_end();
-    return rc;
 }
 
 /* Returns what the driver has of a function from the calls before. */
@@ -400,3 +360,7 @@ CUresult kp_cuProfilerStop(PFN_cuProfilerStop_v4000 real, bool ptsz)
     profile(false);
     return real();
 }
+
+#define KP_GATED KP_GATED_LOGIC
+#include "preload/doors/launch_doors.def"
+#undef KP_GATED

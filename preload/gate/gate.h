@@ -55,7 +55,7 @@ struct kp_alone {
     bool in;
     enum kp_then { KP_THEN_OUT, KP_THEN_SHARED, KP_THEN_ALONE } then; /* ALONE: for kp_gate_alone_still */
 };
-#define KP_ALONE __attribute__((cleanup(kp_gate_end_alone))) struct kp_alone
+#define KP_ALONE __attribute__((cleanup(kp_gate_end_alone), unused)) struct kp_alone
 
 /* Enters the gate's exclusive section, and raises the guard. Waits `owner_ms` for another thread's exclusive section
  * (KP_FOREVER of lock.h: without limit). Then waits `patience_ms` for other threads' calls in flight. Where either wait
