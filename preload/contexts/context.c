@@ -646,7 +646,7 @@ static void *run_guarded(void *arg)
 {
     struct guarded g = *(struct guarded *)arg;
     free(arg);
-    kp_guard = 1; /* CUPTI's calls of the driver are not the program's */
+    KP_GUARDED; /* CUPTI's calls of the driver are not the program's */
     return g.fn(g.arg);
 }
 

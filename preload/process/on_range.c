@@ -1,7 +1,6 @@
 /*
  * Where ranges begin and end: cu(da)ProfilerStart and Stop, and NVTX.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -58,28 +57,28 @@ static long limit_of(uint64_t ends, long wasted_ms)
     return ms < left ? ms : left;
 }
 
-/* Enters the gate exclusively, and waits there for the work that is under way, where counters go on or off. Between
+/* Enters the gate alone, and waits there for the work that is under way, where counters go on or off. Between
  * waits other threads' calls go on, as that work may wait for them. *idle: it has ended in time. */
-static bool enter(uint64_t ends, long patience_ms, bool *idle)
+static struct kp_alone enter(uint64_t ends, long patience_ms, bool *idle)
 {
     static long wasted_ms; /* inside the gate */
     long start = kp_now_ms();
     *idle = false;
-    for (long slice = FIRST_MS; kp_gate_enter_exclusive(KP_FOREVER, patience_ms);
+    for (long slice = FIRST_MS;;
          slice *= kp_gate_captures() > 0 ? 1 : 2) { /* a capture is not waited for in the gate */
-        kp_guard++;
+        struct kp_alone gate = kp_gate_alone(KP_FOREVER, patience_ms);
+        if (!gate.in)
+            return gate;
         long left = limit_of(ends, wasted_ms) - (kp_now_ms() - start);
         bool last = left <= slice;
         *idle = !counts_at(ends) || kp_range_is_idle(&process->setup, last ? left : slice);
         long waited = kp_now_ms() - start;
         wasted_ms += last && !*idle ? waited : 0;
-        kp_guard--;
         if (*idle || last)
-            return true;
-        kp_gate_leave_exclusive();
+            return gate;
+        kp_gate_end_alone(&gate);
         kp_nap(waited);
     }
-    return false;
 }
 
 /* ---- the edges of a range ---- */
@@ -102,42 +101,28 @@ static void open_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool
  * the first launch does. */
 static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
 {
-    int cancel;
     bool idle;
     char *bad_input = NULL;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     kp_process_begin();
-    if (enter(0, KP_GATE_MS, &idle)) {
-        kp_guard++;
-        if (may_begin()) {
-            open_range(id, name, nvtx, inside);
-            kp_ranges_open()->beside = !idle;
-            if (kp_gate_captures() <= 0 && !kp_ranges_open()->undecided)
-                kp_range_open_window(&process->setup, NULL, &bad_input);
-        }
-        if (bad_input)
-            kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    }
-    pthread_setcancelstate(cancel, &cancel);
+    KP_ALONE gate = enter(0, KP_GATE_MS, &idle);
+    if (!gate.in || !may_begin())
+        return;
+    open_range(id, name, nvtx, inside);
+    kp_ranges_open()->beside = !idle;
+    if (kp_gate_captures() <= 0 && !kp_ranges_open()->undecided)
+        kp_range_open_window(&process->setup, NULL, &bad_input);
+    if (bad_input)
+        kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
 }
 
 static void end(uint64_t id)
 {
-    int cancel;
     bool idle;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (enter(id, KP_GATE_LAST_MS, &idle)) {
-        kp_guard++;
-        if (kp_ranges_id() == id)
-            kp_range_end();
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    } else {
+    KP_ALONE gate = enter(id, KP_GATE_LAST_MS, &idle);
+    if (!gate.in)
         kp_window_spoil();
-    }
-    pthread_setcancelstate(cancel, &cancel);
+    else if (kp_ranges_id() == id)
+        kp_range_end();
 }
 
 /* Inside of a driver call of this thread nothing may wait for the gate. */

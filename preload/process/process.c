@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -410,25 +409,18 @@ void kp_process_cuda_starts(void)
     char *cupti_dir;
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
         return;
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_work_takes_long();
-    kp_guard++;
+    KP_GUARDED;
     if (prepare(&cupti_dir) && !is_watched()) {
         pin_driver(); /* the loader is busy afterwards */
         kp_context_open_early(cupti_dir);
     }
     free(cupti_dir);
-    kp_guard--;
-    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_cuda_failed(void)
 {
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_ahead_give_up();
-    pthread_setcancelstate(before, &before);
     if (!kp_lock_take(process->lock, 0))
         return;
     if (atomic_load(&process->phase) == KP_PHASE_ASLEEP)
@@ -442,10 +434,8 @@ void kp_process_cuda_started(void)
 {
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
         return;
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_work_takes_long();
-    kp_guard++;
+    KP_GUARDED;
     is_watched();
     pin_driver();
     if (kp_lock_take(process->lock, KP_GATE_LAST_MS)) {
@@ -453,8 +443,6 @@ void kp_process_cuda_started(void)
             wake();
         kp_lock_give(process->lock);
     }
-    kp_guard--;
-    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_forget(enum kp_stale what, uint64_t first)

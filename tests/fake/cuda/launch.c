@@ -226,7 +226,7 @@ static bool look_at_memory(struct call *call)
 {
     enum { MOST = 65536 };
     struct fake_launch *info = &call->info;
-    unsigned char numbers[MAX_ARG_BYTES];
+    unsigned char *numbers = __builtin_alloca(call->n_bytes); /* MAX_ARG_BYTES are much for a small stack */
     uintptr_t word;
     size_t leading = 0;
 
@@ -326,11 +326,12 @@ static void run_call(struct work *w)
     run(&w->call);
 }
 
-static void submit_call(const struct stream_ref *ref, const struct call *call)
+static void submit_call(struct work *w)
 {
-    struct work w = {
-        .ref = *ref, .call = *call, .run = run_call, .ready = call->function->code->ready ? call_ready : NULL};
-    uint64_t serial = submit(&w);
+    const struct call *call = &w->call;
+    w->run = run_call;
+    w->ready = call->function->code->ready ? call_ready : NULL;
+    uint64_t serial = submit(w);
 
     while (((struct context *)call->info.ctx)->serial && is_put_off(serial)) {
         rest();
@@ -345,20 +346,20 @@ static void submit_call(const struct stream_ref *ref, const struct call *call)
 static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thread, void **params, void **extra,
                        const char *api)
 {
-    struct stream_ref ref;
-    struct call call;
-    CUresult result = resolve_stream(config->hStream, per_thread, &ref, api);
+    struct work *w = calloc(1, sizeof(*w)); /* large for a small stack */
+    CUresult result = resolve_stream(config->hStream, per_thread, &w->ref, api);
 
     if (!result)
-        result = prepare(&call, f, config, params, extra, api);
-    if (result)
-        return result;
-    call.info.stream_id = ref.id;
-    if (capturing(&ref))
-        capture_call(capturing(&ref), &call);
-    else
-        submit_call(&ref, &call);
-    return CUDA_SUCCESS;
+        result = prepare(&w->call, f, config, params, extra, api);
+    if (!result) {
+        w->call.info.stream_id = w->ref.id;
+        if (capturing(&w->ref))
+            capture_call(capturing(&w->ref), &w->call);
+        else
+            submit_call(w);
+    }
+    free(w);
+    return result;
 }
 
 #define ENTER_LAUNCH()                                                                                                 \
