@@ -358,6 +358,7 @@ void kp_process_loads_images(void)
     if (!gate.in || !kp_process_active() || atomic_exchange(&process->images, true) || atomic_load(&process->ending))
         return;
     kp_context_prepare_images(&process->setup);
-    if (process->setup.ranges || (atomic_load(&process->profiling) && kp_filter_takes_first(&process->options)))
+    if (kp_mode_has_ranges(process->setup.mode) ||
+        (atomic_load(&process->profiling) && kp_filter_takes_first(&process->options)))
         make_ready();
 }

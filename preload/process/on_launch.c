@@ -115,7 +115,7 @@ static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
     *known = (struct kp_pass_known){atomic_load(&process->profiling) ? KP_PASS_NOT : KP_PASS_PROFILER, 0, NULL};
     if (!known->why)
         known->why = kp_filter_passes(process->filter, l->f, &known->also);
-    if (!known->why && process->setup.rotates && kp_filter_takes_all(process->filter, l->f))
+    if (!known->why && kp_mode_recurs(process->setup.mode) && kp_filter_takes_all(process->filter, l->f))
         kp_rotation_passing(l, known);
 }
 
@@ -125,8 +125,8 @@ static void learn(const struct kp_launch *l, unsigned epoch)
 {
     struct kp_pass_known known;
     struct kp_pass_shape shape;
-    if (l->is_graph || process->setup.ranges || process->options.only_timeline || kp_timeline_is_on() ||
-        !kp_launched_is_noted(l->f) || !shape_of(l, &shape))
+    if (l->is_graph || kp_mode_has_ranges(process->setup.mode) || process->options.only_timeline ||
+        kp_timeline_is_on() || !kp_launched_is_noted(l->f) || !shape_of(l, &shape))
         return;
     find_known(l, &known);
     if (known.why)
@@ -257,7 +257,7 @@ static enum kp_reason unwanted_for(struct kp_launch *l, struct kp_candidate *wha
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    return process->setup.rotates ? kp_rotation_passes(l) : KP_REASON_NONE;
+    return kp_mode_recurs(process->setup.mode) ? kp_rotation_passes(l) : KP_REASON_NONE;
 }
 
 enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside)
@@ -527,7 +527,7 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
     enum kp_reason unwanted = unwanted_for(l, &what, &graph, counted);
     /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
      * wait. */
-    if (what.outside && (unwanted || !process->setup.rotates))
+    if (what.outside && (unwanted || !kp_mode_recurs(process->setup.mode)))
         return unwanted ? pass(l, unwanted, epoch) : skip(l, KP_REASON_WAITS_OUTSIDE);
     if (!unwanted)
         return graph.waits ? skip(l, graph.once_reason) : launch_through_window(l, &what, KP_REASON_NONE);
@@ -540,7 +540,7 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
 /* Makes a launch while the program has CUPTI. */
 static CUresult skip_beside_other(const struct kp_launch *l)
 {
-    if (process->setup.ranges && !kp_ranges_why())
+    if (kp_mode_has_ranges(process->setup.mode) && !kp_ranges_why())
         kp_ranges_cut(KP_REASON_OTHER_USER);
     kp_process_tell_other();
     return skip(l, KP_REASON_OTHER_USER);
@@ -550,7 +550,7 @@ static CUresult choose(struct kp_launch *l)
 {
     CUresult rc = CUDA_SUCCESS;
     struct kp_filter_counted counted;
-    if (process->setup.ranges && process->setup.run && !atomic_load(&process->ending))
+    if (process->setup.mode->aside && !atomic_load(&process->ending))
         return kp_gate_captures() > 0 && is_captured(l) ? kp_launch_call(l) : pass_in_range(l);
     if (kp_gate_captures() > 0)
         return is_captured(l) ? kp_launch_call(l) : skip(l, KP_REASON_CAPTURE);
@@ -558,7 +558,7 @@ static CUresult choose(struct kp_launch *l)
         return skip(l, KP_REASON_LATE);
     if (kp_other_holds())
         return skip_beside_other(l);
-    if (process->setup.ranges)
+    if (kp_mode_has_ranges(process->setup.mode))
         return choose_in_range(l);
     if (l->is_graph && goes_by_node(l, &rc))
         return rc;

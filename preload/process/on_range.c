@@ -44,7 +44,7 @@ enum { BEFORE_MS = 5000, CAPTURE_MS = 1000, ALL_MS = 20000, SHORT_MS = 200, FIRS
  * begins. The first run of a program counts nothing. */
 static bool counts_at(uint64_t ends)
 {
-    if (process->setup.run <= 1)
+    if (process->options.replay_run <= 1)
         return false;
     return ends ? kp_ranges_id() == ends && kp_ranges_counts()
                 : may_begin() && kp_filter_wants_range(process->filter, &here) && kp_gate_captures() <= 0;
@@ -170,7 +170,8 @@ static bool are_of_nvtx(void)
 static void tell_unused(void)
 {
     const struct kp_options *o = &process->options;
-    if (o->filter_mode == KP_FILTER_PER_CONFIG && (o->launch_skip || o->launch_count) && process->setup.run <= 1)
+    if (o->filter_mode == KP_FILTER_PER_CONFIG && (o->launch_skip || o->launch_count) &&
+        process->options.replay_run <= 1)
         kp_log_warning("filter-mode %s has no effect with replay-mode %s: ranges have no grid and block; launch-skip "
                        "and launch-count count all ranges",
                        kp_option_word(offsetof(struct kp_options, filter_mode), o->filter_mode),
@@ -179,7 +180,7 @@ static void tell_unused(void)
 
 void kp_process_prepare_ranges(void)
 {
-    if (!process->setup.ranges)
+    if (!kp_mode_has_ranges(process->setup.mode))
         return;
     tell_unused();
     kp_ranges_configure(&process->options);
@@ -197,7 +198,7 @@ void kp_process_profile(bool on)
     kp_passing_outdate();
     if (on && kp_filter_takes_first(&process->options))
         kp_process_make_ready();
-    if (!process->setup.ranges || are_of_nvtx() || !may_act())
+    if (!kp_mode_has_ranges(process->setup.mode) || are_of_nvtx() || !may_act())
         return;
     if (!on) {
         end(OF_PROFILER);

@@ -39,9 +39,9 @@
 #include "preload/who/stack.h"
 #include "preload/who/timeline.h"
 #include "preload/gate/window_facts.h"
+#include "preload/mode/modes.h"
 #include "preload/mode/window.h"
 #include "report/define/section_files.h"
-#include "report/model/vary.h"
 #include "report/options/options.h"
 
 static struct kp_process *const process = &kp_process_now;
@@ -281,26 +281,6 @@ static bool tell_watched(void)
     return true;
 }
 
-/* Returns what is varied of each launch, which the options have checked; NULL = nothing. */
-static const struct kp_vary *read_vary(void)
-{
-    static struct kp_vary vary;
-    char *err = NULL;
-    bool read = *process->options.vary && !kp_vary_read(process->options.vary, &vary, &err);
-    free(err);
-    return read ? &vary : NULL;
-}
-
-/* Whether launches that must not be replayed take turns with groups of counters. Columns of single launches, and
- * series, are of each launch by itself. */
-static bool falls_back(void)
-{
-    const struct kp_options *o = &process->options;
-    const struct kp_context_setup *s = &process->setup;
-    return o->replay_mode == KP_REPLAY_KERNEL && o->fallback == KP_FALLBACK_ROTATE && !s->one_pass && !s->ranges &&
-           !s->vary && !o->only_columns;
-}
-
 static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_takes_all, kp_window_watches,
                                                   kp_window_keeps, kp_process_close_window};
 
@@ -364,18 +344,12 @@ static void wake(void)
     process->setup = (struct kp_context_setup){
         .driver = &process->driver,
         .options = &process->options,
+        .mode = kp_mode_choose(&process->options,
+                               kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)),
         .sections = process->sections,
         .n_sections = process->n_sections,
         .configs = shows_configs(),
-        .run = process->options.replay_run,
-        .one_pass = process->options.replay_run ||
-                    kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
-    process->setup.vary = read_vary();
-    process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE;
-    process->setup.one_pass |= process->setup.rotates;
-    process->setup.ranges = kp_options_by_ranges(&process->options);
-    process->setup.one_pass &= !process->setup.ranges || process->setup.run;
-    process->setup.falls_back = falls_back();
+    };
     kp_process_prepare_ranges();
     kp_context_prepare(&process->setup);
     kp_context_begin_timeline(&process->setup);
