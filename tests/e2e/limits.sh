@@ -30,9 +30,17 @@ for n in 4 5 6 8 12 16 32; do
 done
 limited --nofile=8:1024
 limited --nofile=8 "$p" forks
+# Without optimisation the frames of the program and of the fakes alone are too large for the smallest stacks.
 for kib in 32 64 128 256 1024; do
-    limited --stack=$((kib * 1024)) "$programs/p_threads"
-    limited --stack=$((kib * 1024))
+    for program in p_threads p_process; do
+        [ $program = p_process ] && words=none || words=
+        plain prlimit --stack=$((kib * 1024)) "$programs/$program" $words
+        if [ "$plain_code" = 139 ] && [ $kib -le 64 ]; then
+            echo "not tried: $program with $kib KiB of stack, which it overruns by itself in this build"
+        else
+            limited --stack=$((kib * 1024)) "$programs/$program" $words
+        fi
+    done
 done
 for kib in 4 64 128 512; do
     limited "--fsize=$((kib * 1024)) --core=0"
