@@ -1,6 +1,9 @@
 /* Launches: every entry point ends in launch(), which checks, copies the arguments, records and runs. */
 #include "core.h"
 
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #define LEGACY_ID     1
 #define PER_THREAD_ID 2
 #define LEGACY        ((CUstream)0x1)
@@ -343,10 +346,40 @@ static void submit_call(struct work *w)
     }
 }
 
+/* Records of launches that are not in use: a record is too large for a small stack, and a signal's handler that exits
+ * must not find the allocator's lock taken by the driver. */
+enum { SPARES = 16 };
+static struct work *_Atomic spares[SPARES];
+
+static struct work *take_record(void)
+{
+    struct work *w = NULL;
+
+    for (int i = 0; i < SPARES && !w; i++)
+        w = atomic_exchange(&spares[i], NULL);
+    if (!w)
+        w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (w == MAP_FAILED)
+        abort();
+    memset(w, 0, sizeof(*w));
+    return w;
+}
+
+static void give_record(struct work *w)
+{
+    for (int i = 0; i < SPARES && w; i++) {
+        struct work *none = NULL;
+        if (atomic_compare_exchange_strong(&spares[i], &none, w))
+            w = NULL;
+    }
+    if (w)
+        munmap(w, sizeof(*w));
+}
+
 static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thread, void **params, void **extra,
                        const char *api)
 {
-    struct work *w = calloc(1, sizeof(*w)); /* large for a small stack */
+    struct work *w = take_record();
     CUresult result = resolve_stream(config->hStream, per_thread, &w->ref, api);
 
     if (!result)
@@ -358,7 +391,7 @@ static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thre
         else
             submit_call(w);
     }
-    free(w);
+    give_record(w);
     return result;
 }
 
