@@ -50,4 +50,8 @@ for kernel in gate pause; do
     across across $kernel
     across green $kernel
 done
+# Where the profiler is the first use of CUPTI, the driver makes no green contexts.
+for pages in timeline timeline,details; do
+    both "green, $pages" env KPROF_SET=basic KPROF_PAGE=$pages "$p" green pause
+done
 finish

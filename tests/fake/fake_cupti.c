@@ -364,6 +364,7 @@ CUptiResult cuptiProfilerHostGetRangeName(CUpti_Profiler_Host_GetRangeName_Param
 /* --- library and device --- */
 
 static bool initialised, is_out; /* it has left the driver alone, see cupti/detach.c */
+static bool in_use;              /* for records, or a watch of images */
 
 /* Returns false if another copy of this library is attached to the driver. */
 static bool attach(void)
@@ -510,6 +511,8 @@ CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *params)
         return CUPTI_ERROR_NOT_INITIALIZED;
     if (!attach())
         return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    if (!in_use) /* as CUPTI 13.0 on an H200 */
+        fake_driver()->refuse_green();
     initialised = true;
     return CUPTI_SUCCESS;
 }

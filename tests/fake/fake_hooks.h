@@ -136,6 +136,9 @@ struct fake_cuda_api {
 
     /* Of a green context waits for all work of its device, and returns 1; else returns 0 at once. */
     int (*green_settled)(CUcontext ctx);
+
+    /* From now on no green context is made: CUDA_ERROR_NOT_SUPPORTED. */
+    void (*refuse_green)(void);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

@@ -899,6 +899,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         api_wait_for_kernels,
         api_context_busy,
         api_green_settled,
+        api_refuse_green,
     };
 
     return &api;

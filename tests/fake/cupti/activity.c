@@ -40,7 +40,6 @@ static uint64_t begin_in_stream(uint64_t stream, uint64_t takes)
     return start;
 }
 
-static bool in_use;
 static uint64_t graphs_before;
 
 static void take_into_use(void)
