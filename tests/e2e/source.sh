@@ -229,7 +229,7 @@ missing() { # FUNCTION [NTH]: sets what is left
 told() { # FAULT WHAT
     case $1 in
     *GetData | *FlushData | *DecodeData) after= ;;
-    *) after='; another process may be counting on this GPU (a profiled run, DCGM), which .*' ;;
+    *) after='; another process may be counting on this GPU (a profiled run, DCGM), and only .*' ;;
     esac
     grep -q "^==WARNING== $2: CUPTI_ERROR_UNKNOWN (999)$after\$" "$tmp/report" || { fail "$1: no word of it"; show; }
 }

@@ -384,8 +384,8 @@ static void test_errors(void **state)
         {"", "list-set", 127, "did you mean `kprof list-sets`?"},
         {"", "--lst-sets", 2, "did you mean --list-sets?"},
         {"KPROF_CUPTI_DIR=/nowhere", "list-sets", 1,
-         "libcupti not found in /nowhere, the only folder to look in (cupti-dir): name one that has it"},
-        {"", "list-sets --cupti-dir /nowhere", 1, "leave cupti-dir (KPROF_CUPTI_DIR) out"},
+         "libcupti not found in /nowhere, the only folder searched (cupti-dir): name one that has it"},
+        {"", "list-sets --cupti-dir /nowhere", 1, "unset cupti-dir (KPROF_CUPTI_DIR)"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
