@@ -372,7 +372,7 @@ static void test_errors(void **state)
          "did you mean group:smsp__pcsamp_warp_stall_reasons?"},
         {"", "query-metrics --chip GH100 --metrics group:foo", 2, "--metrics: GH100 has no group \"foo\"; valid: "},
         {"", "query-metrics --chip GH100 --metrics dram__bytes.nothing", 2,
-         "GH100 has no metric \"dram__bytes.nothing\"; its suffix is not one that dram__bytes takes"},
+         "GH100 has no metric \"dram__bytes.nothing\"; dram__bytes does not have that suffix"},
         {"", "query-metrics --chip GH100 --metrics dram__bytes.summ", 2, "did you mean dram__bytes.sum?"},
         {"", "query-metrics --chip GH100 --metrics pmsampling:dram__byte", 2,
          "matches 'dram__byte'; did you mean 'dram__bytes'?"},
