@@ -307,7 +307,7 @@ static bool replays_in_session(struct range *r)
 }
 
 /* The number of windows that the range profiler replays after counting one itself, so that neither waits for the other
- * to start. Starting costs 0.1 to 0.2 s, and a window's passes may cost as much more than in a session. */
+ * to start. Starting costs 0.1 to 0.2 s, and a window's passes may cost that much more than in a session. */
 enum { MOST_BESIDE = 8 };
 
 /* Returns true if a session may count launches alongside replays in sessions. Otherwise the range profiler does
