@@ -334,12 +334,12 @@ $(OUT)/e2e/%.so: tests/e2e/%.c $(FAKE_LIBS) $(OBJ)/flags
 	$(call say,CC)
 	$(Q)$(PLAIN_COMPILE) -MMD -MP -MF $(OBJ)/e2e_$*.d -shared -o $@ $< -L$(OUT)/fake $(LINK_LINE)
 
-# libkprof.so with the strategies of the tests.
+# libkprof.so with the mode of the tests.
 TOY := $(OUT)/e2e/libkprof_toy.so
-$(TOY): $(LIBRARY_OBJ) $(call objects,tests/toy/strategy.c) $(SQLITE) $(UNWIND)
+$(TOY): $(LIBRARY_OBJ) $(call objects,tests/toy/mode.c) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/mode/strategies.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
+	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/mode/modes.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
 
 # What a preloaded sanitiser needs in front of it (tests/shim/nodeepbind.c), and its runtime.
 SHIM := $(OUT)/nodeepbind.so

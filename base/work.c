@@ -26,7 +26,7 @@ enum { SWITCHES = 1 };
 #endif
 
 /* Of virtual memory; the driver may compile a kernel there. Only touched pages take memory. */
-enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 64 << 10, MARKS = 32 };
+enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 64 << 10, MARKS = 4, FRAMES = 32 };
 
 /* Defined in work_switch.S. */
 void kp_work_switch(void **left, void *to);
@@ -46,9 +46,12 @@ struct work {
     void *arg;            /* the copy */
     void (*call)(void *); /* of the program's, to be made while the work is paused; NULL: handlers are to run */
     void *call_arg;
-    bool returned;        /* from that call */
-    const uint64_t *host; /* marks in a frame of kp_work_run's callees, while the work is paused */
-    uint64_t mark;
+    bool returned; /* from that call */
+    /* While the work is paused: marks in a frame of kp_work_go's callees; and the frames above that one, up to
+     * kp_work_go's, which do not change meanwhile. */
+    const uint64_t *host, *frames;
+    uint64_t mark, kept[FRAMES];
+    size_t n_kept;
     struct work *next;        /* paused before this one */
     int guard, in_driver;     /* of the work, while it does not run */
     int guard_0, in_driver_0; /* of the program */
@@ -95,11 +98,9 @@ static signals bit(int s)
     return UINT64_C(1) << (s - 1);
 }
 
-static signals set_mask(int how, signals set)
+static void set_mask(int how, const signals *set, signals *before)
 {
-    signals before = 0;
-    syscall(SYS_rt_sigprocmask, how, &set, &before, sizeof(set));
-    return before;
+    syscall(SYS_rt_sigprocmask, how, set, before, sizeof(*set));
 }
 
 /* All signals but those of faults, which would end the program if they were blocked, and the C library's own. */
@@ -122,8 +123,9 @@ static bool has_handler(int s)
            (now.handler != SIG_DFL && now.handler != SIG_IGN);
 }
 
-/* Blocks the signals that have handlers, and lets the others in, unless the program blocks them. */
-static void let_defaults(void)
+/* Blocks the signals that have handlers, and lets the others in, unless the program blocks them. Apart, so that frames
+ * on the program's stack are small. */
+static __attribute__((noinline)) void let_defaults(void)
 {
     enum { MOST = 64, EVERY_NS = 10000000 };
     signals handled = 0;
@@ -134,7 +136,8 @@ static void let_defaults(void)
     for (int s = 1; s <= MOST; s++)
         if (has_handler(s))
             handled |= bit(s);
-    set_mask(SIG_SETMASK, mask | (handled & may_wait()));
+    handled = mask | (handled & may_wait());
+    set_mask(SIG_SETMASK, &handled, NULL);
 }
 
 /* The program's code comes next, or ours again. */
@@ -142,12 +145,13 @@ static void to_program(void)
 {
     int unused;
     pthread_setcancelstate(cancel, &unused);
-    set_mask(SIG_SETMASK, mask);
+    set_mask(SIG_SETMASK, &mask, NULL);
 }
 
 static void to_work(void)
 {
-    mask = set_mask(SIG_BLOCK, may_wait());
+    const signals wait = may_wait();
+    set_mask(SIG_BLOCK, &wait, &mask);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     looked_ns = 0;
     if (takes_long)
@@ -198,7 +202,7 @@ static void give_work(struct work *w)
 
 /* ---- pauses ---- */
 
-static void go_on(struct work *w);
+static void go_on(struct work *w, const uint64_t *top);
 
 /* Leaves the scope, and comes back: runs the handlers of waiting signals, and the call, if any. The handlers may make
  * any call, or never return. */
@@ -235,6 +239,8 @@ static bool is_gone(const struct work *w)
     bool gone = thread_ends || is_above(w->host);
     for (size_t i = 0; i < MARKS && !gone; i++)
         gone = w->host[i] != w->mark;
+    for (size_t i = 0; i < w->n_kept && !gone; i++) /* by words: memcmp may be the program's own */
+        gone = w->frames[i] != w->kept[i];
     return gone;
 }
 
@@ -258,7 +264,7 @@ static void finish_paused(void)
         w->abandoned |= gone;
         w->cut = ends;
         if (!finished)
-            go_on(w);
+            go_on(w, __builtin_frame_address(0));
         if (gone) {
             give_work(w);
         } else {
@@ -307,14 +313,24 @@ static void watch_thread(void)
         pthread_setspecific(key, &key);
 }
 
+/* Keeps the frames from this one of pause_work's up to `top`, which stand still until it returns. */
+static void keep_frames(struct work *w, const uint64_t *from, const uint64_t *top)
+{
+    w->frames = from;
+    w->n_kept = 0;
+    for (; w->n_kept < FRAMES && from + w->n_kept < top; w->n_kept++)
+        w->kept[w->n_kept] = from[w->n_kept];
+}
+
 /* Runs handlers, or the program's call, while the work is paused. */
-static void pause_work(struct work *w)
+static __attribute__((noinline)) void pause_work(struct work *w, const uint64_t *top)
 {
     static atomic_uint_fast64_t last;
     volatile uint64_t marks[MARKS]; /* in the program's stack: other frames would write others there */
     w->mark = (atomic_fetch_add(&last, 1) + 1) * UINT64_C(0x9e3779b97f4a7c15);
     for (size_t i = 0; i < MARKS; i++)
         marks[i] = w->mark;
+    keep_frames(w, __builtin_frame_address(0), top);
     w->takes_long = takes_long;
     if (!w->call) {
         kp_guard = w->guard_0;
@@ -330,7 +346,7 @@ static void pause_work(struct work *w)
         struct work *inner = take_paused();
         inner->abandoned = true;
         if (!inner->done && !inner->dropped)
-            go_on(inner);
+            go_on(inner, __builtin_frame_address(0));
         give_work(inner);
     }
     if (paused)
@@ -338,8 +354,8 @@ static void pause_work(struct work *w)
     w->returned = w->call;
 }
 
-/* Runs the work to its end, or until it is dropped. Inside the scope. */
-static void go_on(struct work *w)
+/* Runs the work to its end, or until it is dropped. Inside the scope. `top`: the caller's frame. */
+static void go_on(struct work *w, const uint64_t *top)
 {
     int guard = kp_guard, in_driver = kp_in_driver;
     has_points = !w->in_driver_0; /* else the driver has called us back, and has its locks */
@@ -354,7 +370,7 @@ static void go_on(struct work *w)
         w->guard = kp_guard;
         w->in_driver = kp_in_driver;
         if (!w->done)
-            pause_work(w);
+            pause_work(w, top);
     }
     current = NULL;
     kp_guard = guard;
@@ -482,13 +498,15 @@ static void run(void *arg)
     kp_work_switch(&w->own, w->program);
 }
 
+/* Where the stack of a piece of work begins: above, there is room for the argument. */
+enum { TOP = STACK_BYTES - KP_WORK_MOST };
+
 /* Makes the stack as if kp_work_first had called kp_work_switch. */
-static void prepare(struct work *w, void (*fn)(void *arg), const void *arg, size_t bytes)
+static void prepare(struct work *w, void (*fn)(void *arg))
 {
     enum { CONTROL, R12 = 4, RBX, RETURN = 7, WORDS };
-    uintptr_t top = (uintptr_t)w + STACK_BYTES - KP_WORK_MOST;
+    uintptr_t top = (uintptr_t)w + TOP;
     uintptr_t *frame = (uintptr_t *)top - WORDS;
-    memcpy((void *)top, arg, bytes);
     memset(frame, 0, WORDS * sizeof(*frame));
     frame[CONTROL] = kp_work_control();
     frame[R12] = (uintptr_t)w;
@@ -503,28 +521,53 @@ static void prepare(struct work *w, void (*fn)(void *arg), const void *arg, size
     w->takes_long = w->done = w->abandoned = w->dropped = w->cut = false;
 }
 
-void kp_work_run(void (*fn)(void *arg), void *arg, size_t bytes)
+void *kp_work_room(void)
+{
+    if (depth)
+        return NULL;
+    kp_work_begin();
+    struct work *w = take_work();
+    if (!w)
+        kp_work_end();
+    return w ? (char *)w + TOP : NULL;
+}
+
+void kp_work_go(void (*fn)(void *room), void *room, void *answer, size_t bytes)
+{
+    struct work *w = (struct work *)((char *)room - TOP);
+    prepare(w, fn);
+    go_on(w, __builtin_frame_address(0));
+    if (w->done) {
+        memcpy(answer, room, bytes);
+        kp_guard = w->guard; /* a call may leave in another state */
+        kp_in_driver = w->in_driver;
+    }
+    give_work(w);
+    kp_work_end();
+}
+
+/* Without memory for a stack, or inside of other work. */
+static void run_here(void (*fn)(void *arg), void *arg)
 {
     if (depth) {
         fn(arg);
         return;
     }
     kp_work_begin();
-    struct work *w = take_work();
-    if (w) {
-        prepare(w, fn, arg, bytes);
-        go_on(w);
-        if (w->done) {
-            memcpy(arg, w->arg, bytes);
-            kp_guard = w->guard; /* a call may leave in another state */
-            kp_in_driver = w->in_driver;
-        }
-        give_work(w);
-    } else {
-        has_points = !kp_in_driver;
-        fn(arg);
-    }
+    has_points = !kp_in_driver;
+    fn(arg);
     kp_work_end();
+}
+
+void kp_work_run(void (*fn)(void *arg), void *arg, size_t bytes)
+{
+    void *room = kp_work_room();
+    if (!room) {
+        run_here(fn, arg);
+        return;
+    }
+    memcpy(room, arg, bytes);
+    kp_work_go(fn, room, arg, bytes);
 }
 
 bool kp_work_abandoned(void)

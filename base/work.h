@@ -37,6 +37,12 @@ void kp_work_end(void);
 enum { KP_WORK_MOST = 4096 };
 void kp_work_run(void (*fn)(void *arg), void *arg, size_t bytes);
 
+/* The same, with the argument made in place, for doors that take little of the program's stack. kp_work_room begins the
+ * work and returns KP_WORK_MOST bytes of its own stack, aligned as by malloc. kp_work_go runs fn(room) and copies the
+ * first `bytes` of the room to `answer`; it must follow. NULL: there is none, and kp_work_run is to be called. */
+void *kp_work_room(void);
+void kp_work_go(void (*fn)(void *room), void *room, void *answer, size_t bytes);
+
 /* Returns true if the caller of kp_work_run is gone, or will never go on: a handler at a safe point has left for good,
  * or ends the process. Nothing on the program's stack may be looked at any more, and the program's call must not be
  * made. */

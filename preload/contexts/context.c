@@ -463,17 +463,17 @@ static void tell_unknown(const char *unknown, const char *told)
 static unsigned way_of(const struct kp_context_setup *setup, const char *shared)
 {
     const struct kp_options *o = setup->options;
-    bool quick = setup->one_pass && !setup->run && !setup->rotates;
-    unsigned how = quick ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
-    if (setup->rotates)
+    const enum kp_mode_lists lists = setup->mode->lists;
+    unsigned how = lists == KP_LISTS_FIRST ? KP_PLAN_ONE_PASS : o->apply_rules ? KP_PLAN_RULES : 0;
+    if (lists == KP_LISTS_TURNS)
         how |= KP_PLAN_ROTATE;
     if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
     /* Launches are repeated one by one. Scheduling once more takes a tenth of a short program's start, so it needs
      * memory to watch. */
-    if (!setup->one_pass && !setup->run && !setup->ranges && !setup->vary && kp_hostmem_any())
+    if (kp_mode_repeats(setup->mode) && !kp_mode_has_ranges(setup->mode) && !setup->mode->varies && kp_hostmem_any())
         how |= KP_PLAN_WATCH;
-    if (setup->run)
+    if (lists == KP_LISTS_RUN)
         how |= shared ? KP_PLAN_UNSHARED : KP_PLAN_RUNS;
     return how;
 }
@@ -481,7 +481,7 @@ static unsigned way_of(const struct kp_context_setup *setup, const char *shared)
 /* Returns a plan that the worker has made, NULL if it has none of this kind. */
 static struct kp_plan *planned_ahead(const struct kp_context_setup *setup, const struct kp_context *c, unsigned how)
 {
-    if (setup->run || c->availability)
+    if (kp_mode_reruns(setup->mode) || c->availability)
         return NULL;
     struct kp_plan *p = kp_ahead_take(c->chip, c->device.cc_major, c->device.cc_minor, how & ~KP_PLAN_WATCH);
     if (!p || !(how & KP_PLAN_WATCH) || !kp_plan_watch_more(loaded.cupti, c->chip, NULL, p))
@@ -494,7 +494,7 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
 {
     const struct kp_options *o = setup->options;
     char *err = NULL;
-    char *shared = setup->run ? kp_runs_read(setup, c->chip) : NULL;
+    char *shared = kp_mode_reruns(setup->mode) ? kp_runs_read(setup, c->chip) : NULL;
     unsigned how = way_of(setup, shared);
     int rc = 0;
     c->plan = planned_ahead(setup, c, how);
@@ -502,7 +502,7 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
         tell_plan(c, setup->n_sections, o->metrics, c->plan, ", made ahead");
     else
         rc = plan_for(c, setup->sections, setup->n_sections, o->metrics, how, &c->plan, &err);
-    if (!rc && setup->run)
+    if (!rc && kp_mode_reruns(setup->mode))
         rc = kp_runs_share(setup, c, loaded.cupti, shared, &err);
     free(shared);
     if (!rc)
@@ -534,7 +534,7 @@ void kp_context_make_ready(const struct kp_context_setup *setup)
     load_cupti(setup->options->cupti_dir);
     if (!loaded.cupti || loaded.started)
         return;
-    if (!setup->run)
+    if (!kp_mode_reruns(setup->mode))
         first_device(setup->driver, &wish);
     kp_ahead_begin(loaded.cupti, &wish);
 }
@@ -615,13 +615,13 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
     const char *chip = NULL;
     int rc = kp_library_chip(loaded.cupti, c->device.device, &chip);
     c->chip = keep_chip(chip);
-    if (!setup->one_pass || setup->run || setup->rotates)
+    if (setup->mode->lists != KP_LISTS_FIRST)
         c->extras = kp_providers_wanted(setup->sections, setup->n_sections, setup->options->metrics, c->device.cc_major,
                                         c->device.cc_minor);
-    if (setup->rotates && is_beside_timeline(c->extras))
+    if (setup->mode->lists == KP_LISTS_TURNS && is_beside_timeline(c->extras))
         c->extras = 0;
     /* All runs must plan alike, and the first one counts nothing: no profiler refuses its plan. */
-    if (!rc && setup->run && kp_library_availability(loaded.cupti, c->ctx, &c->availability))
+    if (!rc && kp_mode_reruns(setup->mode) && kp_library_availability(loaded.cupti, c->ctx, &c->availability))
         c->availability = NULL;
     if (!rc) {
         make_plan(setup, c, bad_input);
@@ -646,7 +646,7 @@ static void *run_guarded(void *arg)
 {
     struct guarded g = *(struct guarded *)arg;
     free(arg);
-    kp_guard = 1; /* CUPTI's calls of the driver are not the program's */
+    KP_GUARDED; /* CUPTI's calls of the driver are not the program's */
     return g.fn(g.arg);
 }
 
@@ -666,7 +666,7 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
  * ranges, the counters alone are collected. */
 static void join_series(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    size_t beside = setup->ranges ? 0 : kp_collector_beside(c->collector);
+    size_t beside = kp_mode_has_ranges(setup->mode) ? 0 : kp_collector_beside(c->collector);
     kp_outcome_runs(1 + c->plan->runs + beside);
     if (c->beside > beside)
         c->beside = 0;
@@ -821,7 +821,7 @@ static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup,
         .cc_major = c->device.cc_major,
         .cc_minor = c->device.cc_minor,
         .kinds = loaded.codes ? c->extras : 0,
-        .chooses = setup->rotates,
+        .chooses = setup->mode->lists == KP_LISTS_TURNS,
         .holder = tell_holder,
         .holder_arg = c,
         .codes = loaded.codes,
@@ -854,10 +854,10 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .chip = c->chip,
         .availability = c->availability,
         .plan = c->plan,
-        .one_pass = setup->one_pass ? c->plan : c->one_pass,
-        .unwatched = kp_timeline_is_on() || setup->vary, /* a variant must not take what was watched for it */
+        .one_pass = kp_mode_repeats(setup->mode) ? c->one_pass : c->plan,
+        .unwatched = kp_timeline_is_on() || setup->mode->varies, /* a variant must not take what was watched for it */
         .flush = o->cache_control == KP_CACHES_FLUSHED,
-        .runs = setup->run,
+        .runs = kp_mode_reruns(setup->mode),
         .beside = c->beside,
         .window = o->window,
         .memory = o->window_memory,
@@ -874,7 +874,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
     int rc = kp_collector_open(&s, &c->collector);
     if (rc)
         without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_NOT_PREPARED, rc));
-    else if (setup->run)
+    else if (kp_mode_reruns(setup->mode))
         join_series(setup, c);
 }
 
@@ -946,8 +946,8 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
         !(kp_plan_counts(c->plan) || kp_collector_beside(c->collector)))
         return c->rotation;
     struct kp_rotation_extras extras = extras_of(c);
-    c->rotation = setup->falls_back ? kp_rotation_new_beside(o->rotate_launches)
-                                    : kp_rotation_new(c->plan, &extras, o->rotate_launches);
+    c->rotation = kp_mode_recurs_beside(setup->mode) ? kp_rotation_new_beside(o->rotate_launches)
+                                                     : kp_rotation_new(c->plan, &extras, o->rotate_launches);
     return c->rotation;
 }
 
@@ -994,7 +994,7 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
 {
     const struct kp_section *quick = kp_section_quick();
     char *err = NULL;
-    if (setup->one_pass)
+    if (!kp_mode_repeats(setup->mode))
         return kp_plan_counts(c->plan) || c->beside;
     if (!c->one_pass && !c->no_one_pass) {
         c->no_one_pass = plan_for(c, &quick, 1, "", KP_PLAN_ONE_PASS | KP_PLAN_BESIDE, &c->one_pass, &err) != 0;

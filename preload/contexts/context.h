@@ -12,9 +12,9 @@
 #include "collectors/facts/device.h"
 #include "collectors/plan/plan.h"
 #include "collectors/run/collector.h"
+#include "preload/contexts/mode.h"
 #include "preload/gate/handle_set.h"
 #include "report/define/sections.h"
-#include "report/model/vary.h"
 #include "report/options/options.h"
 
 /* Cached facts of one way of launching a kernel. */
@@ -94,15 +94,10 @@ struct kp_context {
 struct kp_context_setup {
     const struct kp_driver *driver;
     const struct kp_options *options;
+    const struct kp_mode *mode;
     const struct kp_section *const *sections;
     size_t n_sections;
-    bool configs;    /* a shown metric needs the configuration that a launch ran with */
-    bool one_pass;   /* all fits in one pass, or in one of each run, or launches take turns: nothing is replayed */
-    bool rotates;    /* launches of a kernel take turns with groups of counters */
-    bool falls_back; /* those that must not be replayed do, where others are */
-    bool ranges;     /* all that is made in a range is one workload */
-    const struct kp_vary *vary; /* what is varied of each launch; NULL = nothing */
-    size_t run;                 /* number of this run of the program, from 1 on, each of which is a pass; 0 = not so */
+    bool configs; /* a shown metric needs the configuration that a launch ran with */
 };
 
 /* Returns the entry of `ctx`, which must be current; made on first use. NULL when the driver does not answer or

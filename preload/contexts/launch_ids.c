@@ -72,11 +72,9 @@ static int device_of(const struct kp_driver *d, CUcontext ctx, bool current)
 int kp_place_device(const struct kp_driver *d, const struct kp_launch *l)
 {
     bool current;
-    kp_guard++;
+    KP_GUARDED;
     CUcontext ctx = kp_launch_context(d, l, &current);
-    int device = ctx ? device_of(d, ctx, current) : -1;
-    kp_guard--;
-    return device;
+    return ctx ? device_of(d, ctx, current) : -1;
 }
 
 /* Fills the driver's ids of `k`. */
@@ -128,12 +126,13 @@ static enum kp_reason find(const struct kp_context_setup *setup, const struct kp
     bool has_key = read_key(setup->driver, l, ctx, k);
     if (has_key && look_up(k))
         return KP_REASON_NONE;
-    if (!kp_gate_enter_exclusive(KP_FOREVER, PATIENCE_MS))
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, PATIENCE_MS);
+    if (!gate.in)
         return KP_REASON_BUSY;
     bool captures = kp_gate_captures() > 0; /* setting up a context could break a capture */
     if (!captures)
         ask(setup, l, ctx, k, bad_input);
-    kp_gate_leave_exclusive();
+    kp_gate_end_alone(&gate);
     if (has_key && k->context)
         keep(k);
     return captures ? KP_REASON_CAPTURE : KP_REASON_NONE;
@@ -147,13 +146,12 @@ enum kp_reason kp_place_ids(const struct kp_context_setup *setup, const struct k
     bool current, pushed = false;
     enum kp_reason why = KP_REASON_NONE;
     *bad_input = NULL;
-    kp_guard++;
+    KP_GUARDED;
     CUcontext ctx = kp_launch_context(d, l, &current);
     if (ctx && (current || enter(d, ctx, &pushed))) {
         why = find(setup, l, ctx, &k, bad_input);
         leave(d, pushed);
     }
-    kp_guard--;
     *context = k.context;
     *stream = k.stream;
     return why;

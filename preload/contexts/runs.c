@@ -68,7 +68,7 @@ static int write_plan(const struct kp_context_setup *setup, const struct kp_cont
 int kp_runs_share(const struct kp_context_setup *setup, struct kp_context *c, const struct kp_cupti *cupti,
                   char *shared, char **err)
 {
-    size_t lists_before = setup->run - RUNS_BEFORE;
+    size_t lists_before = setup->options->replay_run - RUNS_BEFORE;
     int rc = shared ? kp_plan_runs_read(c->plan, shared) : write_plan(setup, c, err);
     if (rc)
         return rc == -EINVAL
@@ -107,7 +107,8 @@ static int make_folder(const struct kp_context_setup *setup)
     uint64_t program = kp_hash(exe, len > 0 ? (size_t)len : 0, 0);
     int rc = 0;
     for (size_t i = 0; !rc && !images.folder; i++) {
-        if (asprintf(&claim, "%s/claim.%zu.%" PRIx64 ".%zu", setup->options->replay_folder, setup->run, program, i) < 0)
+        if (asprintf(&claim, "%s/claim.%" PRIu64 ".%" PRIx64 ".%zu", setup->options->replay_folder,
+                     setup->options->replay_run, program, i) < 0)
             rc = -ENOMEM;
         else if (!mkdir(claim, 0700))
             rc = asprintf(&images.folder, "%s/images.%" PRIx64 ".%zu", setup->options->replay_folder, program, i) < 0

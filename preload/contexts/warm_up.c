@@ -92,7 +92,6 @@ static void join(void *thread)
 static void *end(void)
 {
     kp_worker_submit(join, (void *)(uintptr_t)kp_thread_own());
-    kp_guard = 0;
     return NULL;
 }
 
@@ -100,7 +99,7 @@ static void *open_early(void *unused)
 {
     int step = EARLY;
     (void)unused;
-    kp_guard = 1;
+    KP_GUARDED;
     wait_while(&when, AFTER_A_PAUSE, PAUSE_MS);
     if (is_wanted())
         open_part(ahead.early, KP_LIBRARY_PLANS, &ahead.early_ms);
@@ -182,13 +181,11 @@ static void go(int to)
 
 static void *plan_and_end(void *chip)
 {
-    int before = kp_guard;
-    kp_guard = 1;
+    KP_GUARDED;
     atomic_store(&planner, kp_thread_id());
     plan(chip);
     kp_exit_first();
     go(IDLE);
-    kp_guard = before;
     return NULL;
 }
 
@@ -208,7 +205,7 @@ static void *work(void *unused)
     const char *chip = ahead.copy ? kp_chip_only(ahead.wish.major, ahead.wish.minor) : NULL;
     pthread_t other;
     (void)unused;
-    kp_guard = 1;
+    KP_GUARDED;
     open_for_plan(chip);
     bool opens = is_needed(), beside = false;
     atomic_store(&opens_other, opens);

@@ -6,46 +6,13 @@
 #include <stddef.h>
 
 enum kp_api_class {
-    KP_CLASS_LAUNCH,
-    KP_CLASS_DOOR,
-    KP_CLASS_GATE,
-    KP_CLASS_WORK,
-    KP_CLASS_JOIN,
-    KP_CLASS_JOIN_WORK,
-    KP_CLASS_ALLOC,
-    KP_CLASS_ALLOC_ASYNC,
-    KP_CLASS_FREE,
-    KP_CLASS_FREE_ASYNC,
-    KP_CLASS_ASK_FREE,
-    KP_CLASS_ASK_POOL,
-    KP_CLASS_MODULE,
-    KP_CLASS_GLOBAL,
-    KP_CLASS_LOAD,
-    KP_CLASS_IMAGE,
-    KP_CLASS_SHARE,
-    KP_CLASS_MANAGED,
-    KP_CLASS_VIRTUAL,
-    KP_CLASS_POOL,
-    KP_CLASS_MAP,
-    KP_CLASS_ACCESS,
-    KP_CLASS_RELEASE,
-    KP_CLASS_CTX_END,
-    KP_CLASS_DEVICE_END,
-    KP_CLASS_ALL_END,
-    KP_CLASS_CREATE,
-    KP_CLASS_STREAM_END,
-    KP_CLASS_SET,
-    KP_CLASS_SET_FUNCTION,
-    KP_CLASS_SET_KERNEL,
-    KP_CLASS_UNLOAD,
-    KP_CLASS_HOLD,
-    KP_CLASS_CALL_HOST,
-    KP_CLASS_CAPTURE_BEGIN,
-    KP_CLASS_CAPTURE_END,
-    KP_CLASS_INIT,
-    KP_CLASS_SYNC,
-    KP_CLASS_PURE,
+#define KP_CLASS(name, ...) KP_CLASS_##name,
+#include "preload/doors/classes.def"
+#undef KP_CLASS
 };
+
+/* Whether what the functions of a class begin may go on beside a launch that is counted. */
+enum { KP_SEEN, KP_UNSEEN };
 
 struct kp_api_row {
     const char *symbol, *base;

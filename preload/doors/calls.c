@@ -191,16 +191,7 @@ static enum entered enter_join(const struct slot *s, void *real, const uint64_t 
     return kp_window_watches() ? states[kp_process_join(s->symbol, real, args)] : NOTHING;
 }
 
-/* What a call of these classes gives the program. */
-static enum kp_gift gift_of(enum kp_api_class class)
-{
-    static const enum kp_gift gifts[] = {[KP_CLASS_ALLOC] = KP_GIFT_MEMORY,
-                                         [KP_CLASS_ALLOC_ASYNC] = KP_GIFT_MEMORY_LATER,
-                                         [KP_CLASS_VIRTUAL] = KP_GIFT_HANDLE,
-                                         [KP_CLASS_MAP] = KP_GIFT_MAPPING,
-                                         [KP_CLASS_ACCESS] = KP_GIFT_ACCESS};
-    return gifts[class];
-}
+static enum kp_gift gift_of(enum kp_api_class class);
 
 static enum entered enter_allocate(const struct slot *s, void *real, const uint64_t *args)
 {
@@ -319,10 +310,9 @@ static enum entered enter_set_function(const struct slot *s, void *real, const u
         return IN_DRIVER;
     if (!d)
         return NOTHING;
-    kp_guard++;
+    KP_GUARDED;
     set.asked = d->cuFuncGetAttribute(&set.now, (CUfunction_attribute)set.attribute, (CUfunction)(uintptr_t)set.handle);
     bool leaves = leaves_window(d, &set);
-    kp_guard--;
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 2);
 }
 
@@ -335,11 +325,10 @@ static enum entered enter_set_kernel(const struct slot *s, void *real, const uin
         return IN_DRIVER;
     if (!d || !d->cuKernelGetAttribute)
         return NOTHING;
-    kp_guard++;
+    KP_GUARDED;
     set.asked = d->cuKernelGetAttribute(&set.now, (CUfunction_attribute)set.attribute, (CUkernel)(uintptr_t)set.handle,
                                         (CUdevice)args[3]);
     bool leaves = leaves_window(d, &set);
-    kp_guard--;
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 1);
 }
 
@@ -350,9 +339,8 @@ static bool tells_capture(uint64_t stream, bool captured)
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!d)
         return false;
-    kp_guard++;
+    KP_GUARDED;
     CUresult rc = d->cuStreamIsCapturing((CUstream)(uintptr_t)stream, &status);
-    kp_guard--;
     return rc == CUDA_SUCCESS && (status != CU_STREAM_CAPTURE_STATUS_NONE) == captured;
 }
 
@@ -385,10 +373,9 @@ static void note_capture(uint64_t first)
     capturing_in = NULL;
     if (!d)
         return;
-    kp_guard++;
+    KP_GUARDED;
     CUresult rc =
         stream == CU_STREAM_PER_THREAD ? d->cuCtxGetCurrent(&capturing_in) : d->cuStreamGetCtx(stream, &capturing_in);
-    kp_guard--;
     if (rc != CUDA_SUCCESS)
         capturing_in = NULL;
 }
@@ -434,11 +421,13 @@ static void end_stream(uint64_t stream)
         end_capture(stream);
 }
 
-/* The actions for a class of calls while the gate is armed, in this order. */
+/* The actions for a class of calls (classes.def) while the gate is armed, in this order. */
 static const struct rule {
     /* Replaces entering the gate; NOTHING: enter the gate after all. */
     enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
-    bool once; /* it gives another answer the second time */
+    enum kp_gift gift; /* what the program gets by enter_allocate */
+    bool once;         /* it gives another answer the second time */
+    bool passes;       /* where no window watches it goes straight to the driver */
     void (*before)(void);
     enum kp_ends ends;
     bool alone;                     /* no window may be open: even one that only counts launches is closed, */
@@ -450,47 +439,15 @@ static const struct rule {
     bool of_host;            /* its arguments tell whether it makes memory of the host, or managed memory */
     void (*succeeded)(void); /* the consequences for all that follows */
 } rules[] = {
-    [KP_CLASS_GATE] = {.instead = NULL},
-    [KP_CLASS_WORK] = {.unseen = true},
-    [KP_CLASS_JOIN] = {.instead = enter_join},
-    [KP_CLASS_JOIN_WORK] = {.instead = enter_join, .unseen = true},
-    [KP_CLASS_ALLOC] = {.instead = enter_allocate},
-    [KP_CLASS_ALLOC_ASYNC] = {.instead = enter_allocate, .unseen = true}, /* may wait for another stream's free */
-    [KP_CLASS_FREE] = {.instead = enter_free},
-    [KP_CLASS_FREE_ASYNC] = {.instead = enter_free},
-    [KP_CLASS_LOAD] = {.instead = enter_load, .once = true},
-    [KP_CLASS_MODULE] = {.instead = enter_module, .before = kp_process_loads_images},
-    [KP_CLASS_GLOBAL] = {.instead = enter_module, .before = kp_process_loads_images, .succeeded = kp_variables_asked},
-    [KP_CLASS_IMAGE] = {.before = kp_process_loads_images},
-    [KP_CLASS_SHARE] = {.unseen = true, .succeeded = kp_window_shared_memory},
-    [KP_CLASS_MANAGED] = {.unseen = true, .succeeded = kp_window_managed_memory},
-    [KP_CLASS_VIRTUAL] = {.instead = enter_virtual, .of_host = true},
-    [KP_CLASS_POOL] = {.instead = enter_pool, .of_host = true},
-    [KP_CLASS_MAP] = {.instead = enter_allocate},
-    [KP_CLASS_ACCESS] = {.instead = enter_allocate},
-    [KP_CLASS_RELEASE] = {.instead = enter_release},
-    [KP_CLASS_ASK_FREE] = {.instead = enter_ask_free},
-    [KP_CLASS_ASK_POOL] = {.instead = enter_ask_pool},
-    [KP_CLASS_CTX_END] = {.ends = KP_ENDS_CONTEXT, .inside = note_capturing, .stale = KP_STALE_HANDLES},
-    [KP_CLASS_DEVICE_END] = {.ends = KP_ENDS_DEVICE, .stale = KP_STALE_HANDLES},
-    [KP_CLASS_ALL_END] = {.ends = KP_ENDS_ALL, .stale = KP_STALE_HANDLES},
-    [KP_CLASS_CREATE] = {.instead = enter_create},
-    [KP_CLASS_STREAM_END] = {.instead = enter_stream_end, .unseen = true, .inside = end_stream},
-    [KP_CLASS_SET] = {.alone = true, .in_order = true, .stale = KP_STALE_SETTINGS},
-    [KP_CLASS_SET_FUNCTION] = {.instead = enter_set_function,
-                               .alone = true,
-                               .in_order = true,
-                               .stale = KP_STALE_SETTINGS},
-    [KP_CLASS_SET_KERNEL] = {.instead = enter_set_kernel, .alone = true, .in_order = true, .stale = KP_STALE_SETTINGS},
-    [KP_CLASS_UNLOAD] = {.alone = true, .in_order = true, .stale = KP_STALE_MODULE},
-    [KP_CLASS_HOLD] = {.alone = true, .behind = true},
-    [KP_CLASS_CALL_HOST] = {.instead = enter_join, .alone = true, .behind = true},
-    [KP_CLASS_CAPTURE_BEGIN] = {.alone = true, .inside = note_capture, .succeeded = begin_capture},
-    [KP_CLASS_CAPTURE_END] = {.inside = note_capturing},
-    [KP_CLASS_SYNC] = {.instead = enter_sync},
-    [KP_CLASS_INIT] = {.instead = enter_again},
-    [KP_CLASS_PURE] = {.instead = NULL},
+#define KP_CLASS(name, way, work, ...) [KP_CLASS_##name] = {.unseen = KP_##work, ##__VA_ARGS__},
+#include "preload/doors/classes.def"
+#undef KP_CLASS
 };
+
+static enum kp_gift gift_of(enum kp_api_class class)
+{
+    return rules[class].gift;
+}
 
 /* ---- the way in and out ---- */
 
@@ -537,13 +494,12 @@ static void end_owning(const struct kp_owning *row, bool asks)
     CUdevice device = 0;
     if (!d)
         return;
-    kp_guard++;
+    KP_GUARDED;
     uint64_t ours = asks ? ours_on(-1) : 0;
     if (ours && d->cuCtxGetDevice(&device) == CUDA_SUCCESS)
         ours = ours_on(device);
     kp_owned_note(d, row, owning, ours + unseen);
     unseen = 0;
-    kp_guard--;
 }
 
 static enum entered enter_armed(const struct slot *s, void *real, const uint64_t *args)
@@ -612,7 +568,7 @@ static enum entered enter_at_once(const struct slot *s)
     enum kp_api_class class = s->class;
     if (!is_plain(s) || kp_window_watches())
         return NOTHING;
-    if (class == KP_CLASS_SYNC || class == KP_CLASS_LOAD || class == KP_CLASS_INIT)
+    if (rules[class].passes)
         return IN_DRIVER;
     if (!kp_gate_try_shared())
         return NOTHING;
@@ -624,7 +580,8 @@ static enum entered enter_at_once(const struct slot *s)
 /* A handler has left the call for good. */
 static void refuse(uint64_t slot, uint32_t entered)
 {
-    kp_guard += entered != IN_DRIVER;
+    if (entered != IN_DRIVER)
+        kp_guard_raise();
     kp_call_leave(slot, CUDA_ERROR_UNKNOWN, entered);
 }
 
@@ -635,7 +592,7 @@ static void note_entered(uint64_t slot, enum entered entered, const uint64_t *at
     if (!kp_in_driver)
         kp_work_call_begins(at, args, refuse, slot, entered);
     if (entered != IN_DRIVER)
-        kp_guard++;
+        kp_guard_raise();
     kp_in_driver++;
 }
 
@@ -754,7 +711,7 @@ CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered)
             kp_window_synchronised();
         return result;
     }
-    kp_guard--;
+    kp_guard_lower(NULL);
     if (entered == SHARED && is_plain(s)) {
         kp_gate_leave_shared();
         return result;

@@ -18,14 +18,6 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
-/* cuda.h renames functions to their newest version, but doors are named by exported symbol. */
-#undef cuGraphInstantiate
-#undef cuGraphExecKernelNodeSetParams
-#undef cuGraphExecUpdate
-#undef cuGetProcAddress
-#undef cuMemAllocHost
-#undef cuMemHostRegister
-
 #define EXPORT __attribute__((visibility("default")))
 
 static CUresult kp_cuGetProcAddress(PFN_cuGetProcAddress_v11030 real, bool ptsz, const char *symbol, void **function,
@@ -48,6 +40,13 @@ static CUresult kp_cuGetProcAddress_v2(PFN_cuGetProcAddress_v12000 real, bool pt
     return rc;
 }
 
+/* Only the protocol of KP_GATED notes what goes on unseen. */
+#define KP_DOOR(symbol, ...) _Static_assert(!KP_UNSEEN_##symbol, #symbol " has to be a row KP_GATED");
+#define KP_GATED(...)
+#include "preload/doors/doors.def"
+#undef KP_GATED
+#undef KP_DOOR
+
 /* Numbers of the doors. */
 enum {
 #define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments) DOOR_##symbol,
@@ -59,27 +58,30 @@ enum {
 /* The driver functions behind each door: behind the exported one, and behind the one returned as a pointer. */
 static _Atomic(void *) behind_export[DOORS], behind_pointer[DOORS];
 
-static void *exported(int door, const char *symbol)
+static void *find_exported(int door, const char *symbol)
 {
-    void *real = atomic_load(&behind_export[door]);
-    if (!real) {
-        kp_work_begin();
-        real = kp_symbols_behind_door(symbol);
-        kp_work_end();
-        atomic_store(&behind_export[door], real);
-    }
+    kp_work_begin();
+    void *real = kp_symbols_behind_door(symbol);
+    kp_work_end();
+    atomic_store(&behind_export[door], real);
     return real;
 }
 
 #define WITH(...)         , ##__VA_ARGS__
 #define AS(type, pointer) ((type)(uintptr_t)(pointer))
 
+/* A door's first call is apart, so that the frame of the others is small. */
 #define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments)                                 \
+    static __attribute__((noinline)) result first_##symbol parameters                                                  \
+    {                                                                                                                  \
+        type real = AS(type, find_exported(DOOR_##symbol, #symbol));                                                   \
+        return real ? logic(real, ptsz WITH arguments) : CUDA_ERROR_NOT_INITIALIZED;                                   \
+    }                                                                                                                  \
     EXPORT result symbol parameters;                                                                                   \
     result symbol parameters                                                                                           \
     {                                                                                                                  \
-        type real = AS(type, exported(DOOR_##symbol, #symbol));                                                        \
-        return real ? logic(real, ptsz WITH arguments) : CUDA_ERROR_NOT_INITIALIZED;                                   \
+        type real = AS(type, atomic_load(&behind_export[DOOR_##symbol]));                                              \
+        return real ? logic(real, ptsz WITH arguments) : first_##symbol arguments;                                     \
     }                                                                                                                  \
     static result pointer_##symbol parameters                                                                          \
     {                                                                                                                  \

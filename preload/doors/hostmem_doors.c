@@ -1,33 +1,14 @@
 #include "preload/doors/hostmem_doors.h"
 
 #include "base/work.h"
-#include "preload/doors/way_in.h"
-#include "preload/gate/gate.h"
-#include "preload/os/guard.h"
+#include "preload/doors/door_call.h"
 #include "preload/os/mappings.h"
 #include "preload/process/process.h"
 #include "preload/program/hostmem.h"
 #include "preload/journal/defer.h"
 
-/* Enters the gate; `symbol` is the driver's function, which may close a window. */
-static bool enter(const char *symbol)
-{
-    if (kp_guard)
-        kp_work_reclaim();
-    if (kp_guard || !kp_process_active())
-        return false;
-    kp_door_enter_shared(symbol);
-    kp_guard++;
-    return true;
-}
+/* ---- memory of ours in place of the driver's: `instead` of doors.def ---- */
 
-static void leave_gate(void)
-{
-    kp_guard--;
-    kp_gate_leave_shared();
-}
-
-/* Allocates memory of ours instead of pinned memory. */
 static bool make(void **p, size_t bytes, unsigned flags)
 {
     const struct kp_driver *d = kp_process_replays() ? kp_process_driver() : NULL;
@@ -38,99 +19,87 @@ static bool make(void **p, size_t bytes, unsigned flags)
     return made;
 }
 
-static CUresult noted_alloc(CUresult rc, void **p, size_t bytes)
-{
-    kp_work_begin();
-    if (rc == CUDA_SUCCESS)
-        kp_hostmem_note_pinned(*p, bytes);
-    kp_work_end();
-    return rc;
-}
-
-CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, size_t bytes, unsigned flags)
+static bool makes_host(void **p, size_t bytes, unsigned flags)
 {
     /* These flags ask for properties that one address space always has, or for speed. */
     const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-    CUresult rc = CUDA_SUCCESS;
-    (void)ptsz;
-    if (!enter("cuMemHostAlloc"))
-        return real(p, bytes, flags);
-    if ((flags & ~known) || !make(p, bytes, flags))
-        rc = noted_alloc(real(p, bytes, flags), p, bytes);
-    leave_gate();
-    return rc;
+    return !(flags & ~known) && make(p, bytes, flags);
 }
 
-CUresult kp_cuMemAllocHost(PFN_cuMemAllocHost_v3020 real, bool ptsz, void **p, size_t bytes)
+static bool makes_host_plain(void **p, size_t bytes)
 {
-    CUresult rc = CUDA_SUCCESS;
-    (void)ptsz;
-    if (!enter("cuMemAllocHost"))
-        return real(p, bytes);
-    if (!make(p, bytes, 0))
-        rc = noted_alloc(real(p, bytes), p, bytes);
-    leave_gate();
-    return rc;
+    return make(p, bytes, 0);
 }
 
-CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, unsigned bytes)
+static bool makes_host_v1(void **p, unsigned bytes)
 {
-    CUresult rc = CUDA_SUCCESS;
-    (void)ptsz;
-    if (!enter("cuMemAllocHost_v1"))
-        return real(p, bytes);
-    if (!make(p, bytes, 0))
-        rc = noted_alloc(real(p, bytes), p, bytes);
-    leave_gate();
+    return make(p, bytes, 0);
+}
+
+/* ---- notes of doors.def: what a call has done, by its result and arguments ---- */
+
+static void note_pinned(CUresult rc, void *const *p, size_t bytes)
+{
+    if (rc == CUDA_SUCCESS)
+        kp_hostmem_note_pinned(*p, bytes);
+}
+
+static void noted_alloc(CUresult rc, void **p, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    note_pinned(rc, p, bytes);
+}
+
+static void noted_alloc_plain(CUresult rc, void **p, size_t bytes)
+{
+    note_pinned(rc, p, bytes);
+}
+
+static void noted_alloc_v1(CUresult rc, void **p, unsigned bytes)
+{
+    note_pinned(rc, p, bytes);
+}
+
+/* NCCL and MPI map their shared memory segments this way; so is a tensor in /dev/shm. A
+ * restore does not write to memory that the device only reads, such as a model's mapped file. Without replays this
+ * is not needed. */
+static void noted_register(CUresult rc, const void *p, size_t bytes, unsigned flags)
+{
+    bool rewound = !(flags & CU_MEMHOSTREGISTER_READ_ONLY);
+    if (rc != CUDA_SUCCESS)
+        return;
+    bool shared = rewound && kp_process_replays() && kp_mappings_shared(p, bytes);
+    kp_hostmem_note_registered(p, bytes, rewound, shared);
+}
+
+/* ---- no rows KP_GATED: the memory may be of ours even where the call is not looked at ---- */
+
+/* Frees memory, or unregisters it, by `free`, which calls the driver if need be. */
+static CUresult end_memory(const char *symbol, CUresult (*free)(CUresult(CUDAAPI *real)(void *p), void *p),
+                           CUresult(CUDAAPI *real)(void *p), void *p)
+{
+    struct kp_door_call call = {.symbol = symbol, .way = kp_door_shared};
+    bool entered = kp_door_enter(&call);
+    kp_work_begin();
+    CUresult rc = free(real, p);
+    kp_work_end();
+    if (entered) {
+        kp_door_back(&call);
+        kp_door_leave();
+    }
     return rc;
 }
 
-/* Frees memory. Other calls free memory of ours, too, so the gate may be unarmed. */
 CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
 {
     (void)ptsz;
-    bool entered = enter("cuMemFreeHost");
-    kp_work_begin();
-    CUresult rc = kp_hostmem_free(real, p);
-    kp_work_end();
-    if (entered)
-        leave_gate();
-    return rc;
-}
-
-/* Notes registered memory. NCCL and MPI map their shared memory segments this way; so is a tensor in /dev/shm. A
- * restore does not write to memory that the device only reads, such as a model's mapped file. Without replays this
- * is not needed. */
-static void note_registered(const void *p, size_t bytes, bool rewound)
-{
-    kp_work_begin();
-    bool shared = rewound && kp_process_replays() && kp_mappings_shared(p, bytes);
-    kp_hostmem_note_registered(p, bytes, rewound, shared);
-    kp_work_end();
-}
-
-CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags)
-{
-    (void)ptsz;
-    if (!enter("cuMemHostRegister"))
-        return real(p, bytes, flags);
-    CUresult rc = real(p, bytes, flags);
-    if (rc == CUDA_SUCCESS)
-        note_registered(p, bytes, !(flags & CU_MEMHOSTREGISTER_READ_ONLY));
-    leave_gate();
-    return rc;
+    return end_memory("cuMemFreeHost", kp_hostmem_free, real, p);
 }
 
 CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p)
 {
     (void)ptsz;
-    bool entered = enter("cuMemHostUnregister");
-    kp_work_begin();
-    CUresult rc = kp_hostmem_unregister(real, p);
-    kp_work_end();
-    if (entered)
-        leave_gate();
-    return rc;
+    return end_memory("cuMemHostUnregister", kp_hostmem_unregister, real, p);
 }
 
 /* ---- what the driver tells of memory: of ours it knows the mapping, of which the program's memory is a part ---- */
@@ -219,3 +188,7 @@ CUresult kp_cuPointerGetAttributes(PFN_cuPointerGetAttributes_v7000 real, bool p
         correct(data[i], what[i], p);
     return rc;
 }
+
+#define KP_GATED KP_GATED_LOGIC
+#include "preload/doors/hostmem_doors.def"
+#undef KP_GATED

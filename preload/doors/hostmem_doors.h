@@ -7,15 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "preload/doors/door_call.h"
+
 /* cuMemAllocHost before version 3.2. */
 typedef CUresult(CUDAAPI *kp_pfn_alloc_host_v1)(void **p, unsigned bytes);
 
 /* Logic of the doors, named in doors.def. `real` is the function behind the door. */
-CUresult kp_cuMemHostAlloc(PFN_cuMemHostAlloc_v2020 real, bool ptsz, void **p, size_t bytes, unsigned flags);
-CUresult kp_cuMemAllocHost(PFN_cuMemAllocHost_v3020 real, bool ptsz, void **p, size_t bytes);
-CUresult kp_cuMemAllocHost_v1(kp_pfn_alloc_host_v1 real, bool ptsz, void **p, unsigned bytes);
 CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p);
-CUresult kp_cuMemHostRegister(PFN_cuMemHostRegister_v6050 real, bool ptsz, void *p, size_t bytes, unsigned flags);
 CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p);
 
 CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
@@ -27,5 +25,10 @@ CUresult kp_cuPointerGetAttribute(PFN_cuPointerGetAttribute_v4000 real, bool pts
                                   CUdeviceptr p);
 CUresult kp_cuPointerGetAttributes(PFN_cuPointerGetAttributes_v7000 real, bool ptsz, unsigned n,
                                    CUpointer_attribute *what, void **data, CUdeviceptr p);
+
+/* The logic of the rows. */
+#define KP_GATED KP_GATED_HEAD
+#include "preload/doors/hostmem_doors.def"
+#undef KP_GATED
 
 #endif

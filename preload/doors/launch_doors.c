@@ -47,12 +47,11 @@ static CUresult issue_graph(const struct kp_launch *l)
     return l->real.graph(l->graph, l->stream);
 }
 
-static void set_shape(struct kp_launch *l, const unsigned grid[3], const unsigned block[3], uint64_t shared)
+static inline void set_shape(struct kp_launch *l, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                             unsigned bz, unsigned shared)
 {
-    for (int i = 0; i < 3; i++) {
-        l->shape.grid[i] = grid[i];
-        l->shape.block[i] = block[i];
-    }
+    l->shape.grid[0] = gx, l->shape.grid[1] = gy, l->shape.grid[2] = gz;
+    l->shape.block[0] = bx, l->shape.block[1] = by, l->shape.block[2] = bz;
     l->shape.dynamic_shared = shared;
 }
 
@@ -96,14 +95,33 @@ static CUresult bare(CUresult rc)
     return rc;
 }
 
-/* A launch that is looked at: all that is known of it, as work takes it along. */
+/* A launch that is looked at: all that is known of it. It is made on the stack of kprof's work, to leave the program's
+ * to the program. */
 struct looked_at {
+    CUresult rc; /* first: the work's answer */
+    bool in_room;
     struct kp_launch launch;
     struct kp_registers caller;
-    CUresult rc;
 };
 
-_Static_assert(sizeof(struct looked_at) <= KP_WORK_MOST, "a copy of it is made");
+_Static_assert(sizeof(struct looked_at) <= KP_WORK_MOST, "it lies in the room of work");
+
+static inline struct looked_at *cleared(struct looked_at *a, bool in_room)
+{
+    memset(a, 0, sizeof(*a));
+    a->rc = CUDA_ERROR_UNKNOWN;
+    a->in_room = in_room;
+    return a;
+}
+
+/* Read as the program runs: of a number that the compiler knows it makes a place in each frame. */
+static const volatile size_t looked_at_bytes = sizeof(struct looked_at);
+
+/* Declares an empty launch that is to be looked at, for go(). Only in want of a stack, or inside of other work, it
+ * takes the program's. */
+#define LOOKED_AT(a)                                                                                                   \
+    void *const room = kp_work_room();                                                                                 \
+    struct looked_at *const a = cleared(room ? room : __builtin_alloca(looked_at_bytes), room)
 
 static void look(void *arg)
 {
@@ -112,15 +130,17 @@ static void look(void *arg)
     a->rc = kp_process_launch(&a->launch);
 }
 
-static CUresult go(const struct kp_launch *l)
+static __attribute__((noinline)) CUresult go(struct looked_at *a)
 {
-    if (is_bare())
-        return bare(l->issue(l));
-    struct looked_at a = {.launch = *l, .rc = CUDA_ERROR_UNKNOWN};
-    kp_registers_here(&a.caller);
-    a.launch.host_function = kp_runtime_host_function;
-    kp_work_run(look, &a, sizeof(a));
-    return a.rc;
+    CUresult rc = CUDA_ERROR_UNKNOWN;
+    kp_registers_here(&a->caller);
+    a->launch.host_function = kp_runtime_host_function;
+    if (a->in_room) {
+        kp_work_go(look, a, &rc, sizeof(rc));
+        return rc;
+    }
+    kp_work_run(look, a, sizeof(*a));
+    return a->rc;
 }
 
 CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction f, unsigned gx, unsigned gy,
@@ -133,15 +153,16 @@ CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction 
         return kp_passing_end(pass, real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
     if (is_bare())
         return bare(real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
-    struct kp_launch l = {.issue = issue_kernel,
-                          .real.kernel = real,
-                          .ptsz = ptsz,
-                          .f = f,
-                          .stream = stream,
-                          .params = params,
-                          .extra = extra};
-    set_shape(&l, (const unsigned[]){gx, gy, gz}, (const unsigned[]){bx, by, bz}, shared);
-    return go(&l);
+    LOOKED_AT(a);
+    a->launch.issue = issue_kernel;
+    a->launch.real.kernel = real;
+    a->launch.ptsz = ptsz;
+    a->launch.f = f;
+    a->launch.stream = stream;
+    a->launch.params = params;
+    a->launch.extra = extra;
+    set_shape(&a->launch, gx, gy, gz, bx, by, bz, shared);
+    return go(a);
 }
 
 CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const CUlaunchConfig *config, CUfunction f,
@@ -155,59 +176,52 @@ CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const 
         return kp_passing_end(pass, real(config, f, params, extra));
     if (is_bare())
         return bare(real(config, f, params, extra));
-    struct kp_launch l = {.issue = kp_launch_issue_ex,
-                          .real.kernel_ex = real,
-                          .ptsz = ptsz,
-                          .f = f,
-                          .stream = config->hStream,
-                          .config = *config,
-                          .params = params,
-                          .extra = extra};
-    kp_launch_shape_ex(&l);
-    return go(&l);
+    LOOKED_AT(a);
+    a->launch.issue = kp_launch_issue_ex;
+    a->launch.real.kernel_ex = real;
+    a->launch.ptsz = ptsz;
+    a->launch.f = f;
+    a->launch.stream = config->hStream;
+    a->launch.config = *config;
+    a->launch.params = params;
+    a->launch.extra = extra;
+    kp_launch_shape_ex(&a->launch);
+    return go(a);
 }
 
 CUresult kp_cuLaunchCooperativeKernel(PFN_cuLaunchCooperativeKernel_v9000 real, bool ptsz, CUfunction f, unsigned gx,
                                       unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                       CUstream stream, void **params)
 {
-    struct kp_launch l = {
-        .issue = issue_cooperative, .real.cooperative = real, .ptsz = ptsz, .f = f, .stream = stream, .params = params};
-    set_shape(&l, (const unsigned[]){gx, gy, gz}, (const unsigned[]){bx, by, bz}, shared);
-    return go(&l);
+    if (is_bare())
+        return bare(real(f, gx, gy, gz, bx, by, bz, shared, stream, params));
+    LOOKED_AT(a);
+    a->launch.issue = issue_cooperative;
+    a->launch.real.cooperative = real;
+    a->launch.ptsz = ptsz;
+    a->launch.f = f;
+    a->launch.stream = stream;
+    a->launch.params = params;
+    set_shape(&a->launch, gx, gy, gz, bx, by, bz, shared);
+    return go(a);
 }
 
-static void enter_alone(void *unused)
+/* A way into the gate: closes any window. */
+static void enter_alone(const struct kp_door_call *c)
 {
-    (void)unused;
-    kp_gate_enter_alone("cuLaunchCooperativeKernelMultiDevice");
-    if (kp_work_abandoned())
-        kp_gate_leave_shared();
+    kp_gate_enter_alone(c->symbol);
 }
 
-static void count_on_several(unsigned devices)
+/* A note of doors.def. Its grids wait for each other across devices: a replay of one would wait for ever. */
+static void noted_on_several(CUresult rc, const CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
 {
-    kp_work_begin();
-    kp_process_skip(KP_REASON_SEVERAL_DEVICES, devices);
-    kp_work_end();
-}
-
-CUresult kp_cuLaunchCooperativeKernelMultiDevice(PFN_cuLaunchCooperativeKernelMultiDevice_v9000 real, bool ptsz,
-                                                 CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
-{
-    (void)ptsz;
-    if (kp_guard || !kp_process_active())
-        return real(list, devices, flags);
-    /* Its grids wait for each other across devices: a replay of one would wait for ever. */
-    kp_work_run(enter_alone, NULL, 0);
-    CUresult rc = real(list, devices, flags);
-    kp_gate_leave_shared();
+    (void)list, (void)flags;
     if (rc == CUDA_SUCCESS)
-        count_on_several(devices);
-    return rc;
+        kp_process_skip(KP_REASON_SEVERAL_DEVICES, devices);
 }
 
-/* Block shapes and shared sizes set by the old interface, by function. Programs have few of these. */
+/* The old launch interface keeps block shape and shared memory with the function. Of those that were set: Programs have
+ * few of these. */
 enum { OLD_FUNCTIONS = 64 };
 
 static struct old_function {
@@ -228,25 +242,8 @@ static struct old_function *old_function(CUfunction f)
     return NULL;
 }
 
-/* Closes the window before settings change, as its launches need them again. */
-static void close_window(void *arg)
+static void noted_block_shape(CUresult rc, CUfunction f, int x, int y, int z)
 {
-    const char **symbol = arg;
-    kp_process_close_window(*symbol);
-}
-
-static void close_before_change(const char *symbol)
-{
-    if (!kp_guard && kp_window_watches())
-        kp_work_run(close_window, &symbol, sizeof(symbol));
-}
-
-CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, CUfunction f, int x, int y, int z)
-{
-    (void)ptsz;
-    close_before_change("cuFuncSetBlockShape");
-    CUresult rc = real(f, x, y, z);
-    kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o) {
@@ -255,64 +252,88 @@ CUresult kp_cuFuncSetBlockShape(PFN_cuFuncSetBlockShape_v2000 real, bool ptsz, C
         o->block[2] = (unsigned)z;
     }
     kp_lock_give(old_lock);
-    kp_work_end();
-    return rc;
 }
 
-CUresult kp_cuFuncSetSharedSize(PFN_cuFuncSetSharedSize_v2000 real, bool ptsz, CUfunction f, unsigned bytes)
+static void noted_shared_size(CUresult rc, CUfunction f, unsigned bytes)
 {
-    (void)ptsz;
-    close_before_change("cuFuncSetSharedSize");
-    CUresult rc = real(f, bytes);
-    kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
     struct old_function *o = rc == CUDA_SUCCESS ? old_function(f) : NULL;
     if (o)
         o->shared = bytes;
     kp_lock_give(old_lock);
-    kp_work_end();
-    return rc;
 }
 
-static CUresult go_old(struct kp_launch *l, unsigned width, unsigned height)
+/* Returns what the driver has of a function from the calls before. */
+static struct old_function known_of(CUfunction f)
 {
     struct old_function o = {.block = {1, 1, 1}};
     kp_work_begin();
     kp_lock_take(old_lock, KP_FOREVER);
-    const struct old_function *known = old_function(l->f);
+    const struct old_function *known = old_function(f);
     if (known && known->block[0])
         o = *known;
     kp_lock_give(old_lock);
     kp_work_end();
-    set_shape(l, (const unsigned[]){width, height, 1}, o.block, o.shared);
+    return o;
+}
+
+/* Fills what launches of the old interface have in common. */
+static void fill_old(struct kp_launch *l, bool ptsz, CUfunction f, int width, int height)
+{
+    const struct old_function o = known_of(f);
+    l->ptsz = ptsz;
+    l->f = f;
     l->fixed_shape = true;
-    return go(l);
+    set_shape(l, (unsigned)width, (unsigned)height, 1, o.block[0], o.block[1], o.block[2], o.shared);
 }
 
 CUresult kp_cuLaunch(PFN_cuLaunch_v2000 real, bool ptsz, CUfunction f)
 {
-    struct kp_launch l = {.issue = issue_once, .real.once = real, .ptsz = ptsz, .f = f};
-    return go_old(&l, 1, 1);
+    if (is_bare())
+        return bare(real(f));
+    LOOKED_AT(a);
+    fill_old(&a->launch, ptsz, f, 1, 1);
+    a->launch.issue = issue_once;
+    a->launch.real.once = real;
+    return go(a);
 }
 
 CUresult kp_cuLaunchGrid(PFN_cuLaunchGrid_v2000 real, bool ptsz, CUfunction f, int width, int height)
 {
-    struct kp_launch l = {.issue = issue_grid, .real.grid = real, .ptsz = ptsz, .f = f};
-    return go_old(&l, (unsigned)width, (unsigned)height);
+    if (is_bare())
+        return bare(real(f, width, height));
+    LOOKED_AT(a);
+    fill_old(&a->launch, ptsz, f, width, height);
+    a->launch.issue = issue_grid;
+    a->launch.real.grid = real;
+    return go(a);
 }
 
 CUresult kp_cuLaunchGridAsync(PFN_cuLaunchGridAsync_v2000 real, bool ptsz, CUfunction f, int width, int height,
                               CUstream stream)
 {
-    struct kp_launch l = {.issue = issue_grid_async, .real.grid_async = real, .ptsz = ptsz, .f = f, .stream = stream};
-    return go_old(&l, (unsigned)width, (unsigned)height);
+    if (is_bare())
+        return bare(real(f, width, height, stream));
+    LOOKED_AT(a);
+    fill_old(&a->launch, ptsz, f, width, height);
+    a->launch.issue = issue_grid_async;
+    a->launch.real.grid_async = real;
+    a->launch.stream = stream;
+    return go(a);
 }
 
 CUresult kp_cuGraphLaunch(PFN_cuGraphLaunch_v10000 real, bool ptsz, CUgraphExec graph, CUstream stream)
 {
-    struct kp_launch l = {
-        .issue = issue_graph, .real.graph = real, .is_graph = true, .ptsz = ptsz, .graph = graph, .stream = stream};
-    return go(&l);
+    if (is_bare())
+        return bare(real(graph, stream));
+    LOOKED_AT(a);
+    a->launch.issue = issue_graph;
+    a->launch.real.graph = real;
+    a->launch.is_graph = true;
+    a->launch.ptsz = ptsz;
+    a->launch.graph = graph;
+    a->launch.stream = stream;
+    return go(a);
 }
 
 static void note_profiling(void *arg)
@@ -339,3 +360,7 @@ CUresult kp_cuProfilerStop(PFN_cuProfilerStop_v4000 real, bool ptsz)
     profile(false);
     return real();
 }
+
+#define KP_GATED KP_GATED_LOGIC
+#include "preload/doors/launch_doors.def"
+#undef KP_GATED

@@ -27,46 +27,18 @@ symbol:                                                                         
         .cfi_endproc;                                                                                                  \
         .size   symbol, .-symbol;
 
-#define KP_ROW_LAUNCH(symbol)
-#define KP_ROW_DOOR(symbol)
-#define KP_ROW_PURE(symbol)
-#define KP_ROW_GATE(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_WORK(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_JOIN(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_JOIN_WORK(symbol)     KP_TRAMPOLINE(symbol)
-#define KP_ROW_ALLOC(symbol)         KP_TRAMPOLINE(symbol)
-#define KP_ROW_FREE(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_ASK_FREE(symbol)      KP_TRAMPOLINE(symbol)
-#define KP_ROW_ASK_POOL(symbol)      KP_TRAMPOLINE(symbol)
-#define KP_ROW_MODULE(symbol)        KP_TRAMPOLINE(symbol)
-#define KP_ROW_ALLOC_ASYNC(symbol)   KP_TRAMPOLINE(symbol)
-#define KP_ROW_FREE_ASYNC(symbol)    KP_TRAMPOLINE(symbol)
-#define KP_ROW_GLOBAL(symbol)        KP_TRAMPOLINE(symbol)
-#define KP_ROW_LOAD(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_IMAGE(symbol)         KP_TRAMPOLINE(symbol)
-#define KP_ROW_SHARE(symbol)         KP_TRAMPOLINE(symbol)
-#define KP_ROW_POOL(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_MANAGED(symbol)       KP_TRAMPOLINE(symbol)
-#define KP_ROW_VIRTUAL(symbol)       KP_TRAMPOLINE(symbol)
-#define KP_ROW_MAP(symbol)           KP_TRAMPOLINE(symbol)
-#define KP_ROW_ACCESS(symbol)        KP_TRAMPOLINE(symbol)
-#define KP_ROW_RELEASE(symbol)       KP_TRAMPOLINE(symbol)
-#define KP_ROW_SYNC(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_CTX_END(symbol)       KP_TRAMPOLINE(symbol)
-#define KP_ROW_DEVICE_END(symbol)    KP_TRAMPOLINE(symbol)
-#define KP_ROW_ALL_END(symbol)       KP_TRAMPOLINE(symbol)
-#define KP_ROW_CREATE(symbol)        KP_TRAMPOLINE(symbol)
-#define KP_ROW_STREAM_END(symbol)    KP_TRAMPOLINE(symbol)
-#define KP_ROW_SET(symbol)           KP_TRAMPOLINE(symbol)
-#define KP_ROW_SET_FUNCTION(symbol)  KP_TRAMPOLINE(symbol)
-#define KP_ROW_SET_KERNEL(symbol)    KP_TRAMPOLINE(symbol)
-#define KP_ROW_UNLOAD(symbol)        KP_TRAMPOLINE(symbol)
-#define KP_ROW_HOLD(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_ROW_CALL_HOST(symbol)     KP_TRAMPOLINE(symbol)
-#define KP_ROW_CAPTURE_BEGIN(symbol) KP_TRAMPOLINE(symbol)
-#define KP_ROW_CAPTURE_END(symbol)   KP_TRAMPOLINE(symbol)
-#define KP_ROW_INIT(symbol)          KP_TRAMPOLINE(symbol)
-#define KP_API(symbol, base, class)  KP_ROW_##class(symbol) .set kp_slot, kp_slot + 1;
+/* Which classes have trampolines. */
+#define KP_WAY_BARE       0
+#define KP_WAY_TYPED      0
+#define KP_WAY_TRAMPOLINE 1
+#define KP_CLASS(name, way, ...) .set .Lkp_class_##name, KP_WAY_##way;
+#include "preload/doors/classes.def"
+
+#define KP_API(symbol, base, class)                                                                                    \
+        .if .Lkp_class_##class;                                                                                        \
+        KP_TRAMPOLINE(symbol)                                                                                          \
+        .endif;                                                                                                        \
+        .set kp_slot, kp_slot + 1;
 
 #include "preload/doors/cuda_api.def"
 

@@ -103,7 +103,7 @@ static inline struct kp_pass *kp_passing_begin(CUfunction f, const struct kp_pas
     if (!atomic_load(&g->exclusive) && !atomic_load_explicit(&g->captures, memory_order_relaxed) &&
         !atomic_load_explicit(&g->windows, memory_order_relaxed) &&
         atomic_load_explicit(&g->epoch, memory_order_relaxed) == p->epoch) {
-        kp_guard++;
+        kp_guard_raise();
         return p;
     }
     kp_passing_leave(t);
@@ -124,7 +124,7 @@ static inline uint64_t kp_pass_count(atomic_uint_fast64_t *n)
 static inline CUresult kp_passing_end(struct kp_pass *p, CUresult rc)
 {
     struct kp_passing *t = kp_passing_own;
-    kp_guard--;
+    kp_guard_lower(NULL);
     if (rc == CUDA_SUCCESS) {
         kp_pass_count(&p->launches);
         if (kp_pass_count(&t->launches) % KP_PASS_AGAIN == 0)

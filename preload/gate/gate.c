@@ -6,6 +6,7 @@
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/stripe.h"
+#include "preload/gate/exclusive.h"
 #include "preload/gate/fast_path.h"
 
 static atomic_bool armed;
@@ -183,6 +184,42 @@ void kp_gate_exclusive_to_shared(void)
 {
     atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
     kp_gate_leave_exclusive();
+}
+
+/* ---- alone ---- */
+
+static struct kp_alone begin(bool in)
+{
+    if (in)
+        kp_guard_raise();
+    return (struct kp_alone){.in = in};
+}
+
+struct kp_alone kp_gate_alone(long owner_ms, long patience_ms)
+{
+    return begin(kp_gate_enter_exclusive(owner_ms, patience_ms));
+}
+
+struct kp_alone kp_gate_alone_beside(long owner_ms)
+{
+    return begin(kp_gate_enter_beside(owner_ms));
+}
+
+struct kp_alone kp_gate_alone_still(void)
+{
+    return begin(true);
+}
+
+void kp_gate_end_alone(struct kp_alone *a)
+{
+    if (!a->in)
+        return;
+    a->in = false;
+    kp_guard_lower(NULL);
+    if (a->then == KP_THEN_OUT)
+        kp_gate_leave_exclusive();
+    else if (a->then == KP_THEN_SHARED)
+        kp_gate_exclusive_to_shared();
 }
 
 void kp_gate_reset(void)

@@ -4,7 +4,7 @@
  *
  * Every driver function that may do so is reached through a door, mostly a trampoline (preload/doors/trampolines.S).
  * The door enters the gate shared, calls the real function, and leaves. A replay enters exclusively: it waits for
- * calls in flight and holds back new ones.
+ * calls in flight and holds back new ones: kp_gate_alone.
  *
  * Threads: all functions may be called from any thread. A thread inside the exclusive section, or under kp_guard,
  * passes every door straight to the driver.
@@ -49,14 +49,24 @@ void kp_gate_enter_behind(const char *what);
 /* Does the same, but leaves a window open that keeps nothing: for calls that take effect in the program's order. */
 void kp_gate_enter_in_order(const char *what);
 
-/* Enters the gate exclusively. Waits `owner_ms` for another thread's exclusive section (KP_FOREVER of lock.h:
- * without limit). Then waits `patience_ms` for other threads' calls in flight. False, without entering, when either
- * wait ran out. */
-bool kp_gate_enter_exclusive(long owner_ms, long patience_ms);
+/* A thread that is alone in the gate, under kp_guard, if `in`. A variable of type KP_ALONE is left at the end of its
+ * block, by any way out of that: as `then` says, OUT unless it is set. */
+struct kp_alone {
+    bool in;
+    enum kp_then { KP_THEN_OUT, KP_THEN_SHARED, KP_THEN_ALONE } then; /* ALONE: for kp_gate_alone_still */
+};
+#define KP_ALONE __attribute__((cleanup(kp_gate_end_alone), unused)) struct kp_alone
+
+/* Enters the gate's exclusive section, and raises the guard. Waits `owner_ms` for another thread's exclusive section
+ * (KP_FOREVER of lock.h: without limit). Then waits `patience_ms` for other threads' calls in flight. Where either wait
+ * ran out, it has not entered. Inside of work (base/work.h), so that neither a signal nor a cancellation ends it. */
+struct kp_alone kp_gate_alone(long owner_ms, long patience_ms);
 /* Does the same beside calls in flight, and holds none back: for what changes nothing that calls see. */
-bool kp_gate_enter_beside(long owner_ms);
-void kp_gate_leave_exclusive(void);
-void kp_gate_exclusive_to_shared(void);
+struct kp_alone kp_gate_alone_beside(long owner_ms);
+/* Goes on where this thread has stayed alone: KP_THEN_ALONE. */
+struct kp_alone kp_gate_alone_still(void);
+/* Leaves before the end of the block. */
+void kp_gate_end_alone(struct kp_alone *a);
 
 /* Resets the gate in a forked child, where no other thread exists. */
 void kp_gate_reset(void);

@@ -312,10 +312,9 @@ unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph grap
     kp_graph_forget(exec);
     e->exec = exec;
     e->flags = flags;
-    kp_guard++;
+    KP_GUARDED;
     bool known = study_all(d, exec, graph, flags, &e->graph);
     struct kp_graph_nodes *nodes = known && by_node ? read_nodes(d, graph, flags, &e->graph) : NULL;
-    kp_guard--;
     unsigned once = e->graph.once;
     kp_lock_take(lock, KP_FOREVER);
     e->content = content_of(nodes, ++instantiated);
@@ -338,10 +337,9 @@ unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph gr
 {
     struct kp_graph facts = {.once_reason = KP_REASON_NONE};
     unsigned long long flags = flags_of(exec);
-    kp_guard++;
+    KP_GUARDED;
     struct kp_graph_nodes *nodes =
         study_all(d, exec, graph, flags, &facts) ? read_nodes(d, graph, flags, &facts) : NULL;
-    kp_guard--;
     if (nodes) /* the program names nodes by the handles of the first graph */
         kp_graph_nodes_unname(nodes);
     kp_lock_take(lock, KP_FOREVER);
@@ -434,10 +432,9 @@ unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgrap
     struct kp_graph_node fresh;
     const struct kp_graph_content *held = kp_graph_hold(exec);
     const struct kp_graph_node *old = held ? kp_graph_nodes_find(held->nodes, node) : NULL;
-    kp_guard++;
+    KP_GUARDED;
     study_kernel(d, p, &facts);
     enum kp_reason why = old ? kp_graph_node_kernel(d, p, NULL, old, &fresh) : KP_REASON_GRAPH_CHANGED;
-    kp_guard--;
     if (held)
         kp_graph_let(held);
     replace(exec, node, &fresh, why, &facts);
@@ -448,10 +445,9 @@ void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode 
 {
     struct kp_graph facts = {.once_reason = KP_REASON_NONE};
     struct kp_graph_node fresh;
-    kp_guard++;
+    KP_GUARDED;
     study_copy(d, p, &facts);
     enum kp_reason why = kp_graph_node_copy(d, p, &fresh);
-    kp_guard--;
     replace(exec, node, &fresh, why, &facts);
 }
 

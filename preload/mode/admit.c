@@ -51,7 +51,7 @@ static enum kp_reason first_of(const struct row *r, const struct kp_question *q,
  */
 static enum kp_reason told_before(const struct kp_question *q)
 {
-    bool harmless = q->setup->one_pass && !kp_context_several(q->setup);
+    bool harmless = !kp_mode_repeats(q->setup->mode) && !kp_context_several(q->setup);
     return harmless ? KP_REASON_NONE : q->what->once_reason;
 }
 
@@ -158,7 +158,7 @@ static void find_once_reason(struct kp_question *q)
 {
     const struct row *row;
     q->fit.once_reason = told_before(q);
-    if (q->fit.once_reason || q->setup->one_pass)
+    if (q->fit.once_reason || !kp_mode_repeats(q->setup->mode))
         return;
     q->fit.once_reason = first_of(once_reasons, q, &row);
     q->fit.once = q->fit.once_reason && row->once;
@@ -211,7 +211,8 @@ static const struct row reasons_alone[] = {
 bool kp_admit_counters(const struct kp_question *q)
 {
     const struct kp_context *c = q->context;
-    return c->collector && !c->no_counters.reason && (q->setup->one_pass || kp_plan_counts(c->plan) || c->extras);
+    return c->collector && !c->no_counters.reason &&
+           (!kp_mode_repeats(q->setup->mode) || kp_plan_counts(c->plan) || c->extras);
 }
 
 /* Finds whether the launch can reach host memory, and how that is known. */
@@ -254,7 +255,7 @@ void kp_admit_judge(struct kp_question *q)
 static size_t room_of(const struct kp_context_setup *setup, const struct kp_context *c)
 {
     size_t room = c->collector ? kp_collector_room(c->collector) : 1;
-    return setup->one_pass && !setup->rotates && room > COUNTED_ROOM ? COUNTED_ROOM : room;
+    return !kp_mode_repeats(setup->mode) && !kp_mode_recurs(setup->mode) && room > COUNTED_ROOM ? COUNTED_ROOM : room;
 }
 
 size_t kp_admit_room(const struct kp_window *w)
@@ -289,8 +290,7 @@ static bool is_elsewhere(const struct kp_question *q)
 
 static enum kp_reason once_reason_of(const struct kp_question *q)
 {
-    bool takes_turns = q->window->rotates && q->setup->falls_back;
-    return takes_turns ? KP_REASON_NONE : q->fit.once_reason;
+    return q->window->strategy->beside ? KP_REASON_NONE : q->fit.once_reason;
 }
 
 static bool is_other_kind(const struct kp_question *q)
@@ -350,7 +350,7 @@ enum kp_reason kp_admit_join_reason(const struct kp_question *q)
 
 bool kp_admit_may_hang(const struct kp_question *q)
 {
-    return q->fit.host && (q->setup->one_pass || q->fit.once_reason) && !q->fit.ends;
+    return q->fit.host && (!kp_mode_repeats(q->setup->mode) || q->fit.once_reason) && !q->fit.ends;
 }
 
 /* Counting would wait for partners on devices that the program has yet to launch on. */

@@ -28,14 +28,14 @@ struct kp_window kp_window_now;
 
 static struct kp_harvest harvest_of(void)
 {
+    const struct kp_turn *turn = w->strategy->turn;
     return (struct kp_harvest){.setup = w->setup,
                                .context = w->context,
                                .no_config = w->strategy->no_config,
                                .once_reason = w->once_reason,
                                .repeated = w->strategy->rewinds && !w->strategy->whole,
-                               .rotates = w->rotates,
-                               .group = w->group,
-                               .hands_off = w->hands_off,
+                               .rotates = turn != NULL,
+                               .group = turn ? turn->group : 0,
                                .opened_ns = w->opened_ns,
                                .ours_ns = w->ours_ns};
 }
@@ -122,7 +122,7 @@ static double close_in_context(struct kp_window_outcome *out)
     int64_t since = kp_timeline_now();
     struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);
     /* That of a rotation was told when it opened, by what it counts. */
-    kp_progress_begin(w->rotates ? "" : "waiting for the launches of a window to end", w->strategy->close);
+    kp_progress_begin(w->strategy->turn ? "" : "waiting for the launches of a window to end", w->strategy->close);
     kp_journal_stop();
     if (w->strategy->close)
         w->strategy->close(w, out);
@@ -151,9 +151,9 @@ static void give_up(enum kp_reason why)
         return;
     out.why = kp_why_of(why, NULL);
     w->context->dead = true; /* nothing of the context may be touched any more */
-    w->hands_off = true;
     kp_journal_stop();
-    const struct kp_harvest h = harvest_of();
+    struct kp_harvest h = harvest_of();
+    h.hands_off = true;
     kp_harvest_hand_on(&h, &out);
     kp_why_free(&out.why);
     kp_window_forget(KP_LEAVE_UNTOUCHED);

@@ -34,7 +34,7 @@ struct kp_job kp_job_make(const struct kp_window *w)
                                    .n_launches = n,
                                    .executed = records,
                                    .probe = probe,
-                                   .stays = w->rotates && !w->setup->falls_back &&
+                                   .stays = kp_mode_recurs(w->setup->mode) &&
                                             kp_rotation_goes_on(w->context->rotation, KP_ROTATE_FAR)};
     return j;
 }

@@ -110,7 +110,7 @@ static CUresult run_recorded(const struct kp_question *q, struct kp_entry *e, en
         e->result->launch.ordinal = kp_session_seen(1);
         kp_timeline_profiled(e->result->launch.ordinal);
     }
-    if (rc == CUDA_SUCCESS && w->rotates)
+    if (rc == CUDA_SUCCESS && w->strategy->turn)
         kp_window_settle_result(e);
     enum kp_reason close_reason = closes_behind(q);
     if (close_reason)
@@ -158,7 +158,7 @@ static void make_way(const struct kp_question *q, const struct kp_launch *l)
  * may wait for them. */
 static void make_way_unknown(enum kp_reason why, const struct kp_context *c)
 {
-    bool passes = w->open && w->chooses && (!c || !c->dead || w->context != c);
+    bool passes = w->open && kp_strategy_chooses(w->strategy) && (!c || !c->dead || w->context != c);
     if (passes)
         kp_window_note_unseen();
     else
@@ -172,7 +172,7 @@ static CUresult run_unasked(const struct kp_question *q, struct kp_launch *l, en
     enum kp_reason why = fit->waits_reason  ? fit->waits_reason
                          : fit->once_reason ? fit->once_reason
                                             : fit->alone_reason;
-    if (q->setup->ranges)
+    if (kp_mode_has_ranges(q->setup->mode))
         *skip_reason = why ? why : KP_REASON_RANGE_CUT;
     return kp_launch_issue_own(l);
 }
@@ -265,7 +265,7 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
     struct kp_question q = {w, setup, c, l, &now, f, {.once_reason = KP_REASON_NONE}, 0, NULL};
     if (what->outside)
         return kp_timing_launch(&q, l, skip_reason);
-    bool recorded = is_first_of(f) && setup->rotates && kp_rotate_record(c);
+    bool recorded = is_first_of(f) && kp_mode_recurs(setup->mode) && kp_rotate_record(c);
     enum kp_reason rotated = kp_rotate_judge(&q, &now);
     CUresult rc = run_known(&q, &now, l, f, skip_reason);
     if (recorded)
@@ -283,7 +283,7 @@ static bool is_held(const struct kp_context_setup *setup, CUcontext ctx, const s
     enum { MOMENT_MS = 10, APART_MS = 100 };
     static long last_ms;
     const struct kp_driver *d = setup->driver;
-    if (w->open || setup->ranges || !kp_patience_goes_on(ctx))
+    if (w->open || kp_mode_has_ranges(setup->mode) || !kp_patience_goes_on(ctx))
         return false;
     if (kp_now_ms() - last_ms < APART_MS || d->cuStreamQuery(kp_launch_stream(l)) != CUDA_SUCCESS)
         return true;

@@ -198,11 +198,11 @@ static CUresult record_and_issue(struct passage *p, struct kp_launch *l, enum kp
 static CUresult issue_operation(const struct passage *p, const struct kp_graph_node *node)
 {
     bool again = node->kind == KP_NODE_COPY || node->kind == KP_NODE_SET;
-    bool repeated = w->open && w->strategy->rewinds && again;
-    if ((node->kind == KP_NODE_HOST && !w->chooses) ||
+    bool repeated = w->open && w->strategy->rewinds && again, beside = w->open && kp_strategy_chooses(w->strategy);
+    if ((node->kind == KP_NODE_HOST && !beside) ||
         (repeated && (node->to_host || node->from_host || !kp_journal_single_node(&p->nodes, node))))
         kp_window_close(KP_REASON_GRAPH_OPERATION);
-    if (w->open && w->chooses)
+    if (w->open && kp_strategy_chooses(w->strategy))
         kp_window_note_unseen(); /* later work may wait for it, and it for the program */
     return kp_graph_node_issue(p->setup->driver, node, p->nodes.stream);
 }
@@ -352,7 +352,7 @@ static enum kp_reason needs_launch(const struct passage *p, bool nodes)
         return KP_REASON_GRAPH_OTHER_DEVICE;
     if (!nodes)
         return KP_REASON_NONE;
-    if (p->setup->one_pass)
+    if (!kp_mode_repeats(p->setup->mode))
         return KP_REASON_GRAPH_COUNTED;
     return p->of->n > kp_collector_room(p->context->collector) ? KP_REASON_GRAPH_TOO_LONG
                                                                : KP_REASON_GRAPH_ALLOCATES_ONCE;
@@ -370,7 +370,7 @@ static CUresult run_graph(void *arg, const struct kp_context_setup *setup, struc
     enum kp_reason through = lets_through(p);
     if (through)
         return let_through(p, l, through, skip_reason);
-    struct choice how = setup->one_pass && counters ? (struct choice){.nodes = true} : judge(p);
+    struct choice how = kp_mode_repeats(setup->mode) || !counters ? judge(p) : (struct choice){.nodes = true};
     if (how.whole)
         return run_whole(p, l, how.whole, skip_reason);
     if (!kp_graph_runs_by_node(setup->driver, p->of->content))

@@ -23,13 +23,13 @@ enum { STALLED_MS = 10 };
  * enough: while that work goes on, later launches wait only shortly. */
 static enum kp_reason wait_for_work_before(const struct kp_question *q)
 {
-    if (q->setup->ranges && q->setup->run)
+    if (q->setup->mode->aside)
         return KP_REASON_NONE; /* such a range is in the report in any case: see strategy_app_range.c */
     struct kp_context *c = q->context;
     long patience = c->stalled ? STALLED_MS : KP_BEFORE_MS;
     /* A window of a rotation tells what it counts instead. */
     CUresult (*wait)(const struct kp_driver *, CUcontext, long, long) =
-        q->setup->rotates ? kp_wait_briefly : kp_wait_context;
+        kp_mode_recurs(q->setup->mode) ? kp_wait_briefly : kp_wait_context;
     CUresult rc = kp_admit_counters(q) ? wait(q->setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     if (rc == CUDA_SUCCESS)
@@ -38,24 +38,38 @@ static enum kp_reason wait_for_work_before(const struct kp_question *q)
     return c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_UNENDED;
 }
 
-/* Asks the strategies in order. Returns whether one counts the window. */
+/* Asks a strategy. Returns whether it counts the window. */
+static bool takes(const struct kp_strategy *s, struct kp_window *w, const struct kp_question *q, enum kp_reason *reason)
+{
+    struct kp_why why = {KP_REASON_NONE, NULL};
+    if (s->suits && !s->suits(q))
+        return false;
+    kp_journal_open(w->setup, w->context, s->rewinds, s->whole);
+    bool opens = s->open(w, q, &why, reason);
+    if (opens)
+        w->strategy = s;
+    if (why.reason)
+        kp_session_warn_once(kp_why_text(&why));
+    kp_why_free(&why);
+    return opens;
+}
+
+/* Asks the strategies of the mode in order; those for launches that must not be repeated from where that is known of
+ * this one. Returns whether one counts the window. */
 static bool choose_strategy(struct kp_window *w, struct kp_question *q, enum kp_reason *reason)
 {
+    const struct kp_mode *mode = q->setup->mode, *other = mode->otherwise;
+    const struct kp_strategy *const *s = w->once_reason && other ? other->strategies : mode->strategies;
     *reason = KP_REASON_NONE;
     w->strategy = NULL;
-    for (const struct kp_strategy *const *s = kp_strategies; *s && !w->strategy && !*reason; s++) {
-        struct kp_why why = {KP_REASON_NONE, NULL};
+    while (*s && !*reason) {
         enum kp_reason once_reason = w->once_reason;
-        bool suits = (*s)->suits(q);
-        if (suits)
-            kp_journal_open(w->setup, w->context, (*s)->rewinds, (*s)->whole);
-        if (suits && (*s)->open(w, q, &why, reason))
-            w->strategy = *s;
-        else if (w->once_reason != once_reason && !*reason)
+        if (takes(*s++, w, q, reason))
+            break;
+        if (w->once_reason != once_reason && !*reason) {
             *reason = kp_rotate_find_turn(q);
-        if (why.reason)
-            kp_session_warn_once(kp_why_text(&why));
-        kp_why_free(&why);
+            s = other ? other->strategies : s;
+        }
     }
     if (!w->strategy && !*reason)
         *reason = q->fit.once_reason;
@@ -93,8 +107,8 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, enum kp_reason *
         return false;
     }
     w->ours_ns = kp_now_ns() - w->opened_ns;
-    if (!w->strategy->aside)
-        kp_flags_opened(w->strategy->rewinds, !w->rotates, w->strategy->whole, w->chooses);
+    if (!w->setup->mode->aside)
+        kp_flags_opened(w->strategy->rewinds, !w->strategy->turn, w->strategy->whole, kp_strategy_chooses(w->strategy));
     kp_debug(KP_DEBUG_WINDOW, "opens (%s): context %u%s%s", w->strategy->name, w->context->id,
              w->once_reason ? ", one launch that " : "", kp_reason_text(w->once_reason));
     return true;

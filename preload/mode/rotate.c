@@ -10,7 +10,19 @@
 #include "preload/graphs/host_pointers.h"
 #include "preload/program/host_snapshot.h"
 #include "preload/program/waits.h"
+#include "preload/mode/strategy.h"
 #include "preload/mode/window.h"
+
+/* Of an open window. */
+static bool chooses(const struct kp_window *w)
+{
+    return kp_strategy_chooses(w->strategy);
+}
+
+static size_t group_of(const struct kp_window *w)
+{
+    return w->strategy->turn->group;
+}
 
 /* Sets the key of a wanted launch. Returns why it has none, if there is a reason. */
 static enum kp_reason find_key(struct kp_question *q, struct kp_rotation *r)
@@ -28,19 +40,19 @@ static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotat
      * another. */
     enum { WINDOW_MS = 45 };
     const struct kp_window *w = q->window;
-    if (q->key && kp_rotation_lacks(q->key, w->group))
+    if (q->key && kp_rotation_lacks(q->key, group_of(w)))
         return true;
-    if (w->chooses && kp_now_ms() - w->wanted_ms >= WINDOW_MS)
+    if (chooses(w) && kp_now_ms() - w->wanted_ms >= WINDOW_MS)
         return false;
-    if (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, w->group, KP_ROTATE_PATIENCE))
+    if (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, group_of(w), KP_ROTATE_PATIENCE))
         return true;
-    return w->chooses && w->unwanted_in_a_row < KP_ROTATE_FAR && kp_rotation_awaits(r, w->group, KP_ROTATE_FAR);
+    return chooses(w) && w->unwanted_in_a_row < KP_ROTATE_FAR && kp_rotation_awaits(r, group_of(w), KP_ROTATE_FAR);
 }
 
 /* Returns why the window ends before the launch, if there is a reason. */
 static enum kp_reason why_not_on(const struct kp_question *q, const struct kp_rotation *r)
 {
-    if (q->window->chooses && kp_collector_count_failed(q->window->context->collector))
+    if (chooses(q->window) && kp_collector_count_failed(q->window->context->collector))
         return KP_REASON_COLLECT_FAILED;
     return is_worth_going_on(q, r) ? KP_REASON_NONE : KP_REASON_NONE_COMES;
 }
@@ -50,9 +62,9 @@ static enum kp_reason why_not_on(const struct kp_question *q, const struct kp_ro
  * 1 ms. */
 static enum kp_reason why_not_in(const struct kp_rotation_key *k, const struct kp_window *w)
 {
-    if (!kp_rotation_lacks(k, w->group))
+    if (!kp_rotation_lacks(k, group_of(w)))
         return KP_REASON_ROTATED;
-    return w->chooses && kp_rotation_is_fleeting(k) && kp_rotation_has_any(k) ? KP_REASON_ROTATE_FLEETING
+    return chooses(w) && kp_rotation_is_fleeting(k) && kp_rotation_has_any(k) ? KP_REASON_ROTATE_FLEETING
                                                                               : KP_REASON_NONE;
 }
 
@@ -146,23 +158,23 @@ static bool becomes_idle(const struct kp_window *w, bool is_current)
 /* Whether the open window may close now: the end of a pass may wait for work that passed the window. */
 static bool may_close(const struct kp_question *q)
 {
-    return !q->window->chooses || becomes_idle(q->window, q->window->context == q->context);
+    return !chooses(q->window) || becomes_idle(q->window, q->window->context == q->context);
 }
 
 bool kp_window_may_close(void)
 {
     const struct kp_window *w = &kp_window_now;
-    return !w->open || !w->chooses || (kp_gate_captures() <= 0 && becomes_idle(w, false));
+    return !w->open || !chooses(w) || (kp_gate_captures() <= 0 && becomes_idle(w, false));
 }
 
 enum kp_reason kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
 {
-    struct kp_rotation *r = q->setup->rotates ? kp_context_rotation(q->setup, q->context) : NULL;
+    struct kp_rotation *r = kp_mode_recurs(q->setup->mode) ? kp_context_rotation(q->setup, q->context) : NULL;
     const struct kp_window *w = q->window;
     enum kp_reason why = r && what->wanted ? find_key(q, r) : KP_REASON_NONE;
     if (!r)
         return KP_REASON_NONE;
-    bool counts = w->open && w->rotates && w->context == q->context;
+    bool counts = w->open && w->strategy->turn && w->context == q->context;
     enum kp_reason close_reason = counts ? why_not_on(q, r) : KP_REASON_NONE;
     if (close_reason && !may_close(q)) {
         why = q->key ? KP_REASON_UNENDED : why;
@@ -196,7 +208,7 @@ bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, enum kp
 {
     const struct kp_window *w = q->window;
     *why = KP_REASON_NONE;
-    if (!w->open || !w->chooses)
+    if (!w->open || !chooses(w))
         return false;
     know_window(kp_journal_facts().serial);
     if (what->wanted)
@@ -215,7 +227,7 @@ void kp_rotate_pass(const struct kp_question *q)
     const struct kp_window *w = q->window;
     if (!w->open)
         return;
-    if (!w->chooses) {
+    if (!chooses(w)) {
         kp_window_close(KP_REASON_UNWAITED);
         return;
     }
@@ -232,7 +244,7 @@ void kp_rotate_pass(const struct kp_question *q)
 
 enum kp_reason kp_rotate_find_turn(struct kp_question *q)
 {
-    bool beside = q->setup->falls_back && q->function;
+    bool beside = kp_mode_recurs_beside(q->setup->mode) && q->function;
     struct kp_rotation *r = beside ? kp_context_rotation(q->setup, q->context) : NULL;
     struct kp_rotation_key *k = r ? kp_rotation_find(r, q->launch, &q->function->facts) : NULL;
     bool first = k && kp_rotation_is_first(k);
@@ -251,17 +263,17 @@ enum kp_reason kp_rotate_beside(struct kp_question *q, struct kp_candidate *what
 {
     const struct kp_window *w = q->window;
     enum kp_reason why = KP_REASON_NONE;
-    if (!q->setup->falls_back)
+    if (!kp_mode_recurs_beside(q->setup->mode))
         return KP_REASON_NONE;
     if (takes_turns(q))
         why = kp_rotate_find_turn(q);
     what->wanted &= !why;
-    if (!w->open || !w->rotates)
+    if (!w->open || !w->strategy->turn)
         return why;
     bool alone = what->wanted && (!q->key || kp_rotation_is_first(q->key));
     if (alone || !is_worth_going_on(q, q->context->rotation)) {
         kp_window_close(alone ? KP_REASON_COUNTED_ALONE : KP_REASON_NONE_COMES);
-    } else if (what->wanted && !kp_rotation_lacks(q->key, w->group)) {
+    } else if (what->wanted && !kp_rotation_lacks(q->key, group_of(w))) {
         what->wanted = false;
         q->key = NULL;
         why = KP_REASON_ROTATED;
@@ -290,8 +302,8 @@ void kp_rotate_took(const struct kp_window *w, struct kp_entry *e, struct kp_rot
 {
     if (!key || !e->result)
         return;
-    if (w->rotates)
-        kp_rotation_take(key, w->group);
+    if (w->strategy->turn)
+        kp_rotation_take(key, group_of(w));
     else if (w->once_reason && kp_rotation_is_first(key))
         kp_rotation_take_first(key, w->once_reason);
     else
@@ -301,8 +313,8 @@ void kp_rotate_took(const struct kp_window *w, struct kp_entry *e, struct kp_rot
 
 void kp_rotate_refused(const struct kp_window *w, struct kp_rotation_key *key)
 {
-    if (key && w->rotates)
-        kp_rotation_untake(key, w->group);
+    if (key && w->strategy->turn)
+        kp_rotation_untake(key, group_of(w));
     else if (key)
         kp_rotation_untake_first(key);
 }

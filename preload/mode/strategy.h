@@ -1,6 +1,6 @@
 /*
- * A strategy decides how the launches of a window are counted. Each is a row of kp_strategies; the other files of
- * this room know none of them by name. What a rotation needs besides its strategy is in rotate.h: launches that have
+ * A strategy decides how the launches of a window are counted. Modes list theirs (modes.c); the other files of this
+ * room know none of them by name. What a rotation needs besides its strategy is in rotate.h: launches that have
  * counted enough are no longer wanted, and records and batches carry the key that a launch counts for.
  *
  * Threads: the room calls all functions inside the gate's exclusive section, with the window's context current.
@@ -10,6 +10,12 @@
 
 #include "preload/mode/admit.h"
 #include "preload/mode/window_state.h"
+
+/* What the open window counts of a rotation. */
+struct kp_turn {
+    size_t group; /* of the context's rotation */
+    bool chooses; /* it counts launches with a result alone: it has no record of the others, which pass beside it */
+};
 
 struct kp_strategy {
     const char *name; /* printed by KPROF_DEBUG=window */
@@ -23,9 +29,11 @@ struct kp_strategy {
      * kernels beside graphs. */
     bool whole;
 
-    /* It counts all that the program makes while it is open, and records none of it: launches and calls pass as if
-     * there were no window, and no call closes it but the end of its context. */
-    bool aside;
+    /* Its windows count a group of a rotation, which this names while one is open; NULL: they do not. */
+    const struct kp_turn *turn;
+
+    /* It counts launches beside others that are repeated: it takes those that must not be. */
+    bool beside;
 
     /* Why its launches lack facts of activity records. None: it reads them, by probe.h, so that their
      * lack means that records are unavailable. */
@@ -34,7 +42,7 @@ struct kp_strategy {
     /* Launches in a row that were not asked for, after which the window closes; 0 = the usual number. */
     size_t patience;
 
-    /* Whether it may count the window being opened for this launch. */
+    /* Whether it may count the window being opened for this launch. NULL: it may any. */
     bool (*suits)(const struct kp_question *q);
 
     /* Returns why the open window does not take the launch, if there is a reason. Reasons of all strategies are
@@ -56,11 +64,13 @@ struct kp_strategy {
     void (*abandon)(struct kp_window *w);
 };
 
-/* The first row that suits, and opens, counts the window. The last row takes every launch that may be repeated; NULL
- * ends the table. */
-extern const struct kp_strategy *const kp_strategies[];
+/* Whether the window of the strategy has launches pass beside it. */
+static inline bool kp_strategy_chooses(const struct kp_strategy *s)
+{
+    return s->turn && s->turn->chooses;
+}
 
 extern const struct kp_strategy kp_strategy_range, kp_strategy_app_range, kp_strategy_series, kp_strategy_replay,
-    kp_strategy_rotate, kp_strategy_count, kp_strategy_plain;
+    kp_strategy_rotate, kp_strategy_turns, kp_strategy_count, kp_strategy_plain;
 
 #endif

@@ -26,11 +26,6 @@ static struct {
     struct kp_carried passes; /* where the list of this run takes several */
 } now;
 
-static bool suits(const struct kp_question *q)
-{
-    return q->setup->ranges && q->setup->run;
-}
-
 /* ---- the counters ---- */
 
 /* Names the files that the counters go through, where the list of this run takes several passes. */
@@ -119,7 +114,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     (void)why;
     *reason = q->fit.once_reason;
     /* Later runs have the ranges of the first one, with counters or without. */
-    if (!*reason && q->setup->run == 1 && !kp_admit_counters(q)) {
+    if (!*reason && q->setup->options->replay_run == 1 && !kp_admit_counters(q)) {
         *reason = KP_REASON_NO_COUNTERS;
         if (w->context->no_counters.reason)
             kp_session_warn_once(kp_why_text(&w->context->no_counters));
@@ -181,9 +176,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 
 const struct kp_strategy kp_strategy_app_range = {
     .name = "app-range",
-    .aside = true,
     .no_config = KP_REASON_RECORD_COUNTED,
-    .suits = suits,
     .open = open_window,
     .close = close_window,
 };

@@ -29,7 +29,7 @@ static void end_record(void)
 
 static bool suits(const struct kp_question *q)
 {
-    return kp_admit_counters(q) && !q->setup->rotates && (q->setup->one_pass || q->window->once_reason);
+    return kp_admit_counters(q);
 }
 
 /* Refuses launches that may wait for the host: counting would hang. */
@@ -42,7 +42,7 @@ static enum kp_reason admit(const struct kp_question *q)
 static bool carry(struct kp_window *w, const struct kp_question *q)
 {
     struct kp_context *c = w->context;
-    bool several = w->setup->run && c->plan->several;
+    bool several = c->plan->several;
     kp_collector_carry(c->collector, several ? &carried.carry : NULL);
     const char *name = q->function ? q->function->facts.mangled : "a CUDA graph";
     return !several || !kp_runs_carry(w->setup, c, name, &q->launch->shape, &carried);
@@ -54,7 +54,7 @@ static bool carry(struct kp_window *w, const struct kp_question *q)
 static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     const struct kp_context *c = w->context;
-    bool beside = c->beside, alone = w->setup->run && (beside || c->plan->several);
+    bool beside = c->beside, alone = beside || c->plan->several;
     (void)reason;
     w->most = w->once_reason || alone ? 1 : kp_admit_room(w);
     if (!kp_context_one_pass(w->setup, w->context) || (beside && w->mode != KP_RANGE_AUTO) ||
@@ -83,7 +83,7 @@ static CUresult wait_for_end(const struct kp_window *w)
     const struct kp_driver *d = w->setup->driver;
     if (kp_gate_captures() > 0) /* which a wait would break */
         return CUDA_ERROR_NOT_READY;
-    if (w->chooses)
+    if (kp_strategy_chooses(w->strategy))
         return kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS);
     return kp_journal_may_wait() ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
                                  : kp_settle(d, CU_STREAM_LEGACY);

@@ -15,11 +15,6 @@
 #include "preload/results/range_result.h"
 #include "preload/mode/strategy.h"
 
-static bool suits(const struct kp_question *q)
-{
-    return q->setup->ranges && !q->setup->run;
-}
-
 /* What would get a window of its own cannot be part of one. */
 static enum kp_reason admit(const struct kp_question *q)
 {
@@ -118,7 +113,6 @@ const struct kp_strategy kp_strategy_range = {
     .rewinds = true,
     .whole = true,
     .patience = SIZE_MAX,
-    .suits = suits,
     .admit = admit,
     .open = open_window,
     .issue = issue,

@@ -22,7 +22,7 @@
 
 static bool suits(const struct kp_question *q)
 {
-    return kp_admit_counters(q) && !q->setup->one_pass && !q->fit.once_reason;
+    return kp_admit_counters(q);
 }
 
 static enum kp_reason admit(const struct kp_question *q)

@@ -12,9 +12,21 @@
 #include "preload/mode/rotate.h"
 #include "preload/mode/strategy.h"
 
+/* Of the open window. */
+static struct {
+    struct kp_turn turn;
+    uint64_t begin_ns; /* what it took to begin it */
+} now;
+
 static bool suits(const struct kp_question *q)
 {
     return q->key && !kp_rotation_is_first(q->key) && kp_admit_counters(q);
+}
+
+/* Whether other launches of the context are repeated. */
+static bool is_beside(const struct kp_window *w)
+{
+    return kp_mode_recurs_beside(w->setup->mode);
 }
 
 /* Returns the most launches of a window for the group. Beside a replay a window may have one key to count, so that a
@@ -25,7 +37,7 @@ static size_t room_for(const struct kp_window *w, size_t group, size_t most)
     enum { FOR_EACH_KEY = 8 };
     const struct kp_rotation *r = w->context->rotation;
     bool chooses = kp_rotation_chooses(r) && kp_rotation_extra_of(r, group) == SIZE_MAX;
-    if (!chooses && !w->setup->falls_back)
+    if (!chooses && !is_beside(w))
         return most;
     size_t keys = kp_rotation_demand(r, group, chooses ? KP_ROTATE_FAR : most);
     size_t room = (chooses ? 1 : FOR_EACH_KEY) * (keys ? keys : 1);
@@ -36,7 +48,7 @@ static size_t room_for(const struct kp_window *w, size_t group, size_t most)
 static void tell_turn(const struct kp_window *w)
 {
     char text[128];
-    kp_rotation_tell(w->context->rotation, w->group, text, sizeof(text));
+    kp_rotation_tell(w->context->rotation, now.turn.group, text, sizeof(text));
     kp_progress_step(text, false);
 }
 
@@ -44,10 +56,11 @@ static int begin_count(struct kp_window *w, struct kp_why *why)
 {
     struct kp_collector *c = w->context->collector;
     const struct kp_rotation *r = w->context->rotation;
-    size_t extra = kp_rotation_extra_of(r, w->group);
+    size_t extra = kp_rotation_extra_of(r, now.turn.group);
     kp_claim_counters(w->setup->driver, w->context);
-    return extra == SIZE_MAX ? kp_collector_count_begin(c, w->mode, w->most, w->group, why)
-                             : kp_collector_beside_begin(c, extra, w->most, kp_rotation_longest(r, w->group), why);
+    return extra == SIZE_MAX
+               ? kp_collector_count_begin(c, w->mode, w->most, now.turn.group, why)
+               : kp_collector_beside_begin(c, extra, w->most, kp_rotation_longest(r, now.turn.group), why);
 }
 
 /* Begins to count a group that the launch lacks. Another takes the turn of one that is no list and does not begin. */
@@ -56,19 +69,19 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, struct 
     struct kp_rotation *r = w->context->rotation;
     size_t room = w->most;
     for (;;) {
-        w->group = kp_rotation_choose(r, q->key, kp_rotation_chooses(r) ? KP_ROTATE_FAR : room);
-        w->most = room_for(w, w->group, room);
+        now.turn.group = kp_rotation_choose(r, q->key, kp_rotation_chooses(r) ? KP_ROTATE_FAR : room);
+        w->most = room_for(w, now.turn.group, room);
         tell_turn(w);
         if (!begin_count(w, why)) {
-            bool list = kp_rotation_extra_of(r, w->group) == SIZE_MAX;
+            bool list = kp_rotation_extra_of(r, now.turn.group) == SIZE_MAX;
             size_t chosen = list ? kp_collector_chooses(w->context->collector) : w->most;
-            w->chooses = !w->setup->falls_back && chosen;
-            w->most = w->chooses ? chosen : w->most;
-            kp_rotation_counts(r, w->group, w->chooses);
+            now.turn.chooses = !is_beside(w) && chosen;
+            w->most = now.turn.chooses ? chosen : w->most;
+            kp_rotation_counts(r, now.turn.group, now.turn.chooses);
             return true;
         }
-        kp_rotation_failed(r, w->group, *why);
-        if (kp_rotation_extra_of(r, w->group) == SIZE_MAX || !kp_rotation_lacks_any(q->key))
+        kp_rotation_failed(r, now.turn.group, *why);
+        if (kp_rotation_extra_of(r, now.turn.group) == SIZE_MAX || !kp_rotation_lacks_any(q->key))
             return false;
         kp_why_free(why); /* the provider's own complaint tells it */
     }
@@ -77,25 +90,50 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, struct 
 static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     size_t room = kp_admit_room(w);
-    if (q->setup->falls_back && !kp_context_turns(q->setup, w->context))
-        return false;
     w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
     uint64_t from = kp_clock_ns();
-    w->rotates = begin_turn(w, q, why);
-    w->begin_ns = kp_clock_ns() - from;
-    if (!w->rotates && !kp_rotation_lacks_any(q->key) && kp_rotation_has_any(q->key))
+    bool begun = begin_turn(w, q, why);
+    now.begin_ns = kp_clock_ns() - from;
+    if (!begun && !kp_rotation_lacks_any(q->key) && kp_rotation_has_any(q->key))
         *reason = KP_REASON_ROTATED;
-    return w->rotates;
+    return begun;
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     uint64_t from = kp_clock_ns();
     kp_strategy_count.close(w, out);
-    kp_rotation_spent(w->context->rotation, w->begin_ns + kp_clock_ns() - from);
+    kp_rotation_spent(w->context->rotation, now.begin_ns + kp_clock_ns() - from);
     if (!out->counters && kp_journal_facts().wanted)
-        kp_rotation_failed(w->context->rotation, w->group, out->why);
+        kp_rotation_failed(w->context->rotation, now.turn.group, out->why);
 }
+
+static CUresult issue(struct kp_window *w, struct kp_entry *e)
+{
+    CUresult rc = kp_strategy_count.issue(w, e);
+    if (rc != CUDA_SUCCESS && now.turn.chooses)
+        kp_collector_count_refused(w->context->collector);
+    return rc;
+}
+
+static enum kp_reason admit(const struct kp_question *q)
+{
+    return kp_strategy_count.admit(q);
+}
+
+const struct kp_strategy kp_strategy_rotate = {
+    .name = "rotate",
+    .no_config = KP_REASON_RECORD_COUNTED,
+    .patience = SIZE_MAX, /* of its own: see rotate.c */
+    .turn = &now.turn,
+    .suits = suits,
+    .admit = admit,
+    .open = open_window,
+    .issue = issue,
+    .close = close_window,
+};
+
+/* ---- beside a replay ---- */
 
 /* Returns why a launch is not taken along beside a replay: that waits for each, and only those that were asked for
  * would be waited for anyway. */
@@ -106,27 +144,26 @@ static enum kp_reason why_not_beside(const struct kp_question *q)
     return q->fit.once_reason ? kp_admit_open_reason(q) : KP_REASON_REPLAYABLE;
 }
 
-static enum kp_reason admit(const struct kp_question *q)
+static enum kp_reason admit_beside(const struct kp_question *q)
 {
-    enum kp_reason why = q->setup->falls_back ? why_not_beside(q) : KP_REASON_NONE;
+    enum kp_reason why = why_not_beside(q);
     return why ? why : kp_strategy_count.admit(q);
 }
 
-static CUresult issue(struct kp_window *w, struct kp_entry *e)
+static bool open_beside(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
-    CUresult rc = kp_strategy_count.issue(w, e);
-    if (rc != CUDA_SUCCESS && w->chooses)
-        kp_collector_count_refused(w->context->collector);
-    return rc;
+    return kp_context_turns(q->setup, w->context) && open_window(w, q, why, reason);
 }
 
-const struct kp_strategy kp_strategy_rotate = {
+const struct kp_strategy kp_strategy_turns = {
     .name = "rotate",
+    .beside = true,
     .no_config = KP_REASON_RECORD_COUNTED,
-    .patience = SIZE_MAX, /* of its own: see rotate.c */
+    .patience = SIZE_MAX, /* as above */
+    .turn = &now.turn,
     .suits = suits,
-    .admit = admit,
-    .open = open_window,
+    .admit = admit_beside,
+    .open = open_beside,
     .issue = issue,
     .close = close_window,
 };

@@ -22,9 +22,22 @@
 #include "preload/mode/variant.h"
 #include "preload/program/waits.h"
 
+/* What is varied of each launch: no variants until it is read. */
+static struct kp_vary vary;
+
+/* Reads it, as the options have checked it. False without memory. */
+static bool is_read(const struct kp_options *o)
+{
+    char *err = NULL;
+    if (!vary.n && kp_vary_read(o->vary, &vary, &err))
+        vary.n = 0;
+    free(err);
+    return vary.n;
+}
+
 static bool suits(const struct kp_question *q)
 {
-    return q->setup->vary && q->what->wanted && q->function && !q->by_node && kp_strategy_replay.suits(q);
+    return q->what->wanted && q->function && !q->by_node && kp_strategy_replay.suits(q) && is_read(q->setup->options);
 }
 
 static enum kp_reason admit(const struct kp_question *q)
@@ -270,12 +283,11 @@ static enum kp_reason prepare(struct kp_window *w)
 static void try_all(struct series *s)
 {
     struct kp_window *w = s->w;
-    const struct kp_vary *vary = w->setup->vary;
     enum kp_reason why = prepare(w);
     char text[96];
-    for (size_t k = 0; k < vary->n && !s->out->replay.dead && !s->out->replay.damaged; k++) {
-        const struct kp_variation of = kp_vary_at(vary, k);
-        snprintf(text, sizeof(text), "variant %zu of %zu of a launch", k + 1, vary->n);
+    for (size_t k = 0; k < vary.n && !s->out->replay.dead && !s->out->replay.damaged; k++) {
+        const struct kp_variation of = kp_vary_at(&vary, k);
+        snprintf(text, sizeof(text), "variant %zu of %zu of a launch", k + 1, vary.n);
         kp_progress_step(text, false);
         try_one(s, &of, kp_why_of(why, NULL));
     }

@@ -18,17 +18,12 @@ struct kp_window {
     enum kp_reason once_reason;  /* why it is counted instead of replayed */
     enum kp_reason close_reason; /* why it closes; its text, or the driver's function: */
     const char *closed_by;
-    size_t most;  /* most launches; 0: as many as the context's collector has room for */
-    bool rotates; /* it counts this group of counters of the context's rotation, */
-    bool chooses; /* for launches with a result alone: it has no record of the others, which pass beside it */
-    size_t group;
-    uint64_t begin_ns; /* what it took to begin it, where it rotates */
+    size_t most; /* most launches; 0: as many as the context's collector has room for */
     size_t unwanted_in_a_row;
     long wanted_ms; /* the clock's time at the last wanted launch */
     double opened_ns, ours_ns;
     long ran_ms; /* from when it was open until its launches had ended, rounded up: none took longer; 0 = not yet known
                   */
-    bool hands_off;              /* the driver must not be called */
     bool unending;               /* its last launch waits for the host */
     bool left;                   /* what closes it is made in another context of the device */
     enum kp_reason alone_reason; /* why it closes behind its first launch */

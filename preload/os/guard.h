@@ -4,4 +4,18 @@
 
 #include "base/work.h"
 
+static inline int kp_guard_raise(void)
+{
+    return kp_guard++;
+}
+
+static inline void kp_guard_lower(const int *unused)
+{
+    (void)unused;
+    kp_guard--;
+}
+
+/* KP_GUARDED; declares that the driver's calls of this thread are kprof's own from here to the end of the block. */
+#define KP_GUARDED __attribute__((cleanup(kp_guard_lower), unused)) const int kp_guarded = kp_guard_raise()
+
 #endif

@@ -59,13 +59,12 @@ static void *work(void *unused)
 {
     (void)unused;
     prctl(PR_SET_NAME, "kprof");
-    kp_guard = 1;
+    KP_GUARDED;
     on_worker = true;
     for (struct job *j; (j = next_job()); free(j))
         j->fn(j->arg);
     /* The C library runs the exit handlers on the thread that ends last, which may be this one. */
     on_worker = false;
-    kp_guard = 0;
     return NULL;
 }
 

@@ -3,7 +3,6 @@
  */
 #include "preload/process/ending.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -135,36 +134,29 @@ static void close_window(const char *symbol)
         kp_window_close(KP_REASON_THE_END);
 }
 
-/* Leaves the matching contexts, for a call of the program, or NULL. Waits at the gate as kp_gate_enter_exclusive does.
- * Returns whether it got in. */
+/* Leaves the matching contexts, for a call of the program, or NULL. Waits at the gate as kp_gate_alone does. Returns
+ * whether it got in. */
 static bool leave_contexts(context_match match, uint64_t arg, const char *symbol, long owner_ms, long patience_ms)
 {
-    int before;
     if (!kp_process_active() || kp_guard)
         return true;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    bool alone;
-    do /* planning needs libraries that exit handlers tear down after this */
-        alone = kp_gate_enter_exclusive(owner_ms, patience_ms);
-    while (!alone && kp_context_is_planning());
-    if (alone) {
-        kp_guard++;
-        const struct kp_context *c = kp_window_context();
-        bool ends = c && (!match || match(c, arg));
-        if (ends || kp_window_may_close())
-            close_window(symbol);
-        kp_ahead_wait(false); /* where nothing was launched, nobody waits for a plan */
-        kp_worker_drain(KP_FOREVER);
-        kp_patience_reap();
-        kp_timeline_flush(true);
-        kp_context_close(&process->setup, match, arg, does_end);
-        kp_journal_contexts_ended();
-        kp_timed_settle(); /* no record comes of what they ran */
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    }
-    pthread_setcancelstate(before, &before);
-    return alone;
+    KP_ALONE gate = kp_gate_alone(owner_ms, patience_ms);
+    while (!gate.in && kp_context_is_planning()) /* planning needs libraries that exit handlers tear down after this */
+        gate = kp_gate_alone(owner_ms, patience_ms);
+    if (!gate.in)
+        return false;
+    const struct kp_context *c = kp_window_context();
+    bool ends = c && (!match || match(c, arg));
+    if (ends || kp_window_may_close())
+        close_window(symbol);
+    kp_ahead_wait(false); /* where nothing was launched, nobody waits for a plan */
+    kp_worker_drain(KP_FOREVER);
+    kp_patience_reap();
+    kp_timeline_flush(true);
+    kp_context_close(&process->setup, match, arg, does_end);
+    kp_journal_contexts_ended();
+    kp_timed_settle(); /* no record comes of what they ran */
+    return true;
 }
 
 static void end_at_exit(void *unused)
@@ -275,30 +267,27 @@ static bool takes_the_end(void)
 /* A report of more launches may take seconds. */
 enum { MANY_LAUNCHES = 1000 };
 
-static void finish(void)
+static void write_report(void)
 {
-    kp_passing_ends_process();
-    kp_locks_at_end();
-    kp_thread_park(exiter_ends);
     /* A handler that interrupted our own work on this thread cannot wait for that work. */
     long patience = kp_guard ? 0 : KP_GATE_LAST_MS;
-    /* Gives a replay of another thread time to end, but writes the report in any case. */
-    bool alone = kp_gate_enter_exclusive(patience, patience);
     /* A handler may have interrupted a driver call of this very thread; the driver would deadlock. */
-    bool may_call = alone && !kp_guard && !kp_in_driver && !kp_work_driver_is_left() && !atomic_load(&process->ending);
-    kp_guard++;
-    if (may_call) {
+    bool in_call = kp_guard || kp_in_driver;
+    /* Gives a replay of another thread time to end, but writes the report in any case. */
+    KP_ALONE gate = kp_gate_alone(patience, patience);
+    KP_GUARDED;
+    if (gate.in && !in_call && !kp_work_driver_is_left() && !atomic_load(&process->ending)) {
         kp_window_hurry();
         kp_window_close(KP_REASON_THE_END);
         kp_timed_end();
         kp_timeline_flush(true);
-    } else if (alone) {
+    } else if (gate.in) {
         kp_window_give_up();
     }
     kp_phase_go(KP_PHASE_FINISHED);
     if (patience) /* otherwise this thread may hold locks that reporting needs */
         kp_progress_begin("evaluating the counters of the last windows", false);
-    if (kp_worker_drain(patience) && alone && patience)
+    if (kp_worker_drain(patience) && gate.in && patience)
         kp_context_pass_on();
     kp_filter_unwanted(process->filter, note_unwanted, NULL);
     kp_log_behind_stdout();
@@ -311,11 +300,16 @@ static void finish(void)
     kp_session_close();
     if (patience)
         kp_progress_end();
-    kp_guard--;
     if (atomic_load(&process->ending))
         atomic_store(&process->leaving, 1); /* set before the gate, for calls that wait there to see it */
-    if (alone)
-        kp_gate_leave_exclusive();
+}
+
+static void finish(void)
+{
+    kp_passing_ends_process();
+    kp_locks_at_end();
+    kp_thread_park(exiter_ends);
+    write_report();
     atomic_store(&process->finished, 1);
     kp_wake_all(&process->finished);
 }

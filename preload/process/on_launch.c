@@ -2,7 +2,6 @@
  * Launches: which are wanted, and whether they go through the window or past it.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,14 +49,18 @@ static void enter_for_launch(void)
     kp_window_note_unseen();
 }
 
+static CUresult issue_guarded(const struct kp_launch *l)
+{
+    KP_GUARDED;
+    return kp_launch_issue_own(l);
+}
+
 /* Runs a launch outside of any window. */
 static CUresult pass_through(const struct kp_launch *l)
 {
     enter_for_launch();
     kp_phase_hold();
-    kp_guard++;
-    CUresult rc = kp_launch_issue_own(l);
-    kp_guard--;
+    CUresult rc = issue_guarded(l);
     kp_gate_leave_shared();
     return rc;
 }
@@ -66,9 +69,8 @@ static CUresult pass_through(const struct kp_launch *l)
 static bool is_captured(const struct kp_launch *l)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    kp_guard++;
+    KP_GUARDED;
     CUresult rc = process->driver.cuStreamIsCapturing(kp_launch_stream(l), &status);
-    kp_guard--;
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -113,7 +115,7 @@ static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
     *known = (struct kp_pass_known){atomic_load(&process->profiling) ? KP_PASS_NOT : KP_PASS_PROFILER, 0, NULL};
     if (!known->why)
         known->why = kp_filter_passes(process->filter, l->f, &known->also);
-    if (!known->why && process->setup.rotates && kp_filter_takes_all(process->filter, l->f))
+    if (!known->why && kp_mode_recurs(process->setup.mode) && kp_filter_takes_all(process->filter, l->f))
         kp_rotation_passing(l, known);
 }
 
@@ -123,8 +125,8 @@ static void learn(const struct kp_launch *l, unsigned epoch)
 {
     struct kp_pass_known known;
     struct kp_pass_shape shape;
-    if (l->is_graph || process->setup.ranges || process->options.only_timeline || kp_timeline_is_on() ||
-        !kp_launched_is_noted(l->f) || !shape_of(l, &shape))
+    if (l->is_graph || kp_mode_has_ranges(process->setup.mode) || process->options.only_timeline ||
+        kp_timeline_is_on() || !kp_launched_is_noted(l->f) || !shape_of(l, &shape))
         return;
     find_known(l, &known);
     if (known.why)
@@ -157,36 +159,35 @@ static CUresult leave_out(const struct kp_launch *l, const struct way *way, enum
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
 {
     kp_process_begin();
-    if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS))
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_MS);
+    if (!gate.in)
         return leave_out(l, way, KP_REASON_BUSY);
     if (kp_gate_captures() > 0) { /* a capture began meanwhile; here no further one can */
-        kp_gate_leave_exclusive();
+        kp_gate_end_alone(&gate);
         return is_captured(l) ? pass_through(l) : leave_out(l, way, KP_REASON_CAPTURE);
     }
     if (!kp_process_active()) { /* profiling ended while this thread waited */
-        kp_gate_leave_exclusive();
+        kp_gate_end_alone(&gate);
         kp_phase_hold();
         return kp_launch_call(l);
     }
     if (atomic_load(&process->ending)) { /* likewise: libraries needed for planning may be torn down already */
-        kp_gate_leave_exclusive();
+        kp_gate_end_alone(&gate);
         return leave_out(l, way, KP_REASON_LATE);
     }
     if (kp_other_holds()) {
-        kp_gate_leave_exclusive();
+        kp_gate_end_alone(&gate);
         kp_process_tell_other();
         return leave_out(l, way, KP_REASON_OTHER_USER);
     }
     char *bad_input = NULL;
     enum kp_reason skip_reason = KP_REASON_NONE;
-    kp_guard++;
     int64_t entered = kp_timeline_enter();
     CUresult rc = way->run(way->arg, l, what, &skip_reason, &bad_input);
     kp_timeline_leave(entered);
     if (bad_input)
         kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
-    kp_guard--;
-    kp_gate_leave_exclusive();
+    kp_gate_end_alone(&gate);
     if (rc == CUDA_SUCCESS)
         way->settle(way->arg, skip_reason);
     return rc;
@@ -220,10 +221,9 @@ static void note_device(int ordinal)
     uint64_t bit = ordinal >= 0 && ordinal < 64 ? UINT64_C(1) << ordinal : 0;
     if (!bit || atomic_fetch_or(&process->devices_seen, bit) & bit)
         return;
-    kp_guard++;
+    KP_GUARDED;
     if (kp_device_read(&process->driver, ordinal, &device) == CUDA_SUCCESS)
         kp_session_device(&device, "", "");
-    kp_guard--;
 }
 
 /* Returns why a launch is not wanted, if there is a reason. `counted`: where the filter has counted it. */
@@ -257,7 +257,7 @@ static enum kp_reason unwanted_for(struct kp_launch *l, struct kp_candidate *wha
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    return process->setup.rotates ? kp_rotation_passes(l) : KP_REASON_NONE;
+    return kp_mode_recurs(process->setup.mode) ? kp_rotation_passes(l) : KP_REASON_NONE;
 }
 
 enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside)
@@ -331,9 +331,8 @@ static void tell_whole(struct kp_why why)
     char *text;
     if (asprintf(&text, "a CUDA graph is one row of the report, not one for each kernel: %s", kp_why_text(&why)) < 0)
         return;
-    kp_guard++;
+    KP_GUARDED;
     kp_session_warn_once(text);
-    kp_guard--;
     free(text);
 }
 
@@ -461,17 +460,13 @@ static CUresult choose_in_range(struct kp_launch *l)
 static void open_late(const struct kp_launch *l)
 {
     char *bad_input = NULL;
-    if (!kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_MS))
-        return;
-    kp_guard++;
-    if (kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0) {
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_MS);
+    if (gate.in && kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0) {
         decide_range(l);
         kp_range_open_window(&process->setup, l, &bad_input);
     }
     if (bad_input)
         kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
-    kp_guard--;
-    kp_gate_leave_exclusive();
 }
 
 /* Returns why the open range does not count the launch, if there is a reason. Inside the gate no range ends. */
@@ -486,19 +481,26 @@ static enum kp_reason why_not_counted(const struct kp_launch *l)
     return kp_launch_context(&process->driver, l, &current) == counted ? KP_REASON_NONE : KP_REASON_OTHER_CONTEXT;
 }
 
+/* Inside the gate. *why: the open range does not count the launch. */
+static CUresult issue_in_range(const struct kp_launch *l, enum kp_reason *why)
+{
+    KP_GUARDED;
+    *why = why_not_counted(l);
+    CUresult rc = kp_launch_issue_own(l);
+    if (rc == CUDA_SUCCESS && !*why)
+        kp_ranges_launched(l->is_graph);
+    return rc;
+}
+
 /* Makes a launch where ranges are counted as the program makes them: it goes straight to the driver. */
 static CUresult pass_in_range(struct kp_launch *l)
 {
     kp_process_begin();
     if (!kp_ranges_why() && !kp_ranges_context() && kp_gate_captures() <= 0)
         open_late(l);
+    enum kp_reason why;
     enter_for_launch();
-    kp_guard++;
-    enum kp_reason why = why_not_counted(l);
-    CUresult rc = kp_launch_issue_own(l);
-    if (rc == CUDA_SUCCESS && !why)
-        kp_ranges_launched(l->is_graph);
-    kp_guard--;
+    CUresult rc = issue_in_range(l, &why);
     kp_gate_leave_shared();
     if (rc == CUDA_SUCCESS && why)
         kp_process_skip(why, 1);
@@ -525,7 +527,7 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
     enum kp_reason unwanted = unwanted_for(l, &what, &graph, counted);
     /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
      * wait. */
-    if (what.outside && (unwanted || !process->setup.rotates))
+    if (what.outside && (unwanted || !kp_mode_recurs(process->setup.mode)))
         return unwanted ? pass(l, unwanted, epoch) : skip(l, KP_REASON_WAITS_OUTSIDE);
     if (!unwanted)
         return graph.waits ? skip(l, graph.once_reason) : launch_through_window(l, &what, KP_REASON_NONE);
@@ -538,7 +540,7 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
 /* Makes a launch while the program has CUPTI. */
 static CUresult skip_beside_other(const struct kp_launch *l)
 {
-    if (process->setup.ranges && !kp_ranges_why())
+    if (kp_mode_has_ranges(process->setup.mode) && !kp_ranges_why())
         kp_ranges_cut(KP_REASON_OTHER_USER);
     kp_process_tell_other();
     return skip(l, KP_REASON_OTHER_USER);
@@ -548,7 +550,7 @@ static CUresult choose(struct kp_launch *l)
 {
     CUresult rc = CUDA_SUCCESS;
     struct kp_filter_counted counted;
-    if (process->setup.ranges && process->setup.run && !atomic_load(&process->ending))
+    if (process->setup.mode->aside && !atomic_load(&process->ending))
         return kp_gate_captures() > 0 && is_captured(l) ? kp_launch_call(l) : pass_in_range(l);
     if (kp_gate_captures() > 0)
         return is_captured(l) ? kp_launch_call(l) : skip(l, KP_REASON_CAPTURE);
@@ -556,7 +558,7 @@ static CUresult choose(struct kp_launch *l)
         return skip(l, KP_REASON_LATE);
     if (kp_other_holds())
         return skip_beside_other(l);
-    if (process->setup.ranges)
+    if (kp_mode_has_ranges(process->setup.mode))
         return choose_in_range(l);
     if (l->is_graph && goes_by_node(l, &rc))
         return rc;
@@ -571,7 +573,7 @@ static void begin(bool stores)
     char *err = NULL;
     kp_work_takes_long();
     kp_lock_take(process->lock, KP_FOREVER);
-    kp_guard++;
+    KP_GUARDED;
     if (kp_process_active() && kp_session_begin(stores, &err))
         kp_phase_unprofiled(KP_FAILURES, "out of memory", err);
     atomic_store(&process->begun, true);
@@ -579,7 +581,6 @@ static void begin(bool stores)
         atomic_store(&process->stores, true);
     if (kp_timeline_is_on())
         kp_exit_first(); /* CUPTI's part for records may have registered its exit handlers by now */
-    kp_guard--;
     kp_lock_give(process->lock);
 }
 
@@ -596,16 +597,12 @@ void kp_process_begin(void)
         begin(true);
 }
 
-/* Disables cancellation: a thread cancelled in a replay would leave the gate closed for ever. The same goes wherever
- * a window may close. */
 CUresult kp_process_launch(struct kp_launch *l)
 {
-    int before, error = errno; /* a call that succeeds leaves it */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    int error = errno; /* a call that succeeds leaves it */
     kp_process_connect();
     CUresult rc = kp_process_active() ? choose(l) : kp_launch_call(l);
     kp_launch_free(l);
-    pthread_setcancelstate(before, &before);
     errno = error;
     return rc;
 }

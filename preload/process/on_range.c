@@ -1,7 +1,6 @@
 /*
  * Where ranges begin and end: cu(da)ProfilerStart and Stop, and NVTX.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -45,7 +44,7 @@ enum { BEFORE_MS = 5000, CAPTURE_MS = 1000, ALL_MS = 20000, SHORT_MS = 200, FIRS
  * begins. The first run of a program counts nothing. */
 static bool counts_at(uint64_t ends)
 {
-    if (process->setup.run <= 1)
+    if (process->options.replay_run <= 1)
         return false;
     return ends ? kp_ranges_id() == ends && kp_ranges_counts()
                 : may_begin() && kp_filter_wants_range(process->filter, &here) && kp_gate_captures() <= 0;
@@ -58,28 +57,28 @@ static long limit_of(uint64_t ends, long wasted_ms)
     return ms < left ? ms : left;
 }
 
-/* Enters the gate exclusively, and waits there for the work that is under way, where counters go on or off. Between
+/* Enters the gate alone, and waits there for the work that is under way, where counters go on or off. Between
  * waits other threads' calls go on, as that work may wait for them. *idle: it has ended in time. */
-static bool enter(uint64_t ends, long patience_ms, bool *idle)
+static struct kp_alone enter(uint64_t ends, long patience_ms, bool *idle)
 {
     static long wasted_ms; /* inside the gate */
     long start = kp_now_ms();
     *idle = false;
-    for (long slice = FIRST_MS; kp_gate_enter_exclusive(KP_FOREVER, patience_ms);
+    for (long slice = FIRST_MS;;
          slice *= kp_gate_captures() > 0 ? 1 : 2) { /* a capture is not waited for in the gate */
-        kp_guard++;
+        struct kp_alone gate = kp_gate_alone(KP_FOREVER, patience_ms);
+        if (!gate.in)
+            return gate;
         long left = limit_of(ends, wasted_ms) - (kp_now_ms() - start);
         bool last = left <= slice;
         *idle = !counts_at(ends) || kp_range_is_idle(&process->setup, last ? left : slice);
         long waited = kp_now_ms() - start;
         wasted_ms += last && !*idle ? waited : 0;
-        kp_guard--;
         if (*idle || last)
-            return true;
-        kp_gate_leave_exclusive();
+            return gate;
+        kp_gate_end_alone(&gate);
         kp_nap(waited);
     }
-    return false;
 }
 
 /* ---- the edges of a range ---- */
@@ -102,42 +101,28 @@ static void open_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool
  * the first launch does. */
 static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
 {
-    int cancel;
     bool idle;
     char *bad_input = NULL;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     kp_process_begin();
-    if (enter(0, KP_GATE_MS, &idle)) {
-        kp_guard++;
-        if (may_begin()) {
-            open_range(id, name, nvtx, inside);
-            kp_ranges_open()->beside = !idle;
-            if (kp_gate_captures() <= 0 && !kp_ranges_open()->undecided)
-                kp_range_open_window(&process->setup, NULL, &bad_input);
-        }
-        if (bad_input)
-            kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    }
-    pthread_setcancelstate(cancel, &cancel);
+    KP_ALONE gate = enter(0, KP_GATE_MS, &idle);
+    if (!gate.in || !may_begin())
+        return;
+    open_range(id, name, nvtx, inside);
+    kp_ranges_open()->beside = !idle;
+    if (kp_gate_captures() <= 0 && !kp_ranges_open()->undecided)
+        kp_range_open_window(&process->setup, NULL, &bad_input);
+    if (bad_input)
+        kp_phase_unprofiled(KP_FAILURE_METRIC, NULL, bad_input);
 }
 
 static void end(uint64_t id)
 {
-    int cancel;
     bool idle;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (enter(id, KP_GATE_LAST_MS, &idle)) {
-        kp_guard++;
-        if (kp_ranges_id() == id)
-            kp_range_end();
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    } else {
+    KP_ALONE gate = enter(id, KP_GATE_LAST_MS, &idle);
+    if (!gate.in)
         kp_window_spoil();
-    }
-    pthread_setcancelstate(cancel, &cancel);
+    else if (kp_ranges_id() == id)
+        kp_range_end();
 }
 
 /* Inside of a driver call of this thread nothing may wait for the gate. */
@@ -185,7 +170,8 @@ static bool are_of_nvtx(void)
 static void tell_unused(void)
 {
     const struct kp_options *o = &process->options;
-    if (o->filter_mode == KP_FILTER_PER_CONFIG && (o->launch_skip || o->launch_count) && process->setup.run <= 1)
+    if (o->filter_mode == KP_FILTER_PER_CONFIG && (o->launch_skip || o->launch_count) &&
+        process->options.replay_run <= 1)
         kp_log_warning("filter-mode %s has no effect with replay-mode %s: ranges have no grid and block; launch-skip "
                        "and launch-count count all ranges",
                        kp_option_word(offsetof(struct kp_options, filter_mode), o->filter_mode),
@@ -194,7 +180,7 @@ static void tell_unused(void)
 
 void kp_process_prepare_ranges(void)
 {
-    if (!process->setup.ranges)
+    if (!kp_mode_has_ranges(process->setup.mode))
         return;
     tell_unused();
     kp_ranges_configure(&process->options);
@@ -212,7 +198,7 @@ void kp_process_profile(bool on)
     kp_passing_outdate();
     if (on && kp_filter_takes_first(&process->options))
         kp_process_make_ready();
-    if (!process->setup.ranges || are_of_nvtx() || !may_act())
+    if (!kp_mode_has_ranges(process->setup.mode) || are_of_nvtx() || !may_act())
         return;
     if (!on) {
         end(OF_PROFILER);

@@ -2,7 +2,6 @@
  * A program that profiles itself goes first: kprof gives way before its calls reach CUPTI, and comes back when it has
  * ended what it began.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,26 +37,18 @@ static bool ends_soon(CUcontext ctx)
  * cannot be replayed before that call has ended. */
 static void leave_cupti(const char *name)
 {
-    int before;
     kp_debug(KP_DEBUG_PLAN, "%s: gives way, guard %d, in a driver call %d", name, kp_guard, kp_in_driver);
     if (kp_guard || kp_in_driver) {
         kp_window_spoil();
         return;
     }
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (kp_gate_enter_exclusive(KP_FOREVER, KP_GATE_LAST_MS)) {
-        kp_guard++;
-        bool may = kp_process_active() && !atomic_load(&process->ending) && kp_window_may_close();
-        if (may) {
-            kp_window_close_by(name);
-            kp_context_give_way(&process->driver, ends_soon);
-        }
-        kp_guard--;
-        kp_gate_leave_exclusive();
-    } else {
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
+    if (!gate.in) {
         kp_window_spoil(); /* a call in flight may wait for what this thread does next */
+    } else if (kp_process_active() && !atomic_load(&process->ending) && kp_window_may_close()) {
+        kp_window_close_by(name);
+        kp_context_give_way(&process->driver, ends_soon);
     }
-    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_tell_other(void)
@@ -69,9 +60,8 @@ void kp_process_tell_other(void)
                                                  "are not profiled until the program has stopped",
                                                  name ? name : "through another library") < 0)
         return;
-    kp_guard++;
+    KP_GUARDED;
     kp_session_warn(KP_FAILURE_NOT_COUNTED, text);
-    kp_guard--;
     free(text);
 }
 

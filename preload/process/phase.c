@@ -64,10 +64,10 @@ void kp_phase_unprofiled(enum kp_failure kind, const char *why, char *owned)
 
 bool kp_process_by_node(void)
 {
-    return process->options.graph_profiling == KP_GRAPHS_BY_NODE && !process->setup.ranges;
+    return process->options.graph_profiling == KP_GRAPHS_BY_NODE && !kp_mode_has_ranges(process->setup.mode);
 }
 
 bool kp_process_replays(void)
 {
-    return kp_process_active() && !process->setup.one_pass;
+    return kp_process_active() && kp_mode_repeats(process->setup.mode);
 }

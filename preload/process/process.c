@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +39,9 @@
 #include "preload/who/stack.h"
 #include "preload/who/timeline.h"
 #include "preload/gate/window_facts.h"
+#include "preload/mode/modes.h"
 #include "preload/mode/window.h"
 #include "report/define/section_files.h"
-#include "report/model/vary.h"
 #include "report/options/options.h"
 
 static struct kp_process *const process = &kp_process_now;
@@ -282,26 +281,6 @@ static bool tell_watched(void)
     return true;
 }
 
-/* Returns what is varied of each launch, which the options have checked; NULL = nothing. */
-static const struct kp_vary *read_vary(void)
-{
-    static struct kp_vary vary;
-    char *err = NULL;
-    bool read = *process->options.vary && !kp_vary_read(process->options.vary, &vary, &err);
-    free(err);
-    return read ? &vary : NULL;
-}
-
-/* Whether launches that must not be replayed take turns with groups of counters. Columns of single launches, and
- * series, are of each launch by itself. */
-static bool falls_back(void)
-{
-    const struct kp_options *o = &process->options;
-    const struct kp_context_setup *s = &process->setup;
-    return o->replay_mode == KP_REPLAY_KERNEL && o->fallback == KP_FALLBACK_ROTATE && !s->one_pass && !s->ranges &&
-           !s->vary && !o->only_columns;
-}
-
 static const struct kp_gate_window gate_window = {kp_window_is_open, kp_window_takes_all, kp_window_watches,
                                                   kp_window_keeps, kp_process_close_window};
 
@@ -365,18 +344,12 @@ static void wake(void)
     process->setup = (struct kp_context_setup){
         .driver = &process->driver,
         .options = &process->options,
+        .mode = kp_mode_choose(&process->options,
+                               kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)),
         .sections = process->sections,
         .n_sections = process->n_sections,
         .configs = shows_configs(),
-        .run = process->options.replay_run,
-        .one_pass = process->options.replay_run ||
-                    kp_sections_one_pass(process->sections, process->n_sections, process->options.metrics)};
-    process->setup.vary = read_vary();
-    process->setup.rotates = process->options.replay_mode == KP_REPLAY_ROTATE;
-    process->setup.one_pass |= process->setup.rotates;
-    process->setup.ranges = kp_options_by_ranges(&process->options);
-    process->setup.one_pass &= !process->setup.ranges || process->setup.run;
-    process->setup.falls_back = falls_back();
+    };
     kp_process_prepare_ranges();
     kp_context_prepare(&process->setup);
     kp_context_begin_timeline(&process->setup);
@@ -410,25 +383,18 @@ void kp_process_cuda_starts(void)
     char *cupti_dir;
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
         return;
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_work_takes_long();
-    kp_guard++;
+    KP_GUARDED;
     if (prepare(&cupti_dir) && !is_watched()) {
         pin_driver(); /* the loader is busy afterwards */
         kp_context_open_early(cupti_dir);
     }
     free(cupti_dir);
-    kp_guard--;
-    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_cuda_failed(void)
 {
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_ahead_give_up();
-    pthread_setcancelstate(before, &before);
     if (!kp_lock_take(process->lock, 0))
         return;
     if (atomic_load(&process->phase) == KP_PHASE_ASLEEP)
@@ -442,10 +408,8 @@ void kp_process_cuda_started(void)
 {
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)
         return;
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     kp_work_takes_long();
-    kp_guard++;
+    KP_GUARDED;
     is_watched();
     pin_driver();
     if (kp_lock_take(process->lock, KP_GATE_LAST_MS)) {
@@ -453,8 +417,6 @@ void kp_process_cuda_started(void)
             wake();
         kp_lock_give(process->lock);
     }
-    kp_guard--;
-    pthread_setcancelstate(before, &before);
 }
 
 void kp_process_forget(enum kp_stale what, uint64_t first)

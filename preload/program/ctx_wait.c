@@ -32,7 +32,7 @@ static void *wait_for_context(void *arg)
     struct wait *w = arg;
     CUcontext popped;
     int new = NEW;
-    kp_guard = 1;
+    KP_GUARDED;
     atomic_store(&w->begun_ms, kp_now_ms());
     /* A late thread must not ask: a capture may have begun by then, which that would break. */
     bool asks = atomic_compare_exchange_strong(&w->state, &new, ASKS);

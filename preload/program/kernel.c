@@ -12,11 +12,10 @@ char *kp_kernel_mangled(const struct kp_driver *d, CUfunction f)
 {
     const char *mangled = NULL;
     CUfunction own = f;
-    kp_guard++;
+    KP_GUARDED;
     if (d->cuFuncGetName && d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS && d->cuKernelGetFunction &&
         d->cuKernelGetFunction(&own, (CUkernel)f) == CUDA_SUCCESS)
         d->cuFuncGetName(&mangled, own);
-    kp_guard--;
     return mangled ? strdup(mangled) : NULL;
 }
 

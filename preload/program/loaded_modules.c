@@ -56,10 +56,9 @@ bool kp_launched_note(const struct kp_driver *d, const struct kp_launch *l)
     bool current;
     if (l->is_graph || kp_launched_is_noted(l->f))
         return false;
-    kp_guard++;
+    KP_GUARDED;
     const void *module = kp_launched_module(d, l->f);
     CUcontext ctx = module ? kp_launch_context(d, l, &current) : NULL;
-    kp_guard--;
     kp_lock_take(lock, KP_FOREVER);
     int added = module && ctx ? kp_seen_add(&modules, ctx, module) : module ? -ENOMEM : -EEXIST;
     if (!added)

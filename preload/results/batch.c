@@ -129,7 +129,7 @@ static void complete(const struct kp_batch *b, struct kp_result *r, struct kp_wh
     if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
         struct kp_lookup code = kp_codes_lookup(kp_context_codes());
-        if (!b->setup->run) /* else when the runs are joined */
+        if (!kp_mode_reruns(b->setup->mode)) /* else when the runs are joined */
             kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_sass_category);
         kp_plan_derive(b->context->plan, r);
     } else {
@@ -197,8 +197,8 @@ static void store(struct kp_batch *b)
 {
     struct kp_session_entry *entries = calloc(b->n + 1, sizeof(*entries));
     const struct kp_plan *plan = b->context->plan;
-    bool profiled =
-        b->counters || (b->setup->run && !b->context->no_counters.reason) || (plan && !kp_plan_counts(plan));
+    bool profiled = b->counters || (kp_mode_reruns(b->setup->mode) && !b->context->no_counters.reason) ||
+                    (plan && !kp_plan_counts(plan));
     kp_session_prepare_codes();
     for (size_t i = 0; i < b->n; i++) {
         bool cut = b->cut && i >= b->counted;

@@ -88,7 +88,7 @@ static struct kp_why why_missing(const struct kp_harvest *h, const struct kp_win
         return h->context->no_counters;
     if (out->why.reason)
         return out->why;
-    bool is_news = !h->setup->one_pass && !h->rotates; /* if nothing is replayed, it is none */
+    bool is_news = kp_mode_repeats(h->setup->mode) && !h->rotates; /* if nothing is replayed, it is none */
     return kp_why_of(is_news ? h->once_reason : KP_REASON_NONE, NULL);
 }
 

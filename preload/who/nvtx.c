@@ -51,7 +51,7 @@ struct stack {
     struct stack *next;
     unsigned n;
     uint64_t beyond; /* ranges pushed onto the full stack */
-    struct range ranges[KP_NVTX_DEPTH];
+    struct range pushed[KP_NVTX_DEPTH];
 };
 
 /* A name given to a category, a thread or a stream. */
@@ -309,7 +309,7 @@ static struct stack *own_stack(void)
 static int top_of(const struct stack *s, const struct kp_nvtx_domain *d)
 {
     int i = (int)s->n - 1;
-    while (i >= 0 && s->ranges[i].domain != d)
+    while (i >= 0 && s->pushed[i].domain != d)
         i--;
     return i;
 }
@@ -318,10 +318,10 @@ static int push(struct stack *s, const struct kp_nvtx_domain *d, const struct kp
 {
     int level = 0, below = top_of(s, d);
     if (below >= 0)
-        level = s->ranges[below].level + 1;
+        level = s->pushed[below].level + 1;
     kp_lock_take(&s->lock, KP_FOREVER);
     if (s->n < KP_NVTX_DEPTH) {
-        struct range *r = &s->ranges[s->n];
+        struct range *r = &s->pushed[s->n];
         fill(r, KP_NVTX_PUSH_POP, d, e);
         r->level = level;
         *id = r->id = watcher ? atomic_fetch_add(&last_pushed, 1) : 0;
@@ -366,17 +366,17 @@ static void put_on_timeline(const struct range *r)
 static int pop(struct stack *s, const struct kp_nvtx_domain *d, uint64_t *id)
 {
     int i = top_of(s, d);
-    int level = i >= 0 ? s->ranges[i].level : -1;
+    int level = i >= 0 ? s->pushed[i].level : -1;
     if (s->beyond)
         return level + (int)s->beyond--;
     if (i < 0)
         return level;
-    put_on_timeline(&s->ranges[i]);
-    *id = s->ranges[i].id;
+    put_on_timeline(&s->pushed[i]);
+    *id = s->pushed[i].id;
     kp_lock_take(&s->lock, KP_FOREVER);
     s->n--;
     /* closes the gap: ranges of another domain may be open inside of this one */
-    memmove(&s->ranges[i], &s->ranges[i + 1], (s->n - (unsigned)i) * sizeof(*s->ranges));
+    memmove(&s->pushed[i], &s->pushed[i + 1], (s->n - (unsigned)i) * sizeof(*s->pushed));
     kp_lock_give(&s->lock);
     return level;
 }
@@ -469,7 +469,7 @@ void kp_nvtx_end_timeline(void)
         if (!kp_lock_take(&s->lock, PATIENCE_MS))
             continue;
         for (unsigned i = 0; i < s->n; i++)
-            put_on_timeline(&s->ranges[i]);
+            put_on_timeline(&s->pushed[i]);
         kp_lock_give(&s->lock);
     }
     if (taken)
@@ -641,7 +641,7 @@ static void add(struct kp_nvtx *out, enum kp_nvtx_kind kind, const struct range 
 static void add_stack(struct kp_nvtx *out, const struct stack *s)
 {
     for (unsigned i = 0; i < s->n; i++)
-        add(out, KP_NVTX_PUSH_POP, &s->ranges[i]);
+        add(out, KP_NVTX_PUSH_POP, &s->pushed[i]);
 }
 
 static void add_other_threads(struct kp_nvtx *out)

@@ -157,7 +157,7 @@ closes_it() {
     windows "memory that a replay would rewind" 9 "$p" registered
     closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
     windows "calls that have doors of their own" 7 "$p" closed-at-doors
-    closers "cuMemHostAlloc (1), cuMemFreeHost (1), cuMemHostRegister (1), cuMemHostUnregister (1), cuGraphInstantiateWithFlags (1), cuGraphExecDestroy (1), cuMemcpyDtoH_v2 (1)"
+    closers "cuMemHostAlloc (1), cuMemFreeHost (1), cuMemHostRegister (1), cuMemHostUnregister (1), cuGraphInstantiate (1), cuGraphExecDestroy (1), cuMemcpyDtoH_v2 (1)"
     KPROF_WINDOW=1 windows "windows of one" 16 "$p" copies-out
     closers "" # as was asked for
     windows "a window open for long" 2 "$p" old

@@ -1,8 +1,14 @@
 /* LINK: -lcuda -lpthread */
 /*
  * Launches, waits and copies on a small stack with a guard page below it. Arguments: whose stack it is, its size in
- * bytes, and how many launches. thread     that of a thread exit       the same, and the thread calls exit() coroutine
- * one of a coroutine signal     an alternate one, of a signal handler last       the same, and the handler calls exit()
+ * bytes, and how many launches.
+ *   thread     that of a thread
+ *   exit       the same, and the thread calls exit()
+ *   coroutine  one of a coroutine
+ *   signal     an alternate one, of a signal handler
+ *   last       the same, and the handler calls exit()
+ *   same, new, captured  that of a thread; prints how many bytes of it the deepest launch takes: all of one shape, each
+ *              of a new one, all captured
  */
 #include <pthread.h>
 #include <signal.h>
@@ -34,6 +40,55 @@ static void work(void)
     }
 }
 
+/* ---- how deep a launch goes ---- */
+
+enum { PAINT = 0xa5, WARM = 8 };
+
+static char *lowest; /* of the stack */
+static size_t deepest;
+
+static void launch(unsigned blocks)
+{
+    int n = N;
+    void *params[] = {&values, &n};
+
+    MUST(cuLaunchKernel(function, blocks, 1, 1, 32, 1, 1, 0, session.stream, params, NULL));
+}
+
+/* Paints the stack below this frame, and looks where the paint is gone afterwards. */
+static __attribute__((noinline)) void measure(unsigned blocks, int counts)
+{
+    volatile char *p = lowest, *here = __builtin_frame_address(0), *end = here - 512; /* this frame */
+
+    while (p < end)
+        *p++ = (char)PAINT;
+    launch(blocks);
+    for (p = lowest; p < end && *p == (char)PAINT; p++)
+        ;
+    if (counts && (size_t)(here - p) > deepest)
+        deepest = (size_t)(here - p);
+}
+
+static void *deep(void *how)
+{
+    const char *kind = how;
+    CUgraph graph;
+
+    MUST(cuCtxSetCurrent(session.ctx));
+    if (kind[0] == 'c')
+        MUST(cuStreamBeginCapture(session.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (int i = 0; i < WARM + launches; i++)
+        measure(kind[0] == 'n' ? (unsigned)i + 1 : 1, i >= WARM);
+    if (kind[0] == 'c') {
+        MUST(cuStreamEndCapture(session.stream, &graph));
+        MUST(cuGraphDestroy(graph));
+    }
+    printf("deepest %zu\n", deepest);
+    return NULL;
+}
+
+/* ---- whose stack ---- */
+
 static void *in_thread(void *ends)
 {
     work();
@@ -55,13 +110,13 @@ static void in_last_handler(int number)
     exit(0);
 }
 
-static void run_thread(char *stack, size_t bytes, int ends)
+static void run_thread(char *stack, size_t bytes, void *(*fn)(void *arg), void *arg)
 {
     pthread_attr_t how;
     pthread_t thread;
 
     pthread_attr_init(&how);
-    if (pthread_attr_setstack(&how, stack, bytes) || pthread_create(&thread, &how, in_thread, ends ? &session : NULL))
+    if (pthread_attr_setstack(&how, stack, bytes) || pthread_create(&thread, &how, fn, arg))
         exit(9);
     pthread_join(thread, NULL);
 }
@@ -100,12 +155,15 @@ int main(int argc, char **argv)
     function = get_function(&linked, &session, "increment");
     values = device_ints(&linked, (const int[N]){0}, N);
     if (!strcmp(how, "thread") || !strcmp(how, "exit"))
-        run_thread(stack, bytes, how[0] == 'e');
+        run_thread(stack, bytes, in_thread, how[0] == 'e' ? &session : NULL);
+    else if (!strcmp(how, "same") || !strcmp(how, "new") || !strcmp(how, "captured"))
+        run_thread(lowest = stack, bytes, deep, (void *)(uintptr_t)how);
     else if (!strcmp(how, "coroutine"))
         run_coroutine(stack, bytes);
     else
         run_handler(stack, bytes, how[0] == 'l');
-    report_number("increments", sum_ints(&linked, values, N), (long long)N * launches);
+    if (!lowest)
+        report_number("increments", sum_ints(&linked, values, N), (long long)N * launches);
     close_session(&linked, &session);
     return program_wrong;
 }

@@ -1,6 +1,9 @@
 /* Launches: every entry point ends in launch(), which checks, copies the arguments, records and runs. */
 #include "core.h"
 
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #define LEGACY_ID     1
 #define PER_THREAD_ID 2
 #define LEGACY        ((CUstream)0x1)
@@ -226,7 +229,7 @@ static bool look_at_memory(struct call *call)
 {
     enum { MOST = 65536 };
     struct fake_launch *info = &call->info;
-    unsigned char numbers[MAX_ARG_BYTES];
+    unsigned char *numbers = __builtin_alloca(call->n_bytes); /* MAX_ARG_BYTES are much for a small stack */
     uintptr_t word;
     size_t leading = 0;
 
@@ -326,11 +329,12 @@ static void run_call(struct work *w)
     run(&w->call);
 }
 
-static void submit_call(const struct stream_ref *ref, const struct call *call)
+static void submit_call(struct work *w)
 {
-    struct work w = {
-        .ref = *ref, .call = *call, .run = run_call, .ready = call->function->code->ready ? call_ready : NULL};
-    uint64_t serial = submit(&w);
+    const struct call *call = &w->call;
+    w->run = run_call;
+    w->ready = call->function->code->ready ? call_ready : NULL;
+    uint64_t serial = submit(w);
 
     while (((struct context *)call->info.ctx)->serial && is_put_off(serial)) {
         rest();
@@ -342,23 +346,53 @@ static void submit_call(const struct stream_ref *ref, const struct call *call)
     }
 }
 
+/* Records of launches that are not in use: a record is too large for a small stack, and a signal's handler that exits
+ * must not find the allocator's lock taken by the driver. */
+enum { SPARES = 16 };
+static struct work *_Atomic spares[SPARES];
+
+static struct work *take_record(void)
+{
+    struct work *w = NULL;
+
+    for (int i = 0; i < SPARES && !w; i++)
+        w = atomic_exchange(&spares[i], NULL);
+    if (!w)
+        w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (w == MAP_FAILED)
+        abort();
+    memset(w, 0, sizeof(*w));
+    return w;
+}
+
+static void give_record(struct work *w)
+{
+    for (int i = 0; i < SPARES && w; i++) {
+        struct work *none = NULL;
+        if (atomic_compare_exchange_strong(&spares[i], &none, w))
+            w = NULL;
+    }
+    if (w)
+        munmap(w, sizeof(*w));
+}
+
 static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thread, void **params, void **extra,
                        const char *api)
 {
-    struct stream_ref ref;
-    struct call call;
-    CUresult result = resolve_stream(config->hStream, per_thread, &ref, api);
+    struct work *w = take_record();
+    CUresult result = resolve_stream(config->hStream, per_thread, &w->ref, api);
 
     if (!result)
-        result = prepare(&call, f, config, params, extra, api);
-    if (result)
-        return result;
-    call.info.stream_id = ref.id;
-    if (capturing(&ref))
-        capture_call(capturing(&ref), &call);
-    else
-        submit_call(&ref, &call);
-    return CUDA_SUCCESS;
+        result = prepare(&w->call, f, config, params, extra, api);
+    if (!result) {
+        w->call.info.stream_id = w->ref.id;
+        if (capturing(&w->ref))
+            capture_call(capturing(&w->ref), &w->call);
+        else
+            submit_call(w);
+    }
+    give_record(w);
+    return result;
 }
 
 #define ENTER_LAUNCH()                                                                                                 \

@@ -164,6 +164,60 @@ static void left_work_is_finished_by_the_next(void **state)
     assert_int_equal(n.out, 0); /* who called for it is gone */
 }
 
+/* Comes in below a frame of which the lowest bytes are never written. */
+static __attribute__((noinline)) void come_in_below(size_t written, size_t untouched)
+{
+    char *frame = __builtin_alloca(written + untouched);
+    memset(frame + untouched, 0, written);
+    kp_work_begin();
+    kp_work_end();
+    __asm__ volatile("" : : "r"(frame) : "memory");
+}
+
+/* What the handler left may lie where the next frames write nothing; what was above it does not. */
+static void left_work_is_found_below_any_frame(void **state)
+{
+    enum { STEP = 16, MOST = 640, UNTOUCHED = 64 };
+    static struct numbers n;
+    (void)state;
+    if (!SWITCHES)
+        skip();
+    for (volatile size_t written = 0; written < MOST; written += STEP) {
+        action = jump;
+        if (!sigsetjmp(back, 1)) {
+            kp_work_run(work, &n, sizeof(n));
+            fail();
+        }
+        action = NULL;
+        assert_int_equal(seen.steps, 1);
+        come_in_below(written, UNTOUCHED);
+        assert_int_equal(seen.steps, 2);
+        assert_true(seen.abandoned);
+    }
+}
+
+/* The room is the work's argument, and what it begins with is the answer. */
+static void work_may_be_prepared_in_place(void **state)
+{
+    int answer = 0;
+    (void)state;
+    struct numbers *n = kp_work_room();
+    if (!SWITCHES) {
+        assert_null(n);
+        skip();
+    }
+    *n = (struct numbers){41, 0};
+    raise(SIGALRM);
+    assert_int_equal(handled, 0); /* it has begun */
+    kp_work_go(work, n, &answer, sizeof(answer));
+    assert_int_equal(answer, 41);
+    assert_int_equal(handled, 1); /* at the safe point: one signal waited, and the work raised the same */
+    assert_int_equal(seen.steps, 2);
+    kp_work_begin();
+    assert_null(kp_work_room());
+    kp_work_end();
+}
+
 static void work_in_handler(void)
 {
     struct numbers n = {5, 0};
@@ -360,6 +414,8 @@ int main(void)
         cmocka_unit_test_setup(handlers_run_at_safe_points, set_up),
         cmocka_unit_test_setup(nested_work_has_no_safe_points, set_up),
         cmocka_unit_test_setup(left_work_is_finished_by_the_next, set_up),
+        cmocka_unit_test_setup(left_work_is_found_below_any_frame, set_up),
+        cmocka_unit_test_setup(work_may_be_prepared_in_place, set_up),
         cmocka_unit_test_setup(a_handler_may_come_into_kprof, set_up),
         cmocka_unit_test_setup(left_work_is_finished_at_the_end_of_its_thread, set_up),
         cmocka_unit_test_setup(a_driver_that_is_left_is_known, set_up),

@@ -153,7 +153,12 @@ static enum kp_reason admit(const struct kp_question *q)
     return causes & STRATEGY ? KP_REASON_SERIES : KP_REASON_NONE;
 }
 
-static const struct kp_strategy rewinding = {.rewinds = true, .admit = admit}, counting = {.admit = admit};
+static const struct kp_strategy rewinding = {.rewinds = true, .admit = admit}, counting = {.admit = admit},
+                                beside = {.beside = true, .admit = admit};
+
+static const struct kp_mode counts = {.again = KP_AGAIN_NEVER}, recurs = {.again = KP_AGAIN_RECUR},
+                            repeats = {.again = KP_AGAIN_REPLAY},
+                            takes_turns = {.again = KP_AGAIN_REPLAY, .otherwise = &recurs};
 
 /* All that a question points to. */
 static struct {
@@ -173,8 +178,7 @@ static struct kp_question judged(unsigned of)
     memset(&t, 0, sizeof(t));
     causes = of;
     bool is_graph = of & (GRAPH | READS | OTHER_KIND);
-    t.setup.one_pass = of & ONE_PASS;
-    t.setup.falls_back = of & TURNS;
+    t.setup.mode = of & ONE_PASS ? &counts : of & TURNS ? &takes_turns : &repeats;
     t.setup.options = &t.options;
     t.options.window_reads = !(of & READS_OFF);
     t.context.device.pageable_access = true;
@@ -193,10 +197,11 @@ static struct kp_question judged(unsigned of)
     t.window = (struct kp_window){.open = true,
                                   .setup = &t.setup,
                                   .context = of & ELSEWHERE ? &t.other : &t.context,
-                                  .strategy = of & COUNTED ? &counting : &rewinding,
+                                  .strategy = of & TURNS     ? &beside
+                                              : of & COUNTED ? &counting
+                                                             : &rewinding,
                                   .mode = KP_RANGE_AUTO,
                                   .most = 3,
-                                  .rotates = of & TURNS,
                                   .unwanted_in_a_row = MANY};
     journal = (struct kp_journal_facts){.open = true,
                                         .launches = of & FULL ? 3 : 2,

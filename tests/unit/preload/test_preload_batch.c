@@ -151,6 +151,7 @@ static struct kp_plan plan = {.metrics = planned, .n_metrics = sizeof(planned) /
 
 static struct kp_context context;
 static struct kp_options options;
+static const struct kp_mode mode = {.again = KP_AGAIN_REPLAY};
 static struct kp_context_setup setup;
 
 static int set_up(void **state)
@@ -160,7 +161,7 @@ static int set_up(void **state)
     plan.n_groups = 1;
     context = (struct kp_context){.plan = &plan, .device = {.cc_major = 9}};
     options = (struct kp_options){.metrics = ""};
-    setup = (struct kp_context_setup){.options = &options};
+    setup = (struct kp_context_setup){.options = &options, .mode = &mode};
     return 0;
 }
 
@@ -359,7 +360,7 @@ static void test_without_a_plan(void **state)
     (void)state;
     sections[0] = kp_section_find("SpeedOfLight");
     sections[1] = kp_section_find("LaunchStats");
-    setup = (struct kp_context_setup){.options = &options, .sections = sections, .n_sections = 2};
+    setup = (struct kp_context_setup){.options = &options, .mode = &mode, .sections = sections, .n_sections = 2};
     options.metrics = "sm__cycles_active.avg, regex:sm__ sm__warps_active.avg\tlts__t_sectors.sum";
     context.plan = NULL;
     finish(1, NULL, "no CUPTI");

@@ -219,11 +219,13 @@ static void prepare(const struct row *r)
     _exit(0);
 }
 
+static const struct kp_mode once = {.again = KP_AGAIN_NEVER, .lists = KP_LISTS_FIRST};
+
 /* Where nothing counts by instruction, the images that must not be run twice are watched from the first module on. */
 static void prepare_images(const struct row *r)
 {
     struct kp_options options = {.metrics = (char *)r->metrics, .cupti_dir = kp_strdup(kp_test_build("fake"))};
-    struct kp_context_setup setup = {.driver = kp_test_driver(), .options = &options, .one_pass = true};
+    struct kp_context_setup setup = {.driver = kp_test_driver(), .options = &options, .mode = &once};
     kp_test_context();
     kp_context_prepare(&setup);
     check(r, "loaded for results", kp_context_cupti() != NULL, false);

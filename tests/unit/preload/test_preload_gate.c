@@ -20,6 +20,7 @@
 #include "base/lock.h"
 #include "preload/doors/pool.h"
 #include "preload/doors/trampolines.h"
+#include "preload/gate/exclusive.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "preload/process/phase.h"
@@ -1540,6 +1541,43 @@ static void test_exclusive_to_shared(void **state)
     kp_gate_leave_exclusive();
 }
 
+static void be_alone(enum kp_then then)
+{
+    KP_ALONE gate = kp_gate_alone(60000, 0);
+    assert_true(gate.in);
+    assert_int_equal(kp_guard, 1);
+    gate.then = then;
+}
+
+/* Each way out leaves the gate as it is to be, and lowers the guard. */
+static void test_alone(void **state)
+{
+    (void)state;
+    be_alone(KP_THEN_OUT);
+    assert_int_equal(kp_guard, 0);
+    be_alone(KP_THEN_SHARED);
+    assert_int_equal(kp_guard, 0);
+    struct kp_alone refused = kp_gate_alone(60000, 5); /* a call is in flight */
+    assert_false(refused.in);
+    assert_int_equal(kp_guard, 0);
+    kp_gate_end_alone(&refused);
+    kp_gate_leave_shared();
+    be_alone(KP_THEN_ALONE);
+    assert_int_equal(kp_guard, 0);
+    assert_false(kp_gate_try_shared());
+    struct kp_alone still = kp_gate_alone_still();
+    assert_int_equal(kp_guard, 1);
+    kp_gate_end_alone(&still);
+    kp_gate_end_alone(&still); /* once */
+    assert_int_equal(kp_guard, 0);
+    assert_true(kp_gate_try_shared());
+    struct kp_alone beside = kp_gate_alone_beside(0);
+    assert_true(beside.in);
+    kp_gate_end_alone(&beside);
+    kp_gate_leave_shared();
+    be_alone(KP_THEN_OUT);
+}
+
 /* ---- a replay and the program's calls ---- */
 
 static struct {
@@ -1867,6 +1905,7 @@ int main(void)
         cmocka_unit_test_setup(test_images, reset),
         cmocka_unit_test_setup(test_synchronised, reset),
         cmocka_unit_test_setup(test_exclusive_to_shared, reset),
+        cmocka_unit_test_setup(test_alone, reset),
         cmocka_unit_test_setup(test_window_opened_meanwhile, reset),
         cmocka_unit_test_setup(test_replay_waits_for_calls, reset_shared),
         cmocka_unit_test_setup(test_replay_waits_for_each_thread, reset_shared),

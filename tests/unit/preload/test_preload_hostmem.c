@@ -170,7 +170,7 @@ static CUresult real_unregister(void *p)
 
 static CUresult host_alloc(void **p, size_t bytes)
 {
-    return kp_cuMemHostAlloc(real_host_alloc, false, p, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    return kp_gated_cuMemHostAlloc(real_host_alloc, false, p, bytes, CU_MEMHOSTALLOC_PORTABLE);
 }
 
 static CUresult free_host(void *p)
@@ -180,7 +180,7 @@ static CUresult free_host(void *p)
 
 static CUresult register_host(void *p, size_t bytes, unsigned flags)
 {
-    return kp_cuMemHostRegister(real_register, false, p, bytes, flags);
+    return kp_gated_cuMemHostRegister_v2(real_register, false, p, bytes, flags);
 }
 
 static CUresult unregister_host(void *p)
@@ -438,9 +438,9 @@ static void test_other_ways_to_allocate(void **state)
     const unsigned all = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     char *p[3];
     (void)state;
-    OK(kp_cuMemHostAlloc(real_host_alloc, false, (void **)&p[0], UNIT, all));
-    OK(kp_cuMemAllocHost(real_alloc_host, false, (void **)&p[1], UNIT));
-    OK(kp_cuMemAllocHost_v1(real_alloc_host_v1, false, (void **)&p[2], UNIT));
+    OK(kp_gated_cuMemHostAlloc(real_host_alloc, false, (void **)&p[0], UNIT, all));
+    OK(kp_gated_cuMemAllocHost_v2(real_alloc_host, false, (void **)&p[1], UNIT));
+    OK(kp_gated_cuMemAllocHost(real_alloc_host_v1, false, (void **)&p[2], UNIT));
     assert_int_equal(atomic_load(&calls.allocs), 0);
     for (int i = 0; i < 3; i++) {
         check_ours(p[i], UNIT);
@@ -536,16 +536,16 @@ static void test_straight_to_the_driver(void **state)
     (void)state;
     REFUSED(host_alloc(NULL, 100));
     REFUSED(host_alloc((void **)&p, 0));
-    REFUSED(kp_cuMemHostAlloc(real_host_alloc, false, (void **)&p, 100, 0x80));
-    REFUSED(kp_cuMemAllocHost(real_alloc_host, false, NULL, 100));
-    REFUSED(kp_cuMemAllocHost_v1(real_alloc_host_v1, false, (void **)&p, 0));
+    REFUSED(kp_gated_cuMemHostAlloc(real_host_alloc, false, (void **)&p, 100, 0x80));
+    REFUSED(kp_gated_cuMemAllocHost_v2(real_alloc_host, false, NULL, 100));
+    REFUSED(kp_gated_cuMemAllocHost(real_alloc_host_v1, false, (void **)&p, 0));
     assert_int_equal(atomic_load(&calls.allocs), 5);
     assert_false(kp_hostmem_rewound());
 
     process.replays = false; /* nothing is rewound, but what is reachable is known */
     check_pinned(host_alloc((void **)&p, 100), &p, 100);
-    check_pinned(kp_cuMemAllocHost(real_alloc_host, false, (void **)&p, 100), &p, 100);
-    check_pinned(kp_cuMemAllocHost_v1(real_alloc_host_v1, false, (void **)&p, 100), &p, 100);
+    check_pinned(kp_gated_cuMemAllocHost_v2(real_alloc_host, false, (void **)&p, 100), &p, 100);
+    check_pinned(kp_gated_cuMemAllocHost(real_alloc_host_v1, false, (void **)&p, 100), &p, 100);
 
     for (int own = 0; own < 2; own++) { /* asleep; kprof's own call */
         begin();

@@ -661,10 +661,11 @@ static void test_old_launches(void **state)
 {
     CUfunction never_set = (CUfunction)(uintptr_t)0x1010;
     (void)state;
-    assert_int_equal(kp_cuFuncSetBlockShape(real_block_shape, false, function, 32, 2, 4), CUDA_SUCCESS);
-    assert_int_equal(kp_cuFuncSetSharedSize(real_shared_size, false, function, 400), CUDA_SUCCESS);
-    assert_int_equal(kp_cuFuncSetBlockShape(real_block_shape, false, function, 0, 7, 7), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(kp_cuFuncSetSharedSize(real_shared_size, false, NULL, 999), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(kp_gated_cuFuncSetBlockShape(real_block_shape, false, function, 32, 2, 4), CUDA_SUCCESS);
+    assert_int_equal(kp_gated_cuFuncSetSharedSize(real_shared_size, false, function, 400), CUDA_SUCCESS);
+    assert_int_equal(kp_gated_cuFuncSetBlockShape(real_block_shape, false, function, 0, 7, 7),
+                     CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(kp_gated_cuFuncSetSharedSize(real_shared_size, false, NULL, 999), CUDA_ERROR_INVALID_VALUE);
 
     kp_cuLaunchGridAsync(real_grid_async, false, function, 10, 11, stream);
     assert_memory_equal(process.last.shape.grid, ((uint32_t[]){10, 11, 1}), sizeof(process.last.shape.grid));
@@ -703,12 +704,12 @@ static void test_graph_launch(void **state)
 static void test_multi_device_launch(void **state)
 {
     (void)state;
-    assert_int_equal(kp_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, NULL, 2, 3), CUDA_SUCCESS);
+    assert_int_equal(kp_gated_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, NULL, 2, 3), CUDA_SUCCESS);
     assert_int_equal(seen.calls, 2);
     assert_int_equal(process.skipped, 2);
     assert_int_equal(process.reason, KP_REASON_SEVERAL_DEVICES);
     CUDA_LAUNCH_PARAMS_v1 refused;
-    assert_int_equal(kp_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, &refused, 2, 3),
+    assert_int_equal(kp_gated_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, &refused, 2, 3),
                      CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(process.skipped, 2); /* what the driver refuses is no launch */
     assert_int_equal(process.launches, 0);
@@ -727,7 +728,7 @@ static void test_straight_through(void **state)
         check_issued(1);
         assert_ptr_equal(seen.params, on_stack.list);
         kp_cuGraphLaunch(real_graph, false, graph, stream);
-        kp_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, NULL, 2, 3);
+        kp_gated_cuLaunchCooperativeKernelMultiDevice(real_multi_device, false, NULL, 2, 3);
         assert_int_equal(seen.calls, 4);
         assert_int_equal(process.launches, 0);
         assert_int_equal(process.skipped, 0);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "preload/gate/exclusive.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/fast_path.h"
 #include "preload/os/guard.h"

@@ -1,4 +1,4 @@
-/* Strategies of this test's own count windows of the room as it stands: the table here takes the place of the room's.
+/* Strategies of this test's own count windows of the room as it stands: a mode of its own lists them.
  * Each is asked in turn, opens, takes launches or does not, issues them, and closes with a note that the results
  * carry. */
 #include <setjmp.h>
@@ -200,7 +200,8 @@ static const struct kp_strategy twice_strategy = {
     .close = twice_close,
 };
 
-const struct kp_strategy *const kp_strategies[] = {&toy_strategy, &twice_strategy, NULL};
+static const struct kp_strategy *const strategies[] = {&toy_strategy, &twice_strategy, NULL};
+static const struct kp_mode toys = {.name = "toys", .strategies = strategies};
 
 /* ---- the program ---- */
 
@@ -406,7 +407,7 @@ static void in_child(void (*body)(void))
     assert_int_equal(kp_options_from_env(&options, environment, &err), 0);
     alarm(60);
     kp_test_context();
-    setup = (struct kp_context_setup){.driver = kp_test_driver(), .options = &options};
+    setup = (struct kp_context_setup){.driver = kp_test_driver(), .options = &options, .mode = &toys};
     kp_test_window_open();
     kp_test_window_of("I");
     kp_test_forget_calls();

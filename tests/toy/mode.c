@@ -1,10 +1,11 @@
 /*
- * A way of counting that is part of no release: it shows that one more needs a file and a row, and no change to the
- * files of preload/. Four launches make a window; it counts nothing, and says so. libkprof_toy.so is libkprof.so
- * with this list in the place of strategies.c; see tests/e2e/debug.sh.
+ * A mode that is part of no release: it shows that one more needs a file and a row, and no change to the files of
+ * preload/. Four launches make a window; it counts nothing, and says so. libkprof_toy.so is libkprof.so with this table
+ * in the place of modes.c; see tests/e2e/debug.sh.
  */
 #include <stdio.h>
 
+#include "preload/mode/modes.h"
 #include "preload/mode/strategy.h"
 
 enum { TOY_LAUNCHES = 4 };
@@ -37,7 +38,7 @@ static void finish(struct kp_window *w, struct kp_window_outcome *out)
     out->why = kp_why_of(KP_REASON_NOT_COUNTED, text);
 }
 
-static const struct kp_strategy toy = {
+static const struct kp_strategy by_fours = {
     .name = "toy",
     .suits = suits,
     .open = begin,
@@ -45,4 +46,16 @@ static const struct kp_strategy toy = {
     .close = finish,
 };
 
-const struct kp_strategy *const kp_strategies[] = {&toy, &kp_strategy_count, &kp_strategy_plain, NULL};
+static const struct kp_strategy *const strategies[] = {&by_fours, &kp_strategy_plain, NULL};
+
+const struct kp_mode kp_modes[] = {
+    {
+        .name = "toy",
+        .option = KP_REPLAY_KERNEL,
+        .workload = KP_MODE_LAUNCHES,
+        .again = KP_AGAIN_NEVER,
+        .lists = KP_LISTS_FIRST,
+        .strategies = strategies,
+    },
+    {.name = NULL},
+};
