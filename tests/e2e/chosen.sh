@@ -1,6 +1,6 @@
 #!/bin/sh
-# Rotation by sessions: a window counts the launches that lack its group of counters, and lets the others by. Where no
-# session can be had, the range profiler counts all of them. Neither changes what the program does.
+# Rotation by sessions: a window counts the launches that lack its group of counters, and lets the rest pass. Without
+# sessions, the range profiler counts all of them. Neither changes what the program does.
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/turns.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Contexts of one device: one of them has the counters at a time, and the window that comes takes them from the others.
+# Contexts of one device: one of them has the counters at a time, and the next window takes them from the others.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
 

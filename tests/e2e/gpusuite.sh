@@ -1,6 +1,6 @@
 #!/bin/bash
-# The short GPU suite without a GPU: its scripts parse. A part that runs out of time is ended with all that it started, and
-# the others go on. The table has what their output says.
+# The short GPU suite without a GPU: its scripts parse. A part that runs out of time is ended with everything that it
+# started, and the rest continues. The table shows what their output says.
 . "$(dirname "$0")/e2e.inc"
 release_only "it is the same in every build"
 gpu=$source/tests/gpu

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Programs that run under small limits, or without their standard streams, give what they give without the profiler.
+# Programs under small limits, or without their standard streams, give the same results as without the profiler.
 . "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser needs room and stack of its own"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a run says while it is at work for long, and of windows that hold few launches: on stderr, never on stdout, nothing
-# with --quiet, and nothing where all is fast.
+# Progress messages of a long run, and those about windows that hold few launches: on stderr, never on stdout, none with
+# --quiet, and none if everything is fast.
 . "$(dirname "$0")/e2e.inc"
 
 limit=120

@@ -257,8 +257,6 @@ CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource *resource, CUdevRes
     return sm_resource(resource, type, ctx->sms);
 }
 
-/* Green contexts: contexts of a part of the SMs, whose work the primary context waits for, too. What is of the primary
- * context on a real device, its memory, is of the context that makes it here. */
 static bool green_refused;
 
 static void api_refuse_green(void)
@@ -266,6 +264,8 @@ static void api_refuse_green(void)
     green_refused = true;
 }
 
+/* Green contexts: contexts of a part of the SMs, whose work the primary context also waits for. On a real device memory
+ * belongs to the primary context; here it belongs to the context that makes it. */
 CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc part, CUdevice dev, unsigned int flags)
 {
     struct context *ctx;

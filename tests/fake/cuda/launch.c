@@ -43,7 +43,7 @@ static CUresult name_stream(CUstream handle, bool per_thread, struct stream_ref 
     return CUDA_SUCCESS;
 }
 
-/* The same of a stream that is used, which ends captures. */
+/* The same for a stream that is used, which ends captures. */
 static CUresult resolve_stream(CUstream handle, bool per_thread, struct stream_ref *ref, const char *caller)
 {
     CUresult result = name_stream(handle, per_thread, ref, caller);
@@ -108,7 +108,7 @@ static CUresult pack_arguments(struct call *call, void **params, void **extra)
     return CUDA_SUCCESS;
 }
 
-/* Returns false for an event that cannot be recorded by a launch. One that was destroyed is misuse. */
+/* Returns false for an event that a launch cannot record. A destroyed one is misuse. */
 static bool take_event(struct call *call, CUevent handle)
 {
     struct event *event = (struct event *)live(handle, KIND_EVENT, call->info.api);
@@ -119,7 +119,7 @@ static bool take_event(struct call *call, CUevent handle)
     return true;
 }
 
-/* Those that cuda.h does not list stand for attributes of a later CUDA; this driver knows none from UNKNOWN on. */
+/* Values that cuda.h does not list stand for attributes of a later CUDA; this driver knows none from UNKNOWN on. */
 enum { UNKNOWN = 32 };
 
 static bool is_accepted(struct call *call, const CUlaunchAttribute *attr)
@@ -131,7 +131,7 @@ static bool is_accepted(struct call *call, const CUlaunchAttribute *attr)
         return take_event(call, attr->value.launchCompletionEvent.event);
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return false; /* of streams alone, and of what is captured */
+        return false; /* only of streams and of captures */
     default:
         return (int)attr->id < UNKNOWN;
     }
@@ -209,7 +209,7 @@ static CUresult prepare(struct call *call, CUfunction f, const CUlaunchConfig *c
     return result;
 }
 
-/* Whether an argument is a surface or texture, whose arrays have been looked at. */
+/* Returns true if an argument is a surface or texture, whose arrays have then been checked. */
 static bool look_at_view(struct fake_launch *info, uintptr_t word)
 {
     const struct view *view = view_of(word, info->name);
@@ -223,8 +223,8 @@ static bool look_at_view(struct fake_launch *info, uintptr_t word)
     return view;
 }
 
-/* Arguments are searched for pointers: what they point to must be alive, and its content is what replay restores; but
- * for memory of graphs, which has none when it is allocated. False: the kernel runs into nothing. */
+/* Searches arguments for pointers: what they point to must be alive, and its content is what replay restores, except
+ * for memory of graphs, which has no content when allocated. False: the kernel accesses nothing valid. */
 static bool look_at_memory(struct call *call)
 {
     enum { MOST = 65536 };
@@ -307,7 +307,7 @@ static void run(struct call *call)
 static struct node *add_node(struct graph *graph, CUgraphNodeType type, struct node *const *deps, size_t n_deps);
 static struct node *last_node(struct graph *graph);
 
-/* A launch into a capturing stream is recorded, behind what was recorded before. */
+/* Records a launch into a capturing stream, after what was recorded before. */
 static void capture_call(struct graph *graph, const struct call *call)
 {
     struct node *last = last_node(graph);
@@ -443,7 +443,7 @@ static CUresult launch_cooperative(CUfunction f, CUlaunchConfig config, bool per
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
 
-/* Each part runs in the context of its stream, which therefore must be a created one. */
+/* Each part runs in the context of its stream, which must therefore be a created one. */
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int n, unsigned int flags)
 {
     CUresult result = CUDA_SUCCESS;
@@ -559,7 +559,8 @@ static int launch_get(uint64_t index, struct fake_launch *out)
     return 0;
 }
 
-/* A kernel that the driver runs for a call other than a launch: no launch of the program, but the counters see it. */
+/* A kernel that the driver runs for a call other than a launch: not a launch of the program, but the counters see
+ * it. */
 static void show_driver_kernel(const char *name)
 {
     const struct fake_launch launch = {.name = name,
