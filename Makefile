@@ -209,6 +209,7 @@ tables: $(OUT)/kprof
 	    { cmp -s $(OUT)/table.md docs/manual.md || cp $(OUT)/table.md docs/manual.md; }; rm -f $(OUT)/table.md
 	@CC='$(CC)' tools/gen_locks.sh > docs/locks.md
 	@CC='$(CC)' tools/gen_limits.sh > docs/limits.md
+	@tests/gpu/performance.py tests/gpu/results.csv > docs/performance.md
 
 $(OUT)/docs/%: packaging/%.in tools/gen_docs.sh tools/gen_docs.awk $(OUT)/kprof
 	@mkdir -p $(@D)
@@ -224,7 +225,7 @@ $(OUT)/docs/kprof.pc: packaging/kprof.pc.in FORCE
 ZSH_DIR       ?= share/zsh/site-functions
 PKGCONFIG_DIR ?= lib/pkgconfig
 # The documents, and what they link to and read.
-DOCUMENTS := LICENSE README.md CONTRIBUTING.md CHANGELOG.md tests/gpu/RESULTS.md \
+DOCUMENTS := LICENSE README.md CONTRIBUTING.md CHANGELOG.md \
              $(wildcard docs/* examples/*.* examples/*/*.*)
 # MODE=FILE=PLACE below PREFIX: what install puts there and uninstall takes away.
 INSTALLED := 755=$(OUT)/kprof=bin/kprof \
@@ -246,7 +247,7 @@ install: all $(DOCS) $(OUT)/docs/kprof.pc
 # Our own folder goes as well, unless somebody else has put files there.
 uninstall:
 	@rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
-	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs kprof/examples/* kprof/tests/gpu
+	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs kprof/examples/*
 
 # Debian has its own places for what is for another package, or not for one architecture only.
 deb: all $(DOCS)

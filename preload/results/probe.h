@@ -12,7 +12,7 @@ bool kp_probe_wanted(const struct kp_context_setup *setup);
 
 /* Has launches whose facts are missing be issued as graphs the next time, where records of others would be wrong. Once
  * a graph was instantiated, CUPTI 13.0 gives plain launches the configuration of the last one that was recorded before
- * it, or 0; nodes of graphs have their own (tests/gpu/RESULTS.md, "Records after graphs"). */
+ * it, or 0; nodes of graphs have their own: measured on an H200. */
 void kp_probe_mark(void);
 /* Does so for one launch. */
 void kp_probe_mark_one(struct kp_entry *e);

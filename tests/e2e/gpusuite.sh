@@ -40,7 +40,7 @@ echo "hangs 1 $tmp/hangs.sh" >"$tmp/parts"
 for part in timeline app_replay rotate graphs why source choose full run bench real; do
     echo "$part 60 WHAT='a b' $tmp/told.sh $part" >>"$tmp/parts"
 done
-PARTS=$tmp/parts bash "$gpu/suite.sh" "$tmp/out" short >"$tmp/said" 2>&1
+COMMIT=0123abcd PARTS=$tmp/parts bash "$gpu/suite.sh" "$tmp/out" short >"$tmp/said" 2>&1
 expect "exit status of a suite with failures" $? 1
 pgrep -f "$tmp/sleeps" >/dev/null && fail "what a part started runs on"
 
@@ -66,9 +66,33 @@ row '| | one launch, whole process | 1.1, ncu 2.2 s | 2.0 | | |'
 row '| | 400 launches, basic | 5 s, 400 of 400 profiled, 12.8 ms; ncu 334.5 ms a launch; native 0.1 s | 26.1 | 18: met | |'
 row '| | triton, 11 launches; native 3.80 s | quick 5.0 s, basic 9.0 s | | the same: yes, yes | |'
 row 'run: FAILED: something'
-expect "the files that are left" "$(ls "$tmp/out" | tr '\n' ' ')" "suite.tar.gz summary.md "
+expect "the files that are left" "$(ls "$tmp/out" | tr '\n' ' ')" "results.csv suite.tar.gz summary.md "
 tar -tzf "$tmp/out/suite.tar.gz" | grep -q '^bench/bench.log$' || fail "the logs lack bench.log"
 [ "$(wc -c <"$tmp/out/summary.md")" -le 12000 ] || fail "the table is too long"
+
+# docs/performance.md: made of the results that are kept. Those of any run make one, but not those of two, too many, or none.
+performance() { "$gpu/performance.py" "$1" >"$tmp/page.md" 2>"$tmp/said.page"; }
+refused() { # WHAT FILE WORDS
+    performance "$2" && fail "performance.py makes a page of $1"
+    grep -qF -- "$3" "$tmp/said.page" || fail "performance.py, $1: not said: $3: $(cat "$tmp/said.page")"
+}
+performance "$gpu/results.csv" || fail "performance.py: $(cat "$tmp/said.page")"
+diff "$source/docs/performance.md" "$tmp/page.md" || fail "docs/performance.md is stale, run make tables"
+[ "$(wc -c <"$source/docs/performance.md")" -le 8192 ] || fail "docs/performance.md has more than 8 KB"
+performance "$tmp/out/results.csv" || fail "performance.py: $(cat "$tmp/said.page")"
+grep -qF '| 0123abcd | ' "$tmp/page.md" || fail "the page lacks the commit"
+for text in '| 400 launches, basic | 5 s, 400 of 400 profiled, 12.8 ms; ncu 334.5 ms a launch; native 0.1 s | 26.1 | 18: met |' \
+    '| values of the full page | 970 of 1000 agree | 97.0 % | |' '## Other programs'; do
+    grep -qF -- "$text" "$tmp/page.md" || fail "the page lacks: $text"
+done
+{ cat "$gpu/results.csv" && sed 1d "$tmp/out/results.csv"; } >"$tmp/two.csv"
+refused "two runs" "$tmp/two.csv" 'rows of 2 runs'
+head -1 "$gpu/results.csv" >"$tmp/none.csv"
+refused "no row" "$tmp/none.csv" 'rows of 0 runs'
+awk 'NR == 1 || $0 ~ /,bench,/ { for (i = NR > 1 ? 60 : 1; i; i--) print }' "$gpu/results.csv" >"$tmp/many.csv"
+refused "too many rows" "$tmp/many.csv" 'more than 8192'
+sed 's/,bench,/,nosuch,/' "$gpu/results.csv" >"$tmp/part.csv"
+refused "a part that it does not know" "$tmp/part.csv" 'no heading for nosuch'
 
 [ $failures -eq 0 ] || cat "$tmp/said"
 

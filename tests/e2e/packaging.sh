@@ -79,6 +79,7 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/docs/limits.md
 644 share/doc/kprof/docs/locks.md
 644 share/doc/kprof/docs/manual.md
+644 share/doc/kprof/docs/performance.md
 644 share/doc/kprof/docs/pytorch.md
 644 share/doc/kprof/docs/removed.md
 644 share/doc/kprof/docs/session.md
@@ -90,7 +91,6 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/examples/pictures/source.png
 644 share/doc/kprof/examples/sections/tensor.section
 644 share/doc/kprof/examples/transpose.cu
-644 share/doc/kprof/tests/gpu/RESULTS.md
 644 share/man/man1/kprof-diff.1
 644 share/man/man1/kprof-doctor.1
 644 share/man/man1/kprof-report.1

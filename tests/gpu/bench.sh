@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What profiling costs, kprof beside ncu in the same run: prints one table for RESULTS.md. Needs what run.sh needs.
+# What profiling costs, kprof beside ncu in the same run: prints one table. Needs what run.sh needs.
 #   tests/gpu/bench.sh [OUT] [GROUP...]     OUT: where the table (bench.md) and the details (bench.log) go (default
 #   build/gpu); GROUP: launches passes sync one quick unselected threads resnet scaler pinned footprint (default: all of them)
 export LC_ALL=C # numbers with a point

@@ -24,7 +24,7 @@ ELSEWHERE = re.compile(
 )
 SECTIONS_ELSEWHERE = ("PM Sampling", "PM Sampling: Warp States")
 
-# What values that do not agree come from, by kernel and metric, the first that matches; RESULTS.md says how it is known.
+# What values that do not agree come from, by kernel and metric, the first that matches.
 CAUSES = [
     ("the kernel takes another time: what is per second or per cycle", None,
      r"per_second|pct_of_peak|cycles_elapsed|time_duration|per_cycle|throughput"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Programs that were not written for kprof: NVIDIA's cuda-samples, folders 0_Introduction to 4_CUDA_Libraries, each built
-# with the static and with the shared CUDA runtime, run plain and profiled, and compared. Prints tables for RESULTS.md.
+# with the static and with the shared CUDA runtime, run plain and profiled, and compared. Prints tables.
 #   tests/gpu/real.sh OUT SAMPLES [OPTIONS of real.py...]     SAMPLES: a checkout of cuda-samples; nothing in it is
 #   changed but the folder b/, which gets the builds; one that is there already is used. Needs cmake. SAMPLES may be -:
 #   the programs of frameworks.py instead.

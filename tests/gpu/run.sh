@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables for RESULTS.md.
+# The GPU suite: run on a machine with a GPU, CUDA 13, ncu and PyTorch, after `make`. Prints tables.
 #   tests/gpu/run.sh [OUT] [quick|alone|rows]     OUT: where logs go (default build/gpu); alone: neither full.sh nor
 #   bench.sh; quick: nor all launches of the PyTorch step; rows: the first table only. ROWS="NAME ...": only these rows of it,
 #   and graphs.basic.node, graphs.quick.graph and so on. NCU_RUNS: how often ncu runs (3)

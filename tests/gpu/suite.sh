@@ -7,7 +7,8 @@
 #   PROGRAMS: what part 7 takes along, see these scripts
 #   tests/gpu/suite.sh OUT short [NAME...]     a bit of each script, by the rows of tests/gpu/short.txt (NAME: some of them), in
 #   560 s on one GPU. A part that runs out of time is ended, and the others go on. OUT gets summary.md, which is printed
-#   last, and suite.tar.gz with all logs. PARTS=FILE: other rows.
+#   last, results.csv with the same rows, and suite.tar.gz with all logs. Copy results.csv to tests/gpu/ and run `make tables`
+#   to have them in docs/performance.md. PARTS=FILE: other rows. COMMIT: what is measured, where git does not know it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1
@@ -68,8 +69,14 @@ short_part() { # NAME LIMIT VAR=VALUE... SCRIPT ARGUMENT...
 
 # Everything so far: a machine that is taken away leaves what was measured.
 keep() {
-    python3 "$here/summary.py" "$logs" >"$out/summary.md"
+    python3 "$here/summary.py" "$logs" "$out/results.csv" "$commit" "$machine" >"$out/summary.md"
     find "$logs" -type f -size -16M -printf '%P\n' | tar -C "$logs" -cf "$out/suite.tar" -T -
+}
+
+# The GPU, its driver, and ncu's version: one line.
+machine_name() {
+    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader -i "${CUDA_VISIBLE_DEVICES%%,*}" | sed 's/, /, driver /'
+    ncu --version | sed -n 's/^Version \([0-9.]*[0-9]\).*/, ncu \1/p'
 }
 
 short() { # NAME...
@@ -77,6 +84,8 @@ short() { # NAME...
     logs=$(mktemp -d)
     trap 'rm -rf "$logs"' EXIT
     export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-0}
+    commit=${COMMIT:-$(git -C "$here" rev-parse --short=8 HEAD 2>/dev/null)}
+    machine=$(machine_name 2>/dev/null | tr -d '\n')
     while read -r name seconds rest <&3; do
         case $name in '' | '#'*) continue ;; esac
         [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue

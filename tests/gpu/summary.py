@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """One table of what the parts of `suite.sh OUT short` found.
 
-usage: summary.py LOGS     LOGS: a folder for each part with what it wrote (out, err and its files), and parts.tsv: name,
-exit code ("time" where the part was ended), seconds, limit, command
+usage: summary.py LOGS [RESULTS COMMIT MACHINE]     LOGS: a folder for each part with what it wrote (out, err and its
+files), and parts.tsv: name, exit code ("time" where the part was ended), seconds, limit, command
 
 Prints at most LIMIT characters: a row for each part, and below it those of its lines that a row of FOUND knows. What failed
-follows the table.
+follows the table. RESULTS is a CSV file that gets the same rows, all of them, for performance.py.
 """
 import csv
+import datetime
 import os
 import re
 import sys
@@ -125,19 +126,31 @@ def complaints(part, code, folder):
     return [f"{part}: {line.strip()[:220]}" for line in said]
 
 
+def write_results(path, commit, machine, rows):
+    with open(path, "w", newline="") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(["commit", "date", "machine", "part", "case", "kprof beside ncu", "ratio", "goal"])
+        out.writerows([commit, datetime.date.today().isoformat(), machine, *row] for row in rows)
+
+
 def main():
     logs = sys.argv[1]
     table, said = ["| part | what ran | kprof beside ncu | ratio | verdict | s |", "| --- | --- | --- | --- | --- | --- |"], []
+    results = []
     with open(os.path.join(logs, "parts.tsv")) as f:
         parts = list(csv.reader(f, delimiter="\t", quoting=csv.QUOTE_NONE))
     for part, code, seconds, limit, command in parts:
         folder = os.path.join(logs, part)
         table.append(f"| **{part}** | `{command.strip()[:90]}` | | | {judge(code, limit)} | {seconds} |")
         try:
-            table += ["| | " + " | ".join(cell[:110] for cell in row) + " | |" for row in found(part, folder)]
+            for row in found(part, folder):
+                table.append("| | " + " | ".join(cell[:110] for cell in row) + " | |")
+                results.append([part, *row])
         except (ValueError, IndexError) as e:  # the other parts' rows are worth more than this one's
             said.append(f"{part}: its output is not understood: {e}")
         said += complaints(part, code, folder)
+    if len(sys.argv) > 2:
+        write_results(*sys.argv[2:5], results)
     text = "\n".join(table)
     rest = "\n".join(said)
     if len(text) + len(rest) + 60 > LIMIT:
