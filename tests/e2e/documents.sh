@@ -10,6 +10,7 @@ cd "$source" || exit 1
 documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs/*.md)"
 
 [ "$(wc -c <README.md)" -le 12288 ] || fail "README.md has more than 12 KB: $(wc -c <README.md)"
+[ "$(wc -c <CHANGELOG.md)" -le 4096 ] || fail "CHANGELOG.md has more than 4 KB: $(wc -c <CHANGELOG.md)"
 
 # --- what `make demo` fetches ---
 for word in 'apt-get' git 'ca-certificates' 'Python 3' SQLite libdw libunwind 'CUDA 13'; do
