@@ -226,7 +226,7 @@ ZSH_DIR       ?= share/zsh/site-functions
 PKGCONFIG_DIR ?= lib/pkgconfig
 # The documents, and what they link to and read.
 DOCUMENTS := LICENSE README.md CONTRIBUTING.md CHANGELOG.md \
-             $(wildcard docs/* examples/*.* examples/*/*.*)
+             $(wildcard docs/*.* docs/*/*.* examples/*.* examples/*/*.*)
 # MODE=FILE=PLACE below PREFIX: what install puts there and uninstall takes away.
 INSTALLED := 755=$(OUT)/kprof=bin/kprof \
              644=$(OUT)/libkprof.so=lib/libkprof.so \
@@ -247,7 +247,7 @@ install: all $(DOCS) $(OUT)/docs/kprof.pc
 # Our own folder goes as well, unless somebody else has put files there.
 uninstall:
 	@rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
-	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs kprof/examples/*
+	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs/internals kprof/examples/*
 
 # Debian has its own places for what is for another package, or not for one architecture only.
 deb: all $(DOCS)

@@ -7,7 +7,7 @@ kprof=$(realpath "$build/kprof")
 build=$(realpath "$build")
 programs=$build/programs
 cd "$source" || exit 1
-documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs/*.md)"
+documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs/*.md docs/internals/*.md)"
 
 [ "$(wc -c <README.md)" -le 12288 ] || fail "README.md has more than 12 KB: $(wc -c <README.md)"
 [ "$(wc -c <CHANGELOG.md)" -le 4096 ] || fail "CHANGELOG.md has more than 4 KB: $(wc -c <CHANGELOG.md)"
@@ -90,13 +90,39 @@ done
 
 # --- the way of a launch as functions: each is defined in its file ---
 sed -n '/^<!-- functions of one launch/,/^<!-- end/s@^ *\([a-z][A-Za-z_]*\)  *\([a-z/_]*\.c\)  *[0-9].*@\1 \2@p' docs/architecture.md >"$tmp/functions"
+# Whether a file defines a function: that begins at the left edge, and its line is no declaration.
+defines() { # FILE FUNCTION
+    grep -E "^[A-Za-z].*\b$2\(" "$1" | grep -qv ';$'
+}
 while read -r function file; do
-    # A definition begins at the left edge, and its line is no declaration.
-    grep -E "^[A-Za-z].*\b$function\(" "$file" | grep -qv ';$' || fail "docs/architecture.md: $file does not define $function"
+    defines "$file" "$function" || fail "docs/architecture.md: $file does not define $function"
 done <"$tmp/functions"
 expect "functions of one launch" "$(wc -l <"$tmp/functions")" \
     "$(sed -n '/^<!-- functions of one launch/,/^<!-- end/p' docs/architecture.md | grep -c '\.c  ')"
 [ "$(wc -l <"$tmp/functions")" -gt 40 ] || fail "docs/architecture.md tells the way of a launch in few functions"
+
+# --- pages of the inside: a function with its file is defined there, any other name is declared in a file that the page names ---
+# Prints what is wrong with a page.
+names_of() { # PAGE
+    files=$(grep -oE '`[a-z/]+/[a-z_]+\.[ch]`' "$1" | tr -d '`' | sort -u | while read -r f; do [ ! -e "$f" ] || echo "$f"; done)
+    sed -n 's/^| `\([a-z_]*\)` | `\([a-z/_]*\.[ch]\)` |.*/\1 \2/p' "$1" >"$tmp/pairs"
+    while read -r function file; do
+        defines "$file" "$function" || echo "$file does not define $function"
+    done <"$tmp/pairs"
+    [ "$(wc -l <"$tmp/pairs")" -ge 6 ] || echo "it says where to look in few rows"
+    for name in $(grep -oE '`((struct|enum) )?kp_[a-z0-9_]+`' "$1" | sed 's/.* //' | tr -d '`' | sort -u); do
+        # shellcheck disable=SC2086 # several files
+        grep -qE "^[A-Za-z].*\b$name\b" $files || echo "no file that it names has $name"
+    done
+    [ "$(wc -l <"$1")" -le 60 ] || echo "it has more than 60 lines"
+}
+for file in docs/internals/*.md; do
+    expect "names of $file" "$(names_of "$file")" ""
+done
+sed 's/`kp_gate_enter_shared` | /`kp_gate_enter_shard` | /; s/`kp_passing_outdate`/`kp_passing_outdates`/' docs/internals/gate.md >"$tmp/page.md"
+expect "a page with wrong names" "$(names_of "$tmp/page.md")" "preload/gate/gate.c does not define kp_gate_enter_shard
+no file that it names has kp_gate_enter_shard
+no file that it names has kp_passing_outdates"
 
 # --- every room has its row ---
 sed 's/#.*//' rooms.txt | awk 'NF == 1' | sort >"$tmp/rooms"

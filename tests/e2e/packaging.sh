@@ -75,6 +75,10 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/docs/architecture.md
 644 share/doc/kprof/docs/coming-from-ncu.md
 644 share/doc/kprof/docs/coming-from-nsys.md
+644 share/doc/kprof/docs/internals/counting.md
+644 share/doc/kprof/docs/internals/gate.md
+644 share/doc/kprof/docs/internals/journal.md
+644 share/doc/kprof/docs/internals/session.md
 644 share/doc/kprof/docs/kprof.schema.json
 644 share/doc/kprof/docs/limits.md
 644 share/doc/kprof/docs/locks.md
