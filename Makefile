@@ -1,7 +1,7 @@
 # Targets: all (default), setup, test, run-tests (without setup), goldens, asan, ubsan, tsan, coverage, debug, compdb, demo,
-# docs, tables, install, uninstall, deb, check-layers, check-functions, check-abi, format, format-check, lint, clean.
-# Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX, DESTDIR; of run-tests: TESTS, the paths of
-# some, and CASES, the names of some of their cases; of deb: DEBFULLNAME, DEBEMAIL.
+# docs, tables, install, uninstall, deb, check-layers, check-functions, check-abi, check-recipes, format, format-check,
+# lint, clean. Variables: CC, CFLAGS, WERROR=-Werror, V=1 (show the commands), CUDA_HOME, PREFIX, DESTDIR; of run-tests:
+# TESTS, the paths of some, and CASES, the names of some of their cases; of deb: DEBFULLNAME, DEBEMAIL.
 
 CC           = gcc
 OBJCOPY     ?= objcopy
@@ -41,7 +41,7 @@ RUNTIME_ubsan  := libubsan.so
 TEST_ENV_tsan  := KP_SHIM_QUICK_EXIT=1 TSAN_OPTIONS=halt_on_error=1
 
 # Threads count one line at a time; what the optimiser makes of a line has no branches of its own to count.
-INSTRUMENT_coverage := --coverage -fprofile-update=atomic
+INSTRUMENT_coverage := --coverage -fprofile-update=atomic -DKP_COVERAGE
 INSTRUMENT      = $(SANITIZE) $(INSTRUMENT_$(VARIANT))
 CFLAGS_coverage := -O0 -g1
 CFLAGS_debug    := -O0 -g3
@@ -103,7 +103,7 @@ $(CUDA_MK): FORCE
 endif
 endif
 
-.PHONY: check-functions compile all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan coverage run-coverage debug compdb demo docs tables install uninstall deb \
+.PHONY: check-functions check-recipes compile all setup setup-test setup-checks test run-tests goldens list-goldens test-programs asan ubsan tsan coverage run-coverage debug compdb demo docs tables install uninstall deb \
         check-layers check-abi format format-check lint clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -284,12 +284,14 @@ $(ARCHIVES): $(OBJ)/sources
 	@rm -f $@
 	@ar rcs $@ $(filter %.o,$^)
 
+# See tests/support/exit_support.c.
+EXIT_coverage := -Wl,--wrap=_exit
 # libc comes before the archives: a test's own _exit or dlsym is libc's, not a door.
 $(foreach s,$(TEST_SRC),$(eval $(OUT)/tests/$(basename $(notdir $(s))): $(OBJ)/$(s).o))
 $(TEST_BIN): $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
+	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(EXIT_$(VARIANT)) $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
 	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
 
 # Run on a GPU machine, which need not have the test library, to record what tests/unit/cupti/test_cupti_recorded.c evaluates.
@@ -473,6 +475,10 @@ lint: | $(BUILD)/include-c/string $(UNWIND)
 	@printf '%s\n' $(PRODUCT_SRC) | xargs -P $(shell nproc) -I{} $(CLANG_TIDY) --quiet --warnings-as-errors='*' \
 	    --checks='$(LINT_CHECKS)' {} -- $(BASE_FLAGS) $(CUDA_CPPFLAGS) -I$(BUILD)/include-c \
 	    -isystem $(UNWIND_DIR)/include 2>/dev/null
+
+# Follows the recipes of docs/adding.md in a copy of the tree. RECIPES="page rule" are some of them.
+check-recipes: all $(FAKE_LIBS) $(PROGRAMS)
+	@tests/recipes/apply.py $(RECIPES)
 
 check-functions:
 	@tools/check_functions.sh $(PRODUCT_SRC)

@@ -148,4 +148,55 @@ in_names allow || fail "check-names does not allow what the folder tells: $(cat 
 in_names --write allow
 expect "check-names keeps what the folder tells" "$(cat allow)" "plain b base report/model"
 
+# --- check-recipes ---
+in_recipes() { # NAME <RECIPE
+    rm -rf "$tmp/recipes"
+    mkdir "$tmp/recipes"
+    cat >"$tmp/recipes/$1.recipe"
+    KP_RECIPES=$tmp/recipes "$source/tests/recipes/apply.py" "$1" >"$tmp/said" 2>&1
+}
+recipe() { # WHAT WANTED <RECIPE
+    in_recipes one && fail "check-recipes is content with $1"
+    grep -q "^recipes: one: .*$2" "$tmp/said" || fail "check-recipes does not say of $1: $2: $(cat "$tmp/said")"
+}
+if [ -e "$source/.git" ] && git -C "$source" rev-parse 2>/dev/null; then
+    recipe "another heading" 'has no heading A fish' <<'END'
+# A fish
+@@ passes tests/e2e/nocuda.sh
+END
+    recipe "no proof" 'no step shows' <<'END'
+# A rule
+@@ base/new.h new
+END
+    recipe "a line that is not there" '0 lines with no such line' <<'END'
+# A rule
+@@ base/text.h after no such line
+@@ passes tests/e2e/nocuda.sh
+END
+    grep -q '^recipes: A page: docs/adding.md has it' "$tmp/said" || fail "check-recipes misses no recipe of a page"
+fi
+
+# --- coverage: its floors ---
+mkdir -p "$tmp/counted" && cd "$tmp/counted" || exit 1
+mkdir -p objects/cmd cmd
+echo 'int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1)
+        return 1;
+    return 0;
+}' >cmd/a.c
+if command -v gcov >/dev/null && gcc -O0 --coverage -c -o objects/cmd/a.c.o cmd/a.c && gcc --coverage -o a objects/cmd/a.c.o && ./a; then
+    covered() { echo "$1" | tr , '\n' >floors && "$source/tools/coverage.py" objects floors >"$tmp/said" 2>&1; }
+    covered 'cmd 75 50,all 75 50' || fail "coverage: $(cat "$tmp/said")"
+    covered 'cmd 81 50,all 75 50' && fail "coverage lets a room below its floor of lines through"
+    grep -q '^coverage: cmd: 75.0% of its lines ran, its floor is 81%' "$tmp/said" || fail "coverage does not name the room: $(cat "$tmp/said")"
+    covered 'cmd 75 51,all 75 50' && fail "coverage lets a room below its floor of branches through"
+    covered 'all 75 50' && fail "coverage lets a room without a floor through"
+    "$source/tools/coverage.py" objects floors cmd >"$tmp/said"
+    grep -qx 'cmd/a.c:5: did not run' "$tmp/said" || fail "coverage does not tell what did not run: $(cat "$tmp/said")"
+else
+    echo "coverage: skipped, gcov is missing"
+fi
+
 finish
