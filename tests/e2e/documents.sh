@@ -99,6 +99,8 @@ while read -r function file; do
 done <"$tmp/functions"
 expect "functions of one launch" "$(wc -l <"$tmp/functions")" \
     "$(sed -n '/^<!-- functions of one launch/,/^<!-- end/p' docs/architecture.md | grep -c '\.c  ')"
+expect "lines of the drawing between which one thread is alone" \
+    "$(sed -n '/^```text/,/^```$/p' docs/architecture.md | grep '^=' | awk '{ print length }' | tr '\n' ' ')" "100 100 100 100 "
 [ "$(wc -l <"$tmp/functions")" -gt 40 ] || fail "docs/architecture.md tells the way of a launch in few functions"
 
 # --- pages of the inside: a function with its file is defined there, any other name is declared in a file that the page names ---
@@ -116,6 +118,8 @@ names_of() { # PAGE
     done
     [ "$(wc -l <"$1")" -le 60 ] || echo "it has more than 60 lines"
 }
+expect "modes of docs/internals/modes.md" "$(sed -n '/^## The modes/,/^## The life/s/^| \([a-z, -]*\) | .*/\1/p' docs/internals/modes.md | grep -vx -e mode -e ---)" \
+    "$(sed -n '/^const struct kp_mode kp_modes/,$s/^ *\.name = "\(.*\)",$/\1/p' preload/mode/modes.c)"
 for file in docs/internals/*.md; do
     expect "names of $file" "$(names_of "$file")" ""
 done

@@ -78,6 +78,7 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/docs/internals/counting.md
 644 share/doc/kprof/docs/internals/gate.md
 644 share/doc/kprof/docs/internals/journal.md
+644 share/doc/kprof/docs/internals/modes.md
 644 share/doc/kprof/docs/internals/session.md
 644 share/doc/kprof/docs/kprof.schema.json
 644 share/doc/kprof/docs/limits.md
