@@ -6,6 +6,7 @@ apply.py [NAME]...   of tests/recipes/NAME.recipe; without a name all of them. `
 A recipe begins with `# ` and the heading that it follows. Each heading of the document has one. Then come steps, in order:
 
 @@ FILE after|before|at TEXT   the lines up to the next step go after, before, or in place of the one line with TEXT
+                               (TEXT >> OTHER: the first line with OTHER after that one)
 @@ FILE new                    they are a new file
 @@ passes TEST...              builds, and runs tests: build/tests/NAME, or a script of tests/e2e/; CASES=PATTERN: only those
 @@ fails TEST WITH TEXT        does the same, and the test fails with TEXT: it notices what the recipe has not done yet
@@ -65,19 +66,22 @@ def build(folder, *targets):
         raise Wrong("does not build:\n" + (done.stdout + done.stderr)[-3000:])
 
 
-def run_tests(folder, tests, **env):
-    """Builds and runs them; the exit status of the runner, and what they have said."""
-    env.update({"KP_TEST_CASES": t[len("CASES="):] for t in tests if t.startswith("CASES=")})
-    tests = [t for t in tests if not t.startswith("CASES=")]
-    build(folder, *[t for t in tests if t.startswith("build/")])
-    env = {
+def environment(folder):
+    return {
         **os.environ,
         "KP_TEST_BUILD": folder + "/build",
         "KP_TEST_SRC": folder,
         "KP_REAL_CUPTI": re.search(r"^CUPTI_LIBDIR := (.*)$", open(folder + "/build/cuda.mk").read(), re.M)[1],
         "KP_HOST_ANSWERS": SOURCE + "/build/host-answers",
-        **env,
     }
+
+
+def run_tests(folder, tests, **env):
+    """Builds and runs them; the exit status of the runner, and what they have said."""
+    env.update({"KP_TEST_CASES": t[len("CASES="):] for t in tests if t.startswith("CASES=")})
+    tests = [t for t in tests if not t.startswith("CASES=")]
+    build(folder, *[t for t in tests if t.startswith("build/")])
+    env = {**environment(folder), **env}
     done = subprocess.run(["tools/run_tests.sh", "600", folder + "/logs", *tests], cwd=folder, env=env, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
@@ -90,7 +94,12 @@ def insert(folder, path, how, text, lines):
         open(path, "w").write("\n".join(lines) + "\n")
         return
     old = open(path).read().split("\n")
-    at = [i for i, line in enumerate(old) if text in line]
+    anchor, _, text = text.rpartition(" >> ")
+    start = [i for i, line in enumerate(old) if anchor in line] if anchor else [-1]
+    if len(start) != 1:
+        raise Wrong(f"{path}: {len(start)} lines with {anchor}")
+    at = [i for i, line in enumerate(old) if text in line and i > start[0]]
+    at = at[:1] if anchor else at
     if len(at) != 1:
         raise Wrong(f"{path}: {len(at)} lines with {text}")
     first, last = {"after": (at[0] + 1, at[0] + 1), "before": (at[0], at[0]), "at": (at[0], at[0] + 1)}[how]
@@ -120,7 +129,7 @@ def run_step(folder, words, lines):
     elif kind == "prints":
         wanted, _, command = rest.partition(" FROM ")
         build(folder)
-        done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True)
+        done = subprocess.run(command, shell=True, cwd=folder, env=environment(folder), capture_output=True, text=True)
         if not re.search(wanted, done.stdout + done.stderr):
             raise Wrong(f"does not print {wanted}:\n{(done.stdout + done.stderr)[-3000:]}")
     else:
