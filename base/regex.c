@@ -67,7 +67,7 @@ static void invert(struct set *s)
         s->bits[i] = ~s->bits[i];
 }
 
-/* Whether `c` is in a range of the locale "C", whatever the program's locale. */
+/* Returns true if `c` is in a range of the locale "C", whatever the program's locale. */
 static bool in_range(int c, int from, int to)
 {
     return c >= from && c <= to;
@@ -237,7 +237,7 @@ static bool emit_class(struct compiler *c, bool (*of)(int c), bool inverted)
 
 /* ---- bracket expressions ---- */
 
-/* Reads the name at `[:`, `[.` or `[=`, and moves behind it. */
+/* Reads the name at `[:`, `[.` or `[=`, and moves past it. */
 static bool named(struct compiler *c, const char **name, size_t *len)
 {
     char kind = c->at[1];
@@ -324,7 +324,7 @@ static bool take_bracket(struct compiler *c)
 
 /* ---- repetitions ---- */
 
-/* Adds `n` copies behind the item of `size` steps. */
+/* Adds `n` copies after the item of `size` steps. */
 static bool copy_item(struct compiler *c, int item, int size, int n)
 {
     struct step *steps = c->r->steps;
@@ -421,7 +421,7 @@ static bool open_group(struct compiler *c)
     return true;
 }
 
-/* Makes the alternative so far one of two: a split before it, and behind it a jump over the next one. */
+/* Makes the alternative so far one of two: a split before it, and after it a jump over the next one. */
 static bool take_bar(struct compiler *c)
 {
     struct group *g = &c->groups[c->depth];
@@ -581,7 +581,7 @@ static void forget(struct states *s)
     memset(s->seen, 0, sizeof s->seen);
 }
 
-/* Whether a step that matches no character allows this place; 0 stands for both ends of the text. */
+/* Returns true if a step that matches no character allows this place; 0 stands for both ends of the text. */
 static bool lets_pass(enum op op, unsigned char before, unsigned char after)
 {
     bool was = is_word(before), is = is_word(after);
