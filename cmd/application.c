@@ -27,7 +27,7 @@ struct series {
     char **folders; /* of the sessions of each run */
     size_t folders_made, made, wanted;
     int first_status; /* as waitpid gives it */
-    off_t input;      /* where stdin was; -1: it cannot be read again */
+    off_t input;      /* stdin's offset; -1: it cannot be read again */
     bool told_input;
     const char *why; /* there must be no more runs; NULL = there may */
 };
@@ -154,13 +154,13 @@ static void add_outcome(const struct series *s, struct kp_run_outcome *out)
     kp_run_outcome_free(&later);
 }
 
-/* Whether no run can count anything. */
+/* Returns true if no run can count anything. */
 static bool is_hopeless(const struct kp_run_outcome *out)
 {
     return out->failures & (kp_failure_bit(KP_FAILURE_PERMISSION) | kp_failure_bit(KP_FAILURE_CUPTI));
 }
 
-/* Runs the program once. Sets `why` where there must be no more runs. Returns 0 or an exit status. */
+/* Runs the program once. Sets `why` if there must be no more runs. Returns 0 or an exit status. */
 static int run_once(struct series *s, struct kp_run_outcome *out)
 {
     int status = 0, signal_got = 0;
@@ -279,7 +279,7 @@ static void tell_notes(const char *text)
         fprintf(stderr, "==WARNING== %.*s\n", (int)(end - text), text);
 }
 
-/* Returns the path of the joined session, and whether it is the export. malloc'ed, NULL after telling why. */
+/* Returns the path of the joined session, and whether it is the export. malloc'ed, NULL after reporting why. */
 static char *path_of(const struct kp_application *a, const char *first, bool *is_export)
 {
     struct kp_store *store = NULL;

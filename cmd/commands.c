@@ -37,7 +37,7 @@ static const struct kp_command_topic of_doctor = {
     NULL,
 };
 
-/* What the answers heed. Sections, metrics and pages decide what is enabled where nobody named a set. */
+/* Options that affect the answers. Sections, metrics and pages decide what is enabled if no set is named. */
 #define OF_ALL    "config"
 #define OF_TABLES OF_ALL, "cupti-dir", "section-folder", "chip"
 static const char *const by_series[] = {"vary",         "kernel-name", "kernel-id", "launch-skip",

@@ -57,9 +57,9 @@ struct doctor {
     int rc;
 };
 
-enum { INDENT = 20 }; /* of what is said, behind the level and what it is about */
+enum { INDENT = 20 }; /* of the message, after the level and the subject */
 
-/* Prints a text behind `head`, with further lines below its begin. NULL is one that there was no memory for. */
+/* Prints a text after `head`, with further lines aligned with its start. NULL: there was no memory for it. */
 static void put_text(struct doctor *d, const char *head, size_t indent, const char *text)
 {
     size_t width = d->in->width > 2 * INDENT ? d->in->width : 2 * INDENT, len;
@@ -106,7 +106,7 @@ static bool is_there(const struct doctor *d, enum kp_doctor_path path)
     return !access(path_of(d, path), F_OK);
 }
 
-/* Reads the number behind `key` at the start of a line of a file; false where there is none. */
+/* Reads the number after `key` at the start of a line of a file; false if there is none. */
 static bool read_number(const char *path, const char *key, int base, uint64_t *out)
 {
     char line[512], *end;
@@ -301,8 +301,8 @@ static void check_libraries(struct doctor *d)
 
 /* ---- permission ---- */
 
-/* Whether the process is privileged. Capabilities count only in the driver's user namespace: the first one, which
- * maps all users to themselves. */
+/* Returns true if the process is privileged. Capabilities count only in the driver's user namespace: the first one,
+ * which maps all users to themselves. */
 static bool is_admin(const struct doctor *d)
 {
     uint64_t effective = 0, first = 1, count = UINT32_MAX;
@@ -343,7 +343,7 @@ static void check_permission(struct doctor *d)
 
 /* ---- other users of the counters ---- */
 
-/* Names cut to 15 characters, as the kernel does. */
+/* Names cut to 15 characters, like the kernel's. */
 static const struct {
     const char *process, *text;
 } rivals[] = {
@@ -367,7 +367,7 @@ static void name_of_process(const struct doctor *d, const char *pid, char name[3
     name[strcspn(name, "\n")] = '\0';
 }
 
-/* Whether DCGM's default port has a listener; that process may be in another container, or on the host. */
+/* Returns true if DCGM's default port has a listener; that process may be in another container, or on the host. */
 static bool port_is_open(const struct doctor *d)
 {
     char line[512];

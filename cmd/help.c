@@ -37,7 +37,7 @@ static size_t help_width(void)
     return !width || width > HELP_WIDTH ? HELP_WIDTH : width > HELP_NARROWEST ? width : HELP_NARROWEST;
 }
 
-/* Prints a text in lines of `width`, of which further ones begin in the column `indent`; the first goes on at `at`. */
+/* Prints a text in lines of `width`; the first continues at `at`, the others begin in the column `indent`. */
 static void print_text(const char *text, size_t at, size_t indent, size_t width)
 {
     struct kp_wrap w = {text, width - indent};
@@ -73,7 +73,7 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
         snprintf(out, size, row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
 }
 
-/* Prints flags whose line is too long: it is broken behind a comma of their words, too. */
+/* Prints flags whose line is too long: it may be broken after a comma of their words, too. */
 static void print_flags(const char *flags, size_t width)
 {
     while (strlen(flags) > width) {
@@ -138,7 +138,7 @@ static void print_query_flags(void)
         print_query_flag(f);
 }
 
-/* Prints the flags that a sub-command alone takes. */
+/* Prints the flags that only this sub-command accepts. */
 static void print_own_flags(const struct kp_command *command)
 {
     size_t n;
@@ -228,7 +228,7 @@ static void print_query_topic(const struct kp_command *command)
         }
 }
 
-/* Prints the options that the sub-command takes, in their order, and flags of the queries among them. */
+/* Prints the options that the sub-command accepts, in their order, and flags of the queries among them. */
 static void print_taken(const struct kp_command *command)
 {
     size_t n;

@@ -14,7 +14,7 @@
 #include "cmd/target.h"
 #include "report/pages/page.h"
 
-/* Prints, and returns the errno of a write that failed, where `print` knows only that one did. */
+/* Prints, and returns the errno of a failed write; `print` itself only knows that one failed. */
 static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
 {
     errno = 0;
@@ -22,7 +22,7 @@ static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
     return rc == -EIO && errno ? -errno : rc;
 }
 
-/* Returns why the file must not be written; NULL where it may. */
+/* Returns why the file must not be written; NULL if it may. */
 static const char *why_kept(const char *path, bool force)
 {
     struct stat st;
@@ -144,7 +144,7 @@ int kp_html_files_save(struct kp_html_files *f, bool force)
 
 /* --- the browser --- */
 
-/* Whether there is a desktop that has a browser, or a browser is named. */
+/* Returns true if there is a desktop with a browser, or a browser is named. */
 static bool has_display(void)
 {
     static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"};

@@ -30,7 +30,7 @@ struct flags {
     struct kp_diff_limit limits[MAX_LIMITS];
     char *names[MAX_LIMITS]; /* of the limits; owned */
     const char *html;        /* the file to write; NULL = none */
-    bool rows;               /* rows were asked for, of which nothing is left out */
+    bool rows;               /* rows were asked for; none is left out */
 };
 
 /* Reads `5`, `5%`, `0.5%`. */
@@ -201,7 +201,7 @@ static int tell_failed(const struct sessions *s, const struct kp_diff_input pair
     return err ? kp_console_error(KP_EXIT_USAGE, "%s", err) : kp_console_end(rc, NULL);
 }
 
-/* Prints the comparison of one session with the first. *failed: it could not be read or written; *listed is set where
+/* Prints the comparison of one session with the first. *failed: it could not be read or written; *listed is set if
  * kernels were listed. Returns its exit status. */
 static int print_one(const struct sessions *s, size_t other, const struct flags *f, const struct kp_display *d,
                      bool *failed, bool *listed)

@@ -34,7 +34,7 @@ struct flags {
     const char *html;  /* the file to write; NULL = none */
     bool open;         /* show it */
     const char *trace; /* the trace to write; NULL = none */
-    bool force;        /* an option says so: these files are replaced where they are */
+    bool force;        /* an option says so: existing files are replaced */
     bool is_folded;
     bool ranks; /* puts the sessions of ranks together */
     enum kp_folded_by folded;
@@ -111,11 +111,11 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
 /* Counts over several sessions. */
 struct printed {
     size_t n;         /* printed sessions */
-    size_t unmatched; /* of these, sessions with launches of which none was chosen */
+    size_t unmatched; /* of these, sessions with launches but none chosen */
     mode_t denied;    /* bits of 0666 that the mode of one of them lacks */
 };
 
-/* Reports a choice that matches no launch of the session, behind text output, or beside data (`to` is stderr). */
+/* Reports a choice that matches no launch of the session, after text output, or on stderr if the output is data. */
 static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d, FILE *to,
                           struct printed *printed, char **err)
 {
@@ -157,7 +157,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     return status;
 }
 
-/* Whether a page adds launches to the summary. */
+/* Returns true if a page adds launches to the summary. */
 static bool sums_up(const struct kp_display *d)
 {
     return d->rules && (kp_display_shows(d, KP_PAGE_SUMMARY) || (kp_display_shows(d, KP_PAGE_DETAILS) && !d->grouping));
@@ -229,7 +229,7 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
 
 /* --- one HTML file of all sessions --- */
 
-/* Adds a session to what the writer collects; reports what it lacks, as the pages of text do. */
+/* Adds a session to what the writer collects; reports what it lacks, like the pages of text. */
 static int collect_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct kp_writer *w,
                         struct printed *printed)
 {
@@ -277,8 +277,8 @@ static char *temporary_file(const char *begin, const char *name, char **folder)
     return NULL;
 }
 
-/* Makes the temporary file to show. It must outlast the command, as nothing tells when the browser has read it, or
- * reads it again. So each command removes those that are older than a day. */
+/* Makes the temporary file to show. It must outlast the command because the browser may read it at any time. So each
+ * command removes those older than a day. */
 static char *file_to_show(void)
 {
     static const char begin[] = "kprof-report-", name[] = "report.html";
@@ -296,7 +296,7 @@ static int no_temporary_file(void)
                             kp_temporary_base(), strerror(errno));
 }
 
-/* Writes the file, in the folder of temporary files where none is named, and shows it. */
+/* Writes the file, in the folder of temporary files if none is named, and shows it. */
 static int save_html(const struct kp_html *html, const struct flags *f, mode_t mode)
 {
     char *made = f->html ? NULL : file_to_show();
@@ -373,7 +373,7 @@ static int save_trace(struct traced *t, const char *path, bool force)
     return status;
 }
 
-/* Opens all sessions, as their times count from the first activity of them all. */
+/* Opens all sessions: their times count from the first activity of them all. */
 static int write_trace(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d,
                        const struct flags *f, struct printed *printed)
 {
@@ -499,7 +499,7 @@ static int put_together(char *const *paths, size_t n, const char *to)
     return status;
 }
 
-/* Whether the environment, the flags, or the file of options choose the pages. */
+/* Returns true if the environment, the flags, or the file of options choose the pages. */
 static bool is_page_given(void)
 {
     char name[KP_OPTION_NAME_MAX];
@@ -637,7 +637,7 @@ static int check_files(const struct flags *f)
     return !status && f->trace ? kp_file_check(f->trace, f->force) : status;
 }
 
-/* Returns what is written in place of pages, as bits of kp_instead. */
+/* Returns what is written in place of pages: bits of kp_instead. */
 static unsigned written_instead(const struct flags *f, const struct kp_options *o)
 {
     unsigned html = f->html ? KP_INSTEAD_HTML : f->open ? KP_INSTEAD_OPEN : 0, trace = f->trace ? KP_INSTEAD_TRACE : 0;

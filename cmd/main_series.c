@@ -8,7 +8,7 @@
 #include "cmd/console.h"
 #include "report/options/options.h"
 
-/* What a series has where the user gives nothing else. */
+/* What a series has if the user gives nothing else. */
 static const struct {
     const char *name, *value;
 } defaults[] = {
@@ -16,7 +16,7 @@ static const struct {
     {"KPROF_PAGE", "series"},
 };
 
-/* Whether the environment, or the file of options that it names, sets the option. */
+/* Returns true if the environment, or the file of options that it names, sets the option. */
 static bool is_given(const char *name)
 {
     char *value = kp_options_value(environ, name);

@@ -114,8 +114,8 @@ static void print_cells(const struct column *columns, const char *const *cells, 
     }
 }
 
-/* Prints a name that is longer than its column `n`, where the line ends behind it. It is broken where the line is too
- * short for it, and begins further to the left before that. */
+/* Prints a name that is longer than its column `n`, and ends the line. If the line is too short, the name begins
+ * further to the left; if that does not suffice, it is broken. */
 static void print_whole(const struct column *columns, const char *name, size_t n)
 {
     size_t blanks = 0, len;
@@ -237,7 +237,7 @@ static int is_name(const struct kp_catalog_metric *m, void *arg)
     return !strcmp(m->name, arg);
 }
 
-/* Whether the text is the metric's base name with all that follows. 1, 0, or an error. */
+/* Returns 1 if the text is the metric's base name with all that follows, else 0; or an error. */
 static int is_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, char *text)
 {
     size_t base = strlen(m->name);
@@ -317,7 +317,7 @@ static int take_metric(const struct kp_catalog_metric *m, void *arg)
     return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
 }
 
-/* Whether the item stands for other metrics, which are listed separately. */
+/* Returns true if the item stands for other metrics, which are listed separately. */
 static bool stands_for_others(const char *item, size_t len)
 {
     static const char *const marks[] = {KP_GROUP, KP_BREAKDOWN};
@@ -414,7 +414,7 @@ static int take_none(const struct kp_catalog_metric *m, void *arg)
     return 0;
 }
 
-/* Reports a name whose suffix is wrong, with the nearest one. Returns 0 where the base name is. */
+/* Reports a name whose suffix is wrong, with the nearest one. Returns 0 if the base name is wrong, too. */
 static int check_suffix(const struct metric_printer *p, const char *name, char **err)
 {
     bool whole = strchr(name, '.') && !strchr(name, ':');

@@ -33,7 +33,7 @@ static void put_pattern(FILE *to, const char *value)
     fputc('$', to);
 }
 
-/* Writes the flag that takes all values, if an option of that kind has such a value. */
+/* Writes the flag with all values, if an option of that kind has such a value. */
 static void put_all(FILE *to, const struct kp_repeated *r, const char *flag, enum kp_option_kind kind)
 {
     bool is_pattern = kind == KP_OPT_PATTERN;

@@ -54,8 +54,8 @@ char *kp_run_library(void)
     return NULL;
 }
 
-/* AddressSanitizer refuses to start behind a preloaded library, unless an option allows it. The user's own options
- * come last, and so win. */
+/* AddressSanitizer refuses to start after a preloaded library, unless an option allows it. The user's own options come
+ * last, and so win. */
 static int let_sanitiser_start(void)
 {
     static const char variable[] = "ASAN_OPTIONS";
@@ -99,10 +99,9 @@ static void sweep(void)
         kp_temporary_sweep(left[i][0], left[i][1], WEEK);
 }
 
-/* Makes a folder for the sessions of the program and its children, each named by its process. *status receives the
- * path of the file where they report how they fared. malloc'ed; NULL on failure: then a killed program leaves no
- * report, and no outcomes are known. The folder is dated back, so that a session which was made and removed can be
- * told from none. */
+/* Makes a folder for the sessions of the program and its children, each named by its process. *status receives the path
+ * of the file of their outcomes. malloc'ed; NULL on failure: then a killed program leaves no report, and no outcomes
+ * are known. The folder is dated back, so that a removed session is distinguishable from none. */
 static char *make_folder(char **status)
 {
     const struct timespec long_ago[] = {{0}, {0}};
@@ -216,7 +215,7 @@ static sigset_t hold_signals(struct child *c)
         sigaddset(&awaited, forwarded[i]);
     if (!c->held) {
         sigprocmask(SIG_BLOCK, &awaited, &c->mask);
-        sigaction(SIGCHLD, &plain, &c->on_child); /* ignored, as some parents leave it, it would discard the status */
+        sigaction(SIGCHLD, &plain, &c->on_child); /* some parents leave it ignored, which would discard the status */
     }
     c->held = true;
     return awaited;
@@ -250,7 +249,7 @@ static FILE *open_log(const struct kp_options *o, const struct kp_session *s)
     if (target != KP_LOG_TO_FILE)
         return target == KP_LOG_TO_STDERR && !o->report_pipe ? stderr : stdout;
     int rc = kp_expand_path(o->log_file, s->pid, s->host, &path, &err);
-    /* Appends: it may contain lines from the program's run. A new one is for its owner alone, as a session is. */
+    /* Appends: it may contain lines from the program's run. Like a session, a new one is for its owner alone. */
     int fd = rc ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
     FILE *log = fd < 0 ? NULL : fdopen(fd, "a");
     if (!log && fd >= 0)
@@ -279,7 +278,7 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
     free(err);
 }
 
-/* Whether the process outlives the program, and still needs its session file. */
+/* Returns true if the process outlives the program, and still needs its session file. */
 static bool still_runs(const struct kp_session *s, const struct child *c)
 {
     return s->pid != (uint64_t)c->pid && !kill((pid_t)s->pid, 0);
@@ -374,8 +373,8 @@ struct run {
     struct kp_run_outcome outcome;
     struct kp_html_files html;
     bool known;   /* `outcome` has been read */
-    bool used;    /* CUDA was used, as far as known */
-    bool removed; /* an earlier session was removed, as the options say */
+    bool used;    /* CUDA was used, if known */
+    bool removed; /* an earlier session was removed because the options say so */
 };
 
 /* Finds the path of the session, and what became of an earlier one, which must not pass for this run's. */
@@ -422,7 +421,7 @@ static bool has_stored(const struct run *r)
     return r->outcome.stored && !stat(r->outcome.stored, &st);
 }
 
-/* Says where the launches of processes are that were killed before they could print their report. */
+/* Names the files with the launches of processes that were killed before they could print their report. */
 static void say_where(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
@@ -533,7 +532,7 @@ static int settle(struct run *r)
     return known && r->o.strict ? strict_status(r) : -1;
 }
 
-/* Sends the report to stdout if that is a pipe, as to a pager, and nobody said where it goes. A file or a terminal gets
+/* Sends the report to stdout if that is a pipe (say, to a pager) and no output is named. A file or a terminal gets
  * nothing on stdout but what the program prints. Programs below this one may have another stdout: the pipe is named. */
 static int choose_pipe(struct kp_options *o)
 {
