@@ -1,4 +1,4 @@
-/* Keeps code and the text of its source files for the pages, as all launches of a kernel need the same. */
+/* Keeps code and the text of its source files for the pages: all launches of a kernel need the same. */
 #include "report/define/code_cache.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ struct file {
 struct kp_code_cache {
     const struct kp_lookup *lookup;
     const char *folders;
-    struct kp_code **codes; /* their places stay, as others point there */
+    struct kp_code **codes; /* their addresses stay: others point there */
     size_t n_codes, n_instructions;
     struct file *files;
     size_t n_files;

@@ -143,7 +143,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds the content of all files. Sources come last, as a file may show metrics that another one defines. */
+/* Adds the content of all files. Sources come last: a file may show metrics that another one defines. */
 static int add_all(struct kp_section_file *files, size_t n, char **err)
 {
     struct known known = {0};

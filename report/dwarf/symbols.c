@@ -102,7 +102,7 @@ static const char *absolute(Dwarf_Die *unit, const char *file, char room[PATH_MA
     return length >= 0 && length < PATH_MAX ? room : file;
 }
 
-/* Reads where the function of the copy `die` was inlined. */
+/* Reads the place that inlined the function of the copy `die`. */
 static void read_call(Dwarf_Die *unit, Dwarf_Die *die, struct kp_symbol_place *out)
 {
     Dwarf_Attribute attribute;

@@ -21,8 +21,8 @@ struct kp_folded {
     struct kp_launch_ranges ranges;
 };
 
-/* Writes a frame in one line; a semicolon would begin another one. Where nothing of a name is seen, the frame says so:
- * tools that read it drop an empty one. */
+/* Writes a frame in one line; a semicolon would begin another one. A name without visible characters is replaced: tools
+ * that read the file drop an empty frame. */
 static void write_frame(struct kp_folded *f, FILE *to, const char *name, char end)
 {
     char *copy = strdup(name);

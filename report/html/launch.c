@@ -201,7 +201,7 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
 
 /* --- a session --- */
 
-/* Returns the rank that the environment tells; -1 for none. */
+/* Returns the rank from the environment; -1 for none. */
 static long rank_of(const struct kp_session *s)
 {
     size_t len;

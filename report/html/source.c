@@ -19,7 +19,7 @@ static void mark_files(const struct kp_source_map *s, const struct kp_source_fun
     }
 }
 
-/* Returns the number of the file's text; -1 where it is not there. */
+/* Returns the number of the file's text; -1 if there is none. */
 static long text_of(struct kp_data *d, struct kp_code_cache *cache, const struct kp_code *code, uint32_t file)
 {
     struct kp_draft draft;

@@ -74,15 +74,15 @@ static struct gain of_slack(double share, double slack)
     return isnan(slack) ? local_gain(100 * share) : global_gain(100 * (share < slack ? share : slack));
 }
 
-/* Bounds an estimate. Its inputs come from several passes, so that a unit may seem busy for more cycles than there
- * were. Yet no kernel can be saved as a whole, nor a unit more than that; and what would take longer is no gain. */
+/* Bounds an estimate. Its inputs come from several passes, so a unit may seem busy for more cycles than there were. No
+ * gain can exceed the kernel's whole time, and a loss is no gain. */
 static double bounded(struct gain gain)
 {
     double most = gain.global ? GAIN_MOST : 100;
     return gain.percent < 0 ? NAN : gain.percent > most ? most : gain.percent;
 }
 
-/* Stands in for fmax, as libkprof.so does not link libm. */
+/* Replaces fmax: libkprof.so does not link libm. */
 static double larger(double a, double b)
 {
     return a > b || isnan(b) ? a : b;
@@ -114,7 +114,7 @@ static double whole(double value)
     return value >= 0 && value < 0x1p53 ? (double)(uint64_t)value : value;
 }
 
-/* Whether the occupancy that was achieved is far below the launch's, both in percent of what the SM holds. */
+/* Returns true if achieved occupancy is far below the launch's, both in percent of the SM's maximum. */
 static bool falls_short(double theory, double achieved)
 {
     return theory - achieved > 10;
@@ -285,7 +285,7 @@ static const struct {
      "is of the cycles in which the L1 had work"},
 };
 
-/* Explains a row of another unit than the busiest, that is above the memory throughput `mem`; "" where none is. */
+/* Explains a row of another unit than the busiest that exceeds the memory throughput `mem`; "" if none does. */
 static const char *higher_row(const run_t *run, double mem, struct aside *to)
 {
     const char *busiest = memory_unit(run);
@@ -310,7 +310,7 @@ static const char *bytes(double n, struct phrase *to)
     return to->text;
 }
 
-/* Metrics of which only the largest counts. */
+/* Metrics whose largest alone counts. */
 struct top {
     const char *label, *what;
     double value;
@@ -459,7 +459,7 @@ struct levels {
     bool beyond_l1;
 };
 
-/* Finds where a pattern that uses only part of each sector costs most, and how much. */
+/* Finds the place and the cost of the most expensive pattern that uses only part of each sector. */
 static void access_pattern(run_t *run, const char *key, const char *what, struct levels at, enum kp_hot hot)
 {
     static const char *const names[] = {"the L1", "the L2", "the DRAM"};
@@ -579,7 +579,7 @@ static double opcode_count(const run_t *run, const char *opcode)
 #define WAVEFRONTS(op)                            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" op ".sum"
 #define CONFLICTS(op)                             "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" op ".sum"
 
-/* Each list ends with an empty row, as some rules have no inputs. */
+/* Each list ends with an empty row because some rules have no inputs. */
 #define KP_ABOUT(id, text)                            static const char about_##id[] = text;
 #define KP_RULE(id, section, parent, kind)            static const struct kp_rule_input inputs_##id[] = {
 #define KP_NEED(name, source, cc, metric)             INPUT(#name, source, cc, metric, true)

@@ -76,7 +76,7 @@ static char *plain(const char *text)
     return strndup(text, len);
 }
 
-/* Reads the value behind a key. */
+/* Reads the value after a key. */
 static int read_value(const struct reading *r, const char *text, char **out, char **err)
 {
     bool is_quoted, whole = true;

@@ -85,7 +85,7 @@ static int by_start(const void *a, const void *b)
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
     if (x->end != y->end)
-        return x->end > y->end ? -1 : 1; /* a range that lies in another comes behind it */
+        return x->end > y->end ? -1 : 1; /* a range inside another comes after it */
     return x->place < y->place ? -1 : x->place > y->place;
 }
 

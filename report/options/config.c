@@ -33,7 +33,7 @@ static bool same_name(const char *a, const char *b)
     return !strncmp(a, b, len) && b[len] == '=';
 }
 
-/* A file being read. A hash table with open addressing finds the entry of a name, as a file may have very many. */
+/* A file being read. A hash table with open addressing finds the entry of a name: a file may have very many. */
 struct reading {
     struct kp_config_file *c;
     size_t *slots; /* by the hash of the name: index + 1 in c->entries, 0 = free; at most half are taken */
@@ -161,7 +161,7 @@ void kp_config_file_free(struct kp_config_file *c)
     *c = (struct kp_config_file){.n = 0};
 }
 
-/* Whether `env` sets the variable of an entry; an empty value does not count. */
+/* Returns true if `env` sets the variable of an entry; an empty value does not count. */
 static bool sets(char *const *env, const char *entry)
 {
     for (; *env; env++)

@@ -246,7 +246,7 @@ static int check_pattern(const char *value, char **err)
     return rc;
 }
 
-/* Checks expressions only, as names depend on the chip. Blanks separate names, too. */
+/* Checks expressions only: names depend on the chip. Blanks separate names, too. */
 static int check_names(const char *list, char **err)
 {
     char *copy = kp_strdup(list), *save = NULL;
@@ -523,7 +523,7 @@ static bool is_choosing(const struct kp_option *row)
     return false;
 }
 
-/* Takes one NAME=value of the environment, whose name has our prefix. */
+/* Stores one NAME=value of the environment, whose name has our prefix. */
 static int take(struct kp_options *o, const struct kp_option *row, const char *entry, bool *set_given, char **err)
 {
     const char *value = entry + strcspn(entry, "=");
@@ -553,7 +553,7 @@ static int say_where(const struct kp_config_file *c, const char *entry, char **e
     return rc;
 }
 
-/* Takes the entries that name a folder, or all others. */
+/* Stores the entries that name a folder, or all others. */
 static int take_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, bool folders,
                     bool *set_given, char **err)
 {
@@ -637,7 +637,7 @@ static const char *without_dots(const char *path)
     return path;
 }
 
-/* Whether a path is `-`, by which commands mean stdout. */
+/* Returns true if a path is `-`, which stands for stdout. */
 static bool is_dash(const char *path)
 {
     return !strcmp(path, "-");
@@ -731,14 +731,14 @@ static bool is_on(const char *value)
     return on;
 }
 
-/* Whether an option's non-empty value has ranges recorded on the timeline. */
+/* Returns true if an option's non-empty value has ranges recorded on the timeline. */
 static bool needs_timeline(const struct kp_option *row, const char *value)
 {
     return (row->offset == offsetof(struct kp_options, timeline) && is_on(value)) ||
            (row->offset == offsetof(struct kp_options, page) && kp_list_has(value, row->words[KP_PAGE_TIMELINE]));
 }
 
-/* Whether an option's non-empty value needs NVTX. */
+/* Returns true if an option's non-empty value needs NVTX. */
 static bool needs_nvtx(const struct kp_option *row, const char *value)
 {
     switch (row->offset) {

@@ -5,8 +5,9 @@
  *
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
- * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
- * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
+ * The journal is a rollback journal because WAL would leave a killed process's last launches in a side file.
+ * Synchronous is off: the data must survive the death of the process, not of the machine, and the kernel has it by
+ * then.
  */
 #include "report/store/store_body.h"
 
@@ -117,8 +118,8 @@ bool kp_store_is_database(const char *path)
     return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
 }
 
-/* Claims the name: the file must be ours alone, and never a device or a folder of that name. Only the owner may read
- * it, as it contains the environment. */
+/* Claims the name: the file must be ours alone, and never a device or a folder of that name. Only the owner may read it
+ * because it contains the environment. */
 static int claim(const char *path, bool overwrite, char **err)
 {
     struct stat st;
@@ -251,7 +252,7 @@ static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char
     return rc ? failed(s, "open", rc, err) : check_schema(s, rc_sqlite, err);
 }
 
-/* Refuses a file where SQLite would leave or remove a file beside it: one without a page, and one in a journal mode
+/* Refuses a file if SQLite would leave or remove another file next to it: one without a page, and one in a journal mode
  * that kprof does not use. */
 static int check_file(const struct kp_store *s, char **err)
 {
@@ -328,8 +329,7 @@ void kp_store_close(struct kp_store *s)
     if (!s)
         return;
     forget_names(s);
-    /* In a forked child SQLite would take the parent's unfinished work for its own and roll it back, so leave it
-     * alone. */
+    /* In a forked child SQLite would roll back the parent's unfinished work, so leave it alone. */
     if (!forked(s)) {
         for (int i = 0; i < KP_SQL_COUNT; i++)
             sqlite3_finalize(s->statements[i]);
@@ -676,7 +676,7 @@ static void keep_all(void *unused)
     (void)unused;
 }
 
-/* Takes an item of a list to the end of `out`, with a zero behind it, unless it is there. Returns its size. */
+/* Appends an item of a list to `out`, with a zero after it, unless it is there. Returns its size. */
 static size_t take_name(void **names, char *out, const char *name, size_t len)
 {
     char *const *found;
@@ -686,7 +686,7 @@ static size_t take_name(void **names, char *out, const char *name, size_t len)
     return found && *found == out ? len + 1 : 0;
 }
 
-/* Shortens a comma list that is too long for a session: each name once, as far as they fit. */
+/* Shortens a comma list that is too long for a session: each name once, while they fit. */
 static void shorten(char *list)
 {
     const char *cursor = list, *name;
@@ -936,7 +936,7 @@ static int next_launch(struct kp_store *s, uint64_t id, const char *const *only,
     return rc ? rc : kp_store_read_variants(s, result);
 }
 
-/* Does the same in one transaction, which takes a fifth of the system calls. */
+/* Does the same in one transaction, with a fifth of the system calls. */
 static int take_launch(struct kp_store *s, uint64_t id, const char *const *only, struct kp_result *result, bool *found)
 {
     bool alone = !in_transaction(s);

@@ -23,13 +23,13 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
  * private copy in TMPDIR is read. The file's size bounds memory and time of reading. */
 int kp_store_open(const char *path, struct kp_store **out, char **err);
 void kp_store_close(struct kp_store *s);
-/* Returns who may read and write the file of a session that was opened, as bits of 0666: what is made of it must not
- * be open to others. */
+/* Returns who may read and write the file of an open session, as bits of 0666: files made from it must not be more
+ * accessible. */
 mode_t kp_store_mode(const struct kp_store *s);
-/* Whether the path is an SQLite database, as a session is. Opens regular files alone: to open a pipe waits, and reading
- * takes what others wait for. */
+/* Returns true if the path is an SQLite database, like a session. Opens only regular files: opening a pipe blocks, and
+ * reading one consumes what others wait for. */
 bool kp_store_is_database(const char *path);
-/* Removes a session that is not open, with the files beside it. */
+/* Removes a session that is not open, with its side files. */
 void kp_store_remove(const char *path);
 
 /* Makes several puts one transaction. When commit returns 0, all of them are in the file, and survive the death of
@@ -62,7 +62,7 @@ int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err
  * 0 or -EIO with *err. */
 int kp_store_put_activities(struct kp_store *s, const struct kp_activity *at, size_t n, char **err);
 int kp_store_put_activity_name(struct kp_store *s, uint32_t number, const char *name, char **err);
-/* Says of the kernels stored so far by whom and when they were launched, as kp_timeline_link finds it. */
+/* Adds to the kernels stored so far who launched them and when, found by kp_timeline_link. */
 int kp_store_link_activities(struct kp_store *s, const struct kp_launch_note *notes, size_t n, char **err);
 
 int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err);

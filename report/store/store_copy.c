@@ -1,6 +1,6 @@
 /*
- * Reads a session whose program was killed during a commit: the journal beside it must undo the rest. This happens
- * on a private copy, so that reading changes nothing, and needs no right to write.
+ * Reads a session whose program was killed during a commit: its journal must undo the rest. This happens on a private
+ * copy, so that reading changes nothing, and needs no right to write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,8 @@ static int copy_file(int from, const char *to)
     return rc;
 }
 
-/* Whether the journal ends in the name of another one, as for a transaction over several files. SQLite would delete
- * that file, whatever it is; kprof never writes such a name. */
+/* Returns true if the journal ends in the name of another one, which a transaction over several files writes. SQLite
+ * would delete that file, whatever it is; kprof never writes such a name. */
 static bool names_another(int journal)
 {
     static const unsigned char magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};

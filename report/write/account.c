@@ -136,8 +136,8 @@ static void print_devices(struct kp_out *o, const struct kp_session *s)
     print_more(o, s->n_devices);
 }
 
-/* What is printed where nothing was profiled, by the reason that skipped the launches. Launches pass the filters in
- * order, so the last filter that stopped any of them is to blame: rows begin with the last filter. */
+/* What is printed if nothing was profiled, by the reason that skipped the launches. Launches pass the filters in order,
+ * so the last filter that stopped any of them is to blame: rows begin with the last filter. */
 static const struct blamed {
     enum kp_reason reason;
     void (*seen)(struct kp_out *o, const struct kp_session *s);

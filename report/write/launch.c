@@ -44,7 +44,7 @@ void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l)
     kp_out_print(o, "%s", shape);
 }
 
-/* Prints the header line. Where it is wider than the display, the place of the launch gets a line of its own. */
+/* Prints the header line. If it is wider than the display, the place of the launch gets a line of its own. */
 static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
 {
     char shape[SHAPE_MAX], place[2 * SHAPE_MAX];

@@ -84,7 +84,7 @@ static const struct kp_columns_look looks[] = {
     [KP_TABLE_OPEN] = {1, 2, false},
 };
 
-/* Writes a cell behind the first one. One to the left is the last of its line. */
+/* Writes a cell after the first one. One to the left is the last of its line. */
 static void write_streamed_cell(struct kp_writer *w, const struct kp_column *column, const char *text)
 {
     if (!column->to_the_left)
@@ -93,7 +93,7 @@ static void write_streamed_cell(struct kp_writer *w, const struct kp_column *col
         kp_out_print(&w->out, "  %s", text);
 }
 
-/* Whether the terminal is too narrow for the columns; each row is a list of headings and cells then. */
+/* Returns true if the terminal is too narrow for the columns; each row is a list of headings and cells then. */
 static bool is_too_wide(const struct kp_writer *w, const struct kp_table *table)
 {
     size_t used = (size_t)table->columns->width + 1;
@@ -219,7 +219,7 @@ static void write_list(struct kp_writer *w, const char *attribute, const char *l
     }
 }
 
-/* Returns the room for a list beside the attributes; a narrow terminal has less. */
+/* Returns the room for a list next to the attributes; a narrow terminal has less. */
 static size_t list_room(const struct kp_writer *w, const struct kp_facts *f)
 {
     enum { AROUND = 6, LEAST = 20 }; /* the indent and the gaps */
