@@ -323,7 +323,7 @@ static const char *read_source_name(struct demangler *d, const char *s)
     return s + n;
 }
 
-/* Reads types up to the end of the list; `v` alone is the empty list. */
+/* Reads types up to the end of the list; a single `v` is the empty list. */
 static const char *read_parameters(struct demangler *d, const char *s)
 {
     const char *separator = "";
@@ -1175,7 +1175,7 @@ static const char *read_expression(struct demangler *d, const char *s)
         d->replay++;
         end = read_template_param(d, s);
         d->replay--;
-    } else if (starts(s, "adL_Z")) { /* a function or variable: its name alone, no parentheses */
+    } else if (starts(s, "adL_Z")) { /* a function or variable: only its name, no parentheses */
         emit(d, "&");
         end = read_literal(d, s + 2);
     } else if (starts(s, "dt")) {

@@ -45,8 +45,8 @@ void kp_locks_at_end(void);
 /* ---- forks ---- */
 
 /* Watches forks from now on; call it once. The forking thread acquires the locks that the table marks, in its order, so
- * that their data is whole in the child. It skips a lock that does not come free soon: it may hold that one itself. In
- * the child all locks are free, and in_child is called. */
+ * that their data is whole in the child. It skips a lock that is not free soon: it may hold that one itself. In the
+ * child all locks are free, and in_child is called. */
 void kp_locks_watch_forks(void (*in_child)(void));
 /* In the child: returns true if another thread of the parent held the lock at the fork, so its work may be half
  * done. */

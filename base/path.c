@@ -28,7 +28,7 @@ static const char *expand_env(const char *p, const char *pattern, FILE *out, int
     if (value)
         fputs(value, out);
     else
-        *rc = name ? kp_error(err, "%%q{%s} in '%s': no such variable in the environment", name, pattern) : -ENOMEM;
+        *rc = name ? kp_error(err, "%%q{%s} in '%s': the environment has no such variable", name, pattern) : -ENOMEM;
     free(name);
     return p + n + 2;
 }

@@ -264,7 +264,7 @@ static bool take_class(struct compiler *c, struct set *s)
             return true;
         }
     }
-    return refuse(c, "it names a class that there is not; classes are as in [[:alpha:]]");
+    return refuse(c, "it names an unknown class; classes are written like [[:alpha:]]");
 }
 
 /* Reads a character, also as [.x.] or [=x=]; is_one: it may begin or end a range. */
@@ -278,7 +278,7 @@ static bool take_element(struct compiler *c, unsigned char *byte, bool *is_one)
         if (!named(c, &name, &len))
             return false;
         *byte = (unsigned char)*name;
-        return len == 1 || refuse(c, "it names a collating element of more than a byte");
+        return len == 1 || refuse(c, "it names a collating element of more than one byte");
     }
     if (!*c->at)
         return refuse(c, "a '[' is not closed");
@@ -299,7 +299,7 @@ static bool take_range(struct compiler *c, struct set *s)
         if (!is_class && !take_element(c, &to, &ends))
             return false;
         if (is_class || !begins || !ends || from > to)
-            return refuse(c, "a range leads from no character to a later one");
+            return refuse(c, "the end of a range comes before its start");
     }
     for (int b = from; b <= to; b++)
         add(s, (unsigned char)b);
@@ -382,7 +382,7 @@ static bool take_count(struct compiler *c, int *least, int *most)
         has_least |= has_most;
     }
     if (!has_least || *c->at != '}' || (*most >= 0 && *most < *least))
-        return refuse(c, "a '{' begins no count such as {2}, {2,} or {2,5}");
+        return refuse(c, "a '{' does not begin a count such as {2}, {2,} or {2,5}");
     c->at++;
     return *most <= MAX_REPEATED && *least <= MAX_REPEATED ? true : refuse(c, too_large);
 }
@@ -482,7 +482,7 @@ static bool take_escape(struct compiler *c)
     if (letter == 's' || letter == 'S')
         return emit_class(c, is_space, letter == 'S');
     if (kp_is_digit(letter) && letter != '0')
-        return refuse(c, "back-references such as \\1 are not supported, as they can take for ever");
+        return refuse(c, "back-references such as \\1 are not supported because they can run forever");
     return emit_item(c, OP_BYTE, (unsigned char)letter, 0);
 }
 

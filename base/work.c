@@ -14,7 +14,8 @@
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 
-/* A sanitiser follows its own stacks alone: there work stays on the caller's, and cannot be finished without it. */
+/* A sanitiser only follows its own stacks: with one, work stays on the caller's stack, and cannot be finished without
+ * it. */
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
@@ -473,7 +474,7 @@ void kp_work_end(void)
     errno = error;
 }
 
-/* The first function on a stack. It never returns: the entry is used anew. */
+/* The first function on a stack. It never returns: the entry is reused. */
 static void run(void *arg)
 {
     struct work *w = arg;

@@ -107,7 +107,7 @@ static int prepare_run(struct series *s)
     return 0;
 }
 
-/* Lets the program read its input once more. */
+/* Lets the program read its input again. */
 static void rewind_input(struct series *s)
 {
     struct stat st;
@@ -116,9 +116,8 @@ static void rewind_input(struct series *s)
     if (s->told_input || fstat(STDIN_FILENO, &st) || S_ISCHR(st.st_mode))
         return; /* a terminal is read again, and /dev/null is the same each time */
     s->told_input = true;
-    fprintf(stderr,
-            "==WARNING== stdin is a pipe: what the first run has read of it, later runs do not find; redirect a "
-            "file instead (< FILE)\n");
+    fprintf(stderr, "==WARNING== stdin is a pipe, so later runs cannot read what the first run has read; redirect a "
+                    "file instead (< FILE)\n");
 }
 
 /* ---- how a run ended ---- */
@@ -137,7 +136,7 @@ static void tell_other_end(const struct series *s, int status, struct kp_run_out
     if (status != s->first_status)
         out->failures |= kp_failure_bit(KP_FAILURE_IN_PART);
     if (status != s->first_status && this && first)
-        fprintf(stderr, "==WARNING== run %zu of the program ended %s, the first one %s\n", s->made, this, first);
+        fprintf(stderr, "==WARNING== run %zu of the program ended %s, the first run %s\n", s->made, this, first);
     free(this);
     free(first);
 }
@@ -395,8 +394,8 @@ static void warn_of_times(const struct kp_options *o)
 {
     if (o->delay || o->duration)
         fprintf(stderr,
-                "==WARNING== delay and duration begin anew in each run, and may choose other %s there; launch-skip and "
-                "launch-count choose the same\n",
+                "==WARNING== delay and duration start again in each run, and may choose other %s there; launch-skip "
+                "and launch-count choose the same\n",
                 kp_options_by_ranges(o) ? "ranges" : "launches");
 }
 
@@ -417,8 +416,8 @@ int kp_application_run(const struct kp_application *a, struct kp_run_outcome *ou
     *status = s.first_status;
     if (!rc && s.why && s.made < s.wanted) {
         out->failures |= kp_failure_bit(KP_FAILURE_IN_PART);
-        fprintf(stderr, "==WARNING== %zu of %zu runs were made, as %s: what the others count is missing\n", s.made,
-                s.wanted, s.why);
+        fprintf(stderr, "==WARNING== only %zu of %zu runs were made because %s: the values of the others are missing\n",
+                s.made, s.wanted, s.why);
     }
     if (s.made)
         join_all(&s, out);

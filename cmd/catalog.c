@@ -90,7 +90,7 @@ static int unknown_chip(const struct kp_catalog *c, const char *chip, char **err
     int rc = 0;
     for (size_t i = 0; i < n; i++)
         if (!strcmp(names[i], chip))
-            rc = kp_error(err, "--chip: CUPTI %s lists %s, but has no metrics of it", kp_library_version(c->cupti),
+            rc = kp_error(err, "--chip: CUPTI %s lists %s, but has no metrics for it", kp_library_version(c->cupti),
                           chip);
     if (!rc)
         rc = kp_error_choice(err, "--chip: unknown chip", chip, list);
@@ -123,7 +123,7 @@ static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
         return -ENOMEM;
     if (!kp_chip_cc(c->chip, &c->major, &c->minor))
         kp_chip_cc(kp_chips[kp_n_chips - 1].name, &c->major, &c->minor);
-    if (!*chip && asprintf(note, "no GPU was found: this is what %s has; --chip chooses another", stand_in) < 0) {
+    if (!*chip && asprintf(note, "no GPU was found: the list is for %s; --chip chooses another chip", stand_in) < 0) {
         *note = NULL;
         return -ENOMEM;
     }

@@ -150,7 +150,7 @@ static const char *no_folder(const char *pattern)
     return why;
 }
 
-static const char is_session[] = "it is a session, which would be lost; name another file";
+static const char is_session[] = "it is a session, which would be overwritten; name another file";
 
 /* Returns why no session can have the name (its journal's is longer); NULL if one can. */
 static const char *no_name(const char *path)
@@ -174,7 +174,7 @@ static int check_export(const struct kp_options *o)
     else if (!why && path && !o->force_overwrite && !lstat(path, &st))
         why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
     else if (!why && path && !stat(path, &st) && st.st_size && !kp_target_is_database(path))
-        why = "it is no session, and would be lost; name another file";
+        why = "it is not a session and would be overwritten; name another file";
     else if (!why && path)
         why = no_name(path);
     int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
@@ -324,10 +324,9 @@ static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
         fclose(f);
         *failures |= kp_failure_bit(KP_FAILURE_METRIC);
         if (nothing)
-            status =
-                kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
-                                 "no valid metric is left, so the program was not started; if it brings a newer CUPTI, "
-                                 "name its folder with --cupti-dir");
+            status = kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
+                                      "no valid metric is left, so the program was not started; if the program "
+                                      "includes a newer CUPTI, name its folder with --cupti-dir");
         else
             setenv("KPROF_METRICS_TOLD", told, 1);
     }
@@ -344,7 +343,7 @@ static int check_ranges(const struct kp_options *o)
     if (!*value || !kp_options_by_ranges(o))
         return 0;
     return refuse(o, KP_FAILURE_OPTION, flag, value,
-                  "the replay modes range and app-range take whole ranges, so choose those with --nvtx-include, "
+                  "the replay modes range and app-range profile whole ranges; choose ranges with --nvtx-include, "
                   "--launch-skip or --launch-count");
 }
 
@@ -414,7 +413,7 @@ const char *kp_check_not_followed(const char *program)
     else if (!f || fread(&head, sizeof head, 1, f) != 1 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         why = NULL; /* a script, or unreadable */
     else if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
-        why = "it is of another architecture";
+        why = "it is for another architecture";
     else if (!has_loader(f, &head))
         why = "it is statically linked";
     if (f)

@@ -275,7 +275,7 @@ struct reading {
     struct side *side;
 };
 
-/* Gives the kernel the name that the user has for it, by which launches are paired, too. 0 or -ENOMEM. */
+/* Renames the kernel to the user's name for it, which also pairs launches. 0 or -ENOMEM. */
 static int rename_kernel(struct kp_launch_info *l)
 {
     const char *renamed = kp_renames_find(kp_launch_name(l));
@@ -799,7 +799,7 @@ static void fill_cells(const struct row *r, bool base_units, struct cells *c)
     c->text[UNIT - NAME] = c->unit;
 }
 
-/* Fills them for a program: a value may be NULL, and a change that is no number is empty. */
+/* Fills them for a program: a value may be NULL, and a change that is not a number is empty. */
 static void fill_plain_cells(const struct row *r, struct cells *c)
 {
     const struct kp_metric *known = r->value[A] && r->value[A]->kind != KP_VALUE_NA ? r->value[A] : r->value[B];
@@ -1078,7 +1078,7 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
                      folded, folded == 1 ? "row" : "rows", d->options->threshold, folded == 1 ? "is" : "are");
     kp_out_print(o, "\n");
     if (!pairs && a->n && d->side[B].n && d->options->by == KP_DIFF_BY_LAUNCH)
-        kp_out_print(o, "==KPROF== No launch of %c has the name%s of one of %c; --by kernel pairs by name alone\n",
+        kp_out_print(o, "==KPROF== No launch of %c has the same name%s as one of %c; --by kernel pairs by name alone\n",
                      a->letter, has_kinds(d) ? ", grid and note" : " and grid", d->side[B].letter);
     return rc;
 }
@@ -1197,8 +1197,8 @@ static void print_totals(struct kp_out *o, struct diff *d, size_t pairs)
 
 /* ---- in brief ---- */
 
-/* How the times of a kernel's pairs change: what is added up says how far the sum may be off. Launches of one grid are
- * of one size, so their changes are compared with each other alone. */
+/* How the times of a kernel's pairs change; the terms add up to the uncertainty of the sum. Launches of one grid have
+ * one size, so their changes are only compared with each other. */
 struct spread {
     uint64_t pairs;
     double sum, squares; /* of the changes of a grid's pairs of one launch each, in ns */
@@ -1354,7 +1354,8 @@ static void warn_unchecked(FILE *to, const struct diff *d, const struct kp_diff_
     static const char as_over[] = ", which counts as over the limit";
     const char first = d->side[A].letter, second = d->side[B].letter;
     if (pairs)
-        fprintf(to, "--fail-above: %zu of %zu pairs of %s could not be compared, as %c or %c has no number of %s%s\n",
+        fprintf(to,
+                "--fail-above: %zu of %zu pairs of %s could not be compared because %c or %c has no number for %s%s\n",
                 without, pairs, noun(d, 2), first, second, limit->metric, without < pairs ? "" : as_over);
     else
         fprintf(to, "--fail-above: %c and %c have no %s in common to compare %s of%s\n", first, second, noun(d, 2),
@@ -1542,7 +1543,8 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
         const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
         kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid,
                      slash ? slash + 1 : exe, or_empty(s->host),
-                     s->complete ? "" : ", not complete: the program had not finished, or not all could be stored");
+                     s->complete ? ""
+                                 : ", incomplete: the program had not finished, or not everything could be stored");
     }
 }
 

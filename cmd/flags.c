@@ -150,7 +150,7 @@ void kp_flags_know(const struct kp_own_flags *all, size_t n)
     n_owners = n;
 }
 
-/* Does what kp_flags_home does for flags that are no options. */
+/* Does the same as kp_flags_home for flags that are not options. */
 static const char *home_of_own(const char *flag)
 {
     static char text[128];
@@ -245,7 +245,7 @@ static int unknown_flag(const struct kp_flags_of *f, const struct option *longs,
     char *advice = advice_on(longs, n, word), letter[] = {'-', (char)optopt, '\0'};
     const char *shown = is_long ? word : letter; /* letters may be combined */
     int status = kp_console_error(KP_EXIT_USAGE,
-                                  advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
+                                  advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it accepts %s",
                                   f->command, shown, advice ? advice : f->takes);
     free(advice);
     return status;

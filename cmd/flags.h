@@ -35,7 +35,7 @@ char *kp_flags_joined(const struct kp_option *row, const char *before, const cha
  * the options was given. */
 void kp_flags_tell_repeated(const struct kp_repeated *given);
 
-/* A flag of one sub-command, which is no option of the library. */
+/* A flag of one sub-command that is not an option of the library. */
 struct kp_own_flag {
     const char *flag, *value, *help; /* as in --help; value "" = a switch */
     /* Receives the value, NULL for a switch; returns 0, or an exit status after reporting why. */
@@ -43,7 +43,7 @@ struct kp_own_flag {
     bool adds; /* given again, it adds to what it was given before */
 };
 
-/* The flags of one sub-command that are no options of the library. */
+/* The flags of one sub-command that are not options of the library. */
 struct kp_own_flags {
     const char *command;
     const struct kp_own_flag *at;
@@ -62,10 +62,10 @@ struct kp_flags_of {
 /* Finds the value of a flag in `choices` (NULL-terminated); *out receives its index. 0, or an exit status after
  * reporting that there is none. */
 int kp_flags_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out);
-/* Makes the flags known that are no options, of `n` sub-commands. The table must last. */
+/* Registers the flags of `n` sub-commands that are not options. The table must last. */
 void kp_flags_know(const struct kp_own_flags *owners, size_t n);
 /* Returns the sub-commands that a flag (without its dashes) belongs to: the end of a sentence; NULL for an unknown
- * flag. Static text, which the next call may write anew. */
+ * flag. Static text, which the next call may overwrite. */
 const char *kp_flags_home(const char *flag);
 
 /* Checks the options and puts them into the environment; passes the sub-command's own flags to their `take`. Returns

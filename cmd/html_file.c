@@ -29,7 +29,7 @@ static const char *why_kept(const char *path, bool force)
     if (!kp_target_is_stdout(path) && !stat(path, &st) && S_ISDIR(st.st_mode))
         return "it is a folder; name a file in it";
     if (kp_target_is_database(path))
-        return "it is a session, which would be lost; name another file";
+        return "it is a session, which would be overwritten; name another file";
     if (kp_target_lacks_folder(path))
         return "No such file or directory; make its folder, or choose another path";
     return !force && kp_target_replaces(path) ? "the file exists; use --force-overwrite, or name another file" : NULL;
@@ -78,12 +78,12 @@ int kp_file_take(const char *flag, const char *value, const char **out)
 {
     *out = value;
     if (!*value)
-        return kp_console_error(KP_EXIT_USAGE, "--%s takes the name of a file", flag);
+        return kp_console_error(KP_EXIT_USAGE, "--%s needs the name of a file", flag);
     return kp_target_is_database(value)
-               ? kp_console_error(KP_EXIT_USAGE,
-                                  "--%s takes the name of the file to write, and %s is a session: "
-                                  "write --%s NEW-FILE %s",
-                                  flag, value, flag, value)
+               ? kp_console_error(
+                     KP_EXIT_USAGE,
+                     "--%s needs the name of the file to write, but %s is a session: write --%s NEW-FILE %s", flag,
+                     value, flag, value)
                : 0;
 }
 

@@ -1,4 +1,4 @@
-/* How the command writes HTML, and other files that are no pages. */
+/* How the command writes HTML, and other files that are not pages. */
 #ifndef KP_CMD_HTML_FILE_H
 #define KP_CMD_HTML_FILE_H
 
@@ -17,7 +17,7 @@ int kp_file_take(const char *flag, const char *value, const char **out);
 int kp_file_check(const char *path, bool force);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);
-/* Writes the file; `compare` as in kp_html_print. With `force` a file that is there is replaced, when the new one is
+/* Writes the file; `compare` as in kp_html_print. With `force` an existing file is replaced, when the new one is
  * complete; a session never is. For links, pipes and devices see kp_target_open. Returns 0, or an exit status after
  * reporting why. `mode` is that of a new file, before the umask: that of the sessions (kp_store_mode). */
 int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force, mode_t mode);

@@ -206,7 +206,7 @@ void kp_idle_tell_lists(const struct kp_options *o, bool listed)
 
 enum {
     HTML = KP_INSTEAD_HTML | KP_INSTEAD_OPEN,
-    BARE = KP_INSTEAD_TRACE | KP_INSTEAD_FOLDED, /* has times and names alone */
+    BARE = KP_INSTEAD_TRACE | KP_INSTEAD_FOLDED, /* has only times and names */
     EACH = KP_INSTEAD_JSON | HTML | BARE,
 };
 

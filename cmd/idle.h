@@ -18,7 +18,7 @@ void kp_idle_tell(const struct kp_options *o);
 /* Returns true if a list of flags, NULL at the end, has one. */
 bool kp_idle_heeds(const char *const *heeds, const char *flag);
 
-/* Does the same for noted flags, and those of the queries in `q`, that the answer of a sub-command does not heed. */
+/* Does the same for noted flags, and those of the queries in `q`, that do not affect the answer of a sub-command. */
 void kp_idle_tell_answer(const char *command, const char *const *heeds, const struct kp_query *q);
 
 /* Does the same for force-overwrite if nothing is `written` that it could replace. `writers`: the flags of the

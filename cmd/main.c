@@ -87,7 +87,7 @@ static int bad_flag(const struct flags *f, char *const *argv)
         return kp_console_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, instead ? instead : KP_TRY_HELP);
     }
     if (optopt)
-        return kp_console_error(KP_EXIT_USAGE, "%.*s takes no value", (int)strcspn(word, "="), word);
+        return kp_console_error(KP_EXIT_USAGE, "%.*s accepts no value", (int)strcspn(word, "="), word);
     return unknown_flag(f, word);
 }
 
@@ -215,7 +215,7 @@ static int run_word(int argc, char **argv, struct kp_query *q);
 static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
 {
     if (q->command && optind < argc)
-        return kp_console_error(KP_EXIT_USAGE, "kprof %s takes no '%s'; " KP_TRY_HELP, q->command, argv[optind]);
+        return kp_console_error(KP_EXIT_USAGE, "kprof %s does not accept '%s'; " KP_TRY_HELP, q->command, argv[optind]);
     if (q->command) {
         const struct kp_command *command = kp_command_find(q->command);
         kp_idle_tell_answer(command->name, command->heeds, q);
@@ -233,7 +233,7 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
     if (!is_program && !separated && kp_command_find(argv[optind]))
         return run_word(argc - optind, argv + optind, q);
     if (q->chip || q->mode)
-        return kp_console_error(KP_EXIT_USAGE, "--%s does not go with a program; " KP_TRY_HELP,
+        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP,
                                 q->chip ? "chip" : "query-metrics-mode");
     return kp_main_run(argv + optind, kp_command_names());
 }

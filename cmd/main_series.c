@@ -28,8 +28,7 @@ static bool is_given(const char *name)
 int kp_main_series(void)
 {
     if (!is_given("KPROF_VARY"))
-        return kp_console_error(KP_EXIT_USAGE,
-                                "nothing is varied: add --vary block=64,128,256, or shared= or carveout=");
+        return kp_console_error(KP_EXIT_USAGE, "nothing to vary: add --vary block=64,128,256, or shared= or carveout=");
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
         if (!is_given(defaults[i].name) && setenv(defaults[i].name, defaults[i].value, 1))
             return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));

@@ -93,7 +93,7 @@ static void load_folder_of(struct kp_store *store)
         free(err);
         const struct kp_option *row = kp_option_row(offsetof(struct kp_options, section_folder));
         if (kp_option_check(row, row->flag, s.section_folder, &err))
-            kp_console_error(0, "%s; sections of the session that are in no other folder are left out", err ? err : "");
+            kp_console_error(0, "%s; the session's sections that only that folder has are left out", err ? err : "");
     }
     kp_session_free(&s);
     free(err);

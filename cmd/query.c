@@ -21,19 +21,17 @@
 
 static const struct kp_query_flag flags[] = {
     {"query-metrics", "",
-     "lists the metrics of a chip, or those of --metrics: names, regex:EXPR, and what group:NAME and breakdown:NAME "
-     "stand for",
+     "lists the metrics of a chip, or those of --metrics: names, regex:EXPR, group:NAME and breakdown:NAME",
      offsetof(struct kp_query, command)},
-    {"list-sets", "", "lists the sets, what is in them and how many passes they take",
+    {"list-sets", "", "lists the sets with their sections and number of passes", offsetof(struct kp_query, command)},
+    {"list-sections", "", "lists the sections; those of --set and --section are marked as enabled",
      offsetof(struct kp_query, command)},
-    {"list-sections", "", "lists the sections; enabled are those of --set and --section",
+    {"list-rules", "", "lists the rules that give advice, with their sections and subjects; needs no CUPTI",
      offsetof(struct kp_query, command)},
-    {"list-rules", "", "lists the rules that give advice, with their sections and what they look at; needs no CUPTI",
-     offsetof(struct kp_query, command)},
-    {"list-chips", "", "lists the chips that --chip takes", offsetof(struct kp_query, command)},
-    {"chip", " NAME", "the chip that is meant; without it, that of the first GPU", offsetof(struct kp_query, chip)},
+    {"list-chips", "", "lists the chips that --chip accepts", offsetof(struct kp_query, command)},
+    {"chip", " NAME", "chip to list for (default: that of the first GPU)", offsetof(struct kp_query, chip)},
     {"query-metrics-mode", " {base,suffix,all}",
-     "base: base names; suffix: and what may follow them; all: each full name (default base)",
+     "base: base names; suffix: also their suffixes; all: every full name (default base)",
      offsetof(struct kp_query, mode)},
 };
 
@@ -196,10 +194,10 @@ static void print_head(const struct column *all)
 /* ---- metrics ---- */
 
 static const char *const kind_titles[KP_CATALOG_KINDS] = {
-    [KP_CATALOG_COUNTER] = "Counters: take .avg, .max, .min or .sum, and what may follow it",
-    [KP_CATALOG_RATIO] = "Ratios: take .ratio, .pct or .max_rate",
+    [KP_CATALOG_COUNTER] = "Counters: need .avg, .max, .min or .sum, perhaps with a further suffix",
+    [KP_CATALOG_RATIO] = "Ratios: need .ratio, .pct or .max_rate",
     [KP_CATALOG_THROUGHPUT] =
-        "Throughputs: take .avg.pct_of_peak_sustained_elapsed and the like; breakdown:NAME stands for its parts",
+        "Throughputs: need .avg.pct_of_peak_sustained_elapsed or similar; breakdown:NAME stands for its parts",
     [KP_CATALOG_LAUNCH] = "Launch and device metrics: not counted",
     [KP_CATALOG_SOURCE] = "Metrics by instruction: sampled, or counted by patched code, in passes of their own",
     [KP_CATALOG_DERIVED] = "Derived metrics: computed from others",

@@ -9,7 +9,7 @@
 
 #include "report/store/store.h"
 
-enum { LINKS_MAX = 40 }; /* as the kernel has it */
+enum { LINKS_MAX = 40 }; /* the kernel's spelling */
 
 /* Returns the path of a name in the folder of another path, malloc'ed; NULL without memory. */
 static char *in_folder_of(const char *path, const char *name)
@@ -42,7 +42,7 @@ static int own_descriptor(const char *path)
     return is ? (int)n : -1;
 }
 
-/* Follows the links of a path's last part, to a descriptor or to what is no link. *to is malloc'ed. */
+/* Follows the links of a path's last part, to a descriptor or to something that is not a link. *to is malloc'ed. */
 static int follow(const char *path, char **to, int *descriptor)
 {
     char link[PATH_MAX];
@@ -114,12 +114,12 @@ static int find(struct kp_target *t, const char *path, int *descriptor)
     *t = (struct kp_target){.to = NULL};
     *descriptor = -1;
     t->exists = !stat(path, &t->old);
-    if (!t->exists && errno != ENOENT) /* the kernel follows no links of others in /tmp: neither does this */
+    if (!t->exists && errno != ENOENT) /* like the kernel, follows no links of other users in /tmp */
         return -errno;
     return follow(path, &t->path, descriptor);
 }
 
-/* Returns true if the file exists, is no descriptor, and is written through. */
+/* Returns true if the file exists, is not a descriptor, and is written through. */
 static bool is_through(const struct kp_target *t)
 {
     return (t->exists && !S_ISREG(t->old.st_mode)) || !is_there(t);

@@ -89,7 +89,7 @@ static int check_session(const struct together *t, size_t at)
     for (size_t i = 0; i < at; i++)
         for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
             if (reasons[k].holds(&s[i].facts, &s[at].facts))
-                return kp_error(t->err, "%s and %s cannot be put together: %s", s[i].file->path, s[at].file->path,
+                return kp_error(t->err, "%s and %s cannot be merged: %s", s[i].file->path, s[at].file->path,
                                 reasons[k].text);
     return 0;
 }
@@ -98,7 +98,7 @@ static int check_chip(struct together *t, const struct kp_launch_info *l)
 {
     const struct session *s = t->sessions;
     if (t->chip && is_other(t->chip, l->chip))
-        return kp_error(t->err, "%s and %s cannot be put together: they have counters of different chips, %s and %s",
+        return kp_error(t->err, "%s and %s cannot be merged: they have counters of different chips, %s and %s",
                         s[t->chip_of].file->path, s[t->now].file->path, t->chip, l->chip ? l->chip : "");
     return 0;
 }
@@ -252,8 +252,7 @@ static int read_session(struct together *t, size_t at)
     int rc = kp_store_each_result(s->file->store, take_launch, t, t->err);
     if (!rc && !s->is_rotated)
         rc = kp_error(t->err,
-                      "%s cannot be put together with others: rotation (--replay-mode rotate) counted none of "
-                      "its launches",
+                      "%s cannot be merged with others: rotation (--replay-mode rotate) counted none of its launches",
                       s->file->path);
     return rc;
 }
@@ -377,14 +376,14 @@ static int add_all_facts(struct together *t)
     s->timeline = false; /* each process has its own */
     s->timeline_dropped = 0;
     free(s->replay);
-    if (asprintf(&s->replay, "rotation, %zu rank%s put together", t->n, t->n == 1 ? "" : "s") < 0)
+    if (asprintf(&s->replay, "rotation, %zu rank%s merged", t->n, t->n == 1 ? "" : "s") < 0)
         s->replay = NULL;
     return rc ? rc : s->replay ? 0 : -ENOMEM;
 }
 
 /* ---- all of it ---- */
 
-/* Derives anew what follows from the samples of all ranks. */
+/* Recomputes what follows from the samples of all ranks. */
 static int derive_source(struct together *t, struct kp_result *r)
 {
     struct kp_lookup code = kp_store_lookup(t->to);

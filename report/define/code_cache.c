@@ -17,7 +17,7 @@ enum {
     LARGEST_SHOWN = 64 << 20,   /* byte; generated sources are large, but nothing of this size is a source */
 };
 
-/* A file that was looked for. */
+/* A file that was searched for. */
 struct file {
     char *path, *found; /* text; NULL = not found */
     const char *text;   /* `found`, or the embedded text */

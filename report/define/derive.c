@@ -211,7 +211,7 @@ static int look_up(const char *name, void *arg, double *value)
     }
     if (kp_metric_number(m, value))
         return 0;
-    return m->kind == KP_VALUE_NA ? missing_as(v, m) : missing(v, "%s is no number", name);
+    return m->kind == KP_VALUE_NA ? missing_as(v, m) : missing(v, "%s is not a number", name);
 }
 
 static int derive(struct kp_result *r, const char *name, size_t length)

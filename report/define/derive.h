@@ -35,7 +35,7 @@ int kp_derived_inputs(const struct kp_derived *d, int (*fn)(const char *metric, 
  * input. Division by zero gives 0 in definitions of the table: it means that nothing happened. In a user's definition
  * it makes the metric n/a. Returns 0, -ENOENT for a name without definition, or -ENOMEM. */
 int kp_derive(struct kp_result *r, const char *name);
-/* Computes all definitions of the user's in the same way. Returns 0 or -ENOMEM. */
+/* Computes all of the user's definitions in the same way. Returns 0 or -ENOMEM. */
 int kp_derive_users(struct kp_result *r);
 
 /* Returns true if the user has defined derived metrics. */

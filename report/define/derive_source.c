@@ -112,8 +112,8 @@ struct ratios {
     bool any;
 };
 
-/* Rounds EXACT down because ncu's values at an instruction are whole numbers. EXACT is at least 0, so a cast does it:
- * floor() may need libm, and the library has libc alone. */
+/* Rounds EXACT down because ncu's values at an instruction are whole numbers. EXACT is at least 0, so a cast suffices:
+ * floor() may need libm, and the library only links libc. */
 static void add_ratio(struct ratios *to, uint32_t offset, double exact)
 {
     double ratio = (double)(uint64_t)exact, step = ratio - to->last;

@@ -257,7 +257,7 @@ static int arch(struct builder *b, const struct kp_field *f)
     const char *digits = f->text + (strncmp(f->text, "CC_", 3) ? 0 : 3);
     size_t n = strspn(digits, "0123456789");
     if (!n || n > 4 || digits[n])
-        fail(b, f, "'%s' is no architecture; write one such as CC_90", f->text);
+        fail(b, f, "'%s' is not an architecture; write one such as CC_90", f->text);
     return n && n <= 4 ? atoi(digits) : 0;
 }
 
@@ -381,7 +381,7 @@ static void check_name(struct builder *b, const struct kp_field *at, const char 
 {
     for (const char *c = name; *c; c++)
         if (*c <= ' ' || *c > '~' || *c == ',') {
-            fail(b, at, "'%s' is no name of a metric", name);
+            fail(b, at, "'%s' is not a metric name", name);
             return;
         }
 }
@@ -679,7 +679,7 @@ static const char *identifier(struct builder *b, const struct kp_field *message,
     const char *id = required(b, message, what, "Identifier");
     for (const char *c = id; *c; c++)
         if ((unsigned char)*c <= ' ' || *c == ',')
-            fail(b, child(message, "Identifier"), "'%s' is no identifier: it has a blank or a comma", id);
+            fail(b, child(message, "Identifier"), "'%s' is not an identifier: it has a blank or a comma", id);
     return id;
 }
 

@@ -91,7 +91,7 @@ struct kp_section {
 /* Returns all sections by ascending order, section files included; *n receives their number. The data lasts as long
  * as the process; kp_sections_add makes a new array. */
 const struct kp_section *kp_sections(size_t *n);
-/* Returns the sections of the table alone. */
+/* Returns only the sections of the table. */
 const struct kp_section *kp_sections_builtin(size_t *n);
 /* Adds `n` sections. A section replaces one of the same identifier; others are placed by their order, after those of
  * the same order. New names of sets make new sets. Data that the sections point to must last as long as the process.
@@ -108,8 +108,8 @@ bool kp_section_in_set(const struct kp_section *s, const char *set);
  * This holds when it has KP_PASSES_ONE sections only, at least one, and lists no metric. Beside other sections, such a
  * section is collected like them. */
 bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, const char *metrics);
-/* Returns the KP_PASSES_ONE section for launches that must not be replayed, whatever else is asked for. Lasts as
- * kp_sections does. */
+/* Returns the KP_PASSES_ONE section for launches that must not be replayed, whatever else is asked for. Lasts as long
+ * as kp_sections. */
 const struct kp_section *kp_section_quick(void);
 /* Returns true if a chip without the row's metric shows the row as missing: true for the table that is always printed.
  * All other rows disappear on such a chip. */

@@ -39,7 +39,7 @@ const char *kp_format_metric(const struct kp_metric *m, bool base, char value[KP
 /* Writes how far the value of a rotation may be off: half of the 95 % interval, in the unit of kp_format_metric. False
  * if unknown (see kp_metric_interval), or if all launches gave the same. */
 bool kp_format_interval(const struct kp_metric *m, bool base, char out[KP_NUMBER_MAX]);
-/* Returns the text of the value alone, for a cell of a column whose unit is the metric's times `divisor`. */
+/* Returns the text of the value without its unit, for a cell of a column whose unit is the metric's times `divisor`. */
 const char *kp_format_scaled(const struct kp_metric *m, double divisor, char value[KP_NUMBER_MAX]);
 /* Returns the cell text of a metric with instances, all in the unit that kp_format_metric gives. The form is `TOTAL
  * (v1; v2)`, or, with `keys`, `TOTAL (key: v1; key: v2)`. malloc'ed, NULL without memory. */

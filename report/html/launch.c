@@ -22,7 +22,7 @@ size_t kp_html_rule(struct kp_data *d, const struct kp_rule *rule, const struct 
     return kp_draft_add(d, &draft, KP_DATA_RULES);
 }
 
-/* Writes the ranges that are no push-pop ranges of the launching thread. */
+/* Writes the ranges that are not push-pop ranges of the launching thread. */
 static void write_others(struct kp_data *d, FILE *to, const struct kp_nvtx *n)
 {
     const char *gap = "";

@@ -15,8 +15,8 @@ static const double misses_by = 5, ahead_by = 10;
 /* A part that is nearly as busy as the whole explains it. */
 static const double nearly = 0.9;
 
-/* Parts of an SM, the most helpful names first; they are inputs of rule HighPipeUtilization. "Shared" is named only
- * when none of the pipes that share it is full alone. */
+/* Parts of an SM, the most helpful names first; they are inputs of rule HighPipeUtilization. "Shared" is named only if
+ * none of the pipes that share it is full by itself. */
 static const char *const parts[] = {"pipe/", "inst/", "pipe/Shared"};
 
 static bool is_part(const char *name, const char *kind)

@@ -12,8 +12,8 @@
 #define KP_SAMPLED_WARPS    "smsp__pcsamp_"
 #define KP_SAMPLED_LAUNCHES "smsp__pcsamp_aggregated_passes"
 
-/* Moves what was counted in one function to `r`. Samples are added to those of the same function there; of other
- * metrics `r` keeps its own. 0, or -ENOMEM with both as far as it got. */
+/* Moves what was counted in one function to `r`. Samples are added to those of the same function there; other metrics
+ * of `r` stay. 0, or -ENOMEM with both as far as it got. */
 int kp_counts_take(struct kp_result *r, struct kp_code_counts *from);
 
 /* Adds what a further launch of the kernel was counted and sampled for: its samples, with their number; its counts, if

@@ -70,7 +70,7 @@ struct kp_instruction {
     char *opcode;         /* basic opcode ("FFMA", "LDG"); "" = not known */
     char *text;           /* disassembly, without the trailing semicolon; "" = no disassembler */
     uint16_t access_bits; /* of memory, that a thread accesses; 0 = none, or not known */
-    bool spill;           /* moves a register to memory or back, for want of registers; not kept in sessions */
+    bool spill;           /* moves a register to memory or back, for lack of registers; not kept in sessions */
     uint32_t ptx;         /* line of the PTX; 0 = not known */
 };
 

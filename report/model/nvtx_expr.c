@@ -148,7 +148,7 @@ static int read_steps(struct expression *e, const struct piece *part, char **err
 }
 
 /* Removes the marks from both ends of a range part: they give its place in the stack, and make it one of a stack. In an
- * expression, a '/' in front of a bracket means that the bracket is no mark; *shielded is the '/' at the end. */
+ * expression, a '/' in front of a bracket means that the bracket is not a mark; *shielded is the '/' at the end. */
 static void take_marks(struct expression *e, struct piece *p, bool *stack, bool *shielded)
 {
     size_t len = (size_t)(p->end - p->at);
@@ -187,8 +187,9 @@ static int read_ranges(struct expression *e, struct piece *p, char **err)
     int rc = 0;
     stack |= find(&own, "/") < own.end;
     if (list && stack)
-        rc = kp_error(err, "push-pop and start-end ranges do not go into one expression; a '/' or ',' within a name is "
-                           "written '\\/' or '\\,'");
+        rc = kp_error(
+            err, "push-pop and start-end ranges cannot be combined in one expression; a '/' or ',' within a name is "
+                 "written '\\/' or '\\,'");
     e->kind = stack ? KP_NVTX_PUSH_POP : KP_NVTX_START_END;
     if (!rc)
         rc = read_steps(e, &own, err);
@@ -208,8 +209,9 @@ static int read_expression(struct expression *e, struct piece p, char **err)
         return read_ranges(e, &p, err);
     p.at = domain.end + 1;
     if (find(&p, "@") < p.end)
-        return kp_error(err, "ranges of several domains do not go into one expression; a '@' within a name is written "
-                             "'\\@'");
+        return kp_error(
+            err, "ranges of several domains cannot be combined in one expression; a '@' within a name is written "
+                 "'\\@'");
     if (!p.regex && find(&domain, "/,") < domain.end)
         return kp_error(err, "the domain comes first; a '/' or ',' in its name is written '\\/' or '\\,'");
     int rc = read_name(&domain, &e->domain, err);

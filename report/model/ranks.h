@@ -16,8 +16,8 @@
 
 /* Adds what another rank counted of the same kernel and shape. Means of both become one mean, with the spread of all
  * launches; what `r` lacks is moved from `from`. Counts and series come together as in counts.h: those by instruction
- * must have the same ids of functions. Launches and counted ones add up. Of values that are no means, `r` keeps its
- * own. 0, or -ENOMEM with both as far as it got. */
+ * must have the same ids of functions. Launches and counted ones add up. Values of `r` that are not means stay. 0, or
+ * -ENOMEM with both as far as it got. */
 int kp_ranks_add(struct kp_result *r, struct kp_result *from);
 
 /* A kernel and shape on one rank. */

@@ -161,7 +161,7 @@ static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, 
 /* A name while all are shortened. */
 struct shortened {
     const struct kp_long_name *of;
-    char *first; /* as it alone would be */
+    char *first; /* as if it were the only one */
     size_t index;
 };
 

@@ -8,7 +8,7 @@
 /* Which part of a name that is too long is kept. If several then look the same, each shows the function and the part in
  * which it differs. */
 enum kp_short_form {
-    KP_SHORT_SIGNATURE, /* loses its return type and parameters, then scopes, then its end; a text its end alone */
+    KP_SHORT_SIGNATURE, /* loses its return type and parameters, then scopes, then its end; a text only its end */
     KP_SHORT_BARE,      /* has no return type, template arguments and parameters, however short it is: kp_trace_name;
                          * but Kernel<...> keeps its arguments, which say what it does */
 };

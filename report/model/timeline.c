@@ -130,7 +130,7 @@ static int by_call(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* The next record and note that are no part of a graph. */
+/* The next record and note that are not part of a graph. */
 struct cursor {
     struct kp_kernel_record *records;
     const struct kp_launch_note *notes;

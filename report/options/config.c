@@ -112,7 +112,7 @@ static int read_line(struct reading *r, const char *text, size_t len, size_t lin
     text += name_len;
     rest = trimmed(&text, rest - name_len);
     if (!name_len || !rest || *text != '=' || memchr(text, '\0', rest))
-        return kp_error(err, "%s:%zu: no line of the form NAME = VALUE", r->c->path, line);
+        return kp_error(err, "%s:%zu: the line is not NAME = VALUE", r->c->path, line);
     text++;
     rest = trimmed(&text, rest - 1);
     char *entry = entry_of(name, name_len, text, rest);

@@ -150,7 +150,7 @@ static int read_size(const char *value, const char *lowest, uint64_t *out, char 
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     int shift = unit ? 10 * (int)(unit - units + 1) : 0;
     if (!isdigit((unsigned char)*value) || end[unit != NULL])
-        return kp_error(err, "'%s' is not a size; write a number and, where wanted, K, M or G, such as 512M", value);
+        return kp_error(err, "'%s' is not a size; write a number, optionally with K, M or G, such as 512M", value);
     if (errno == ERANGE || *out > UINT64_MAX >> shift)
         return kp_error(err, "%s is too large", value);
     *out <<= shift;
@@ -428,18 +428,18 @@ static const struct {
     {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python"},
     {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session"},
     {{.flag = "list-metrics"}, "`kprof query-metrics` lists metrics"},
-    {{.flag = "query-metrics-collection"}, "series are metrics that are called pmsampling:NAME"},
+    {{.flag = "query-metrics-collection"}, "series are metrics named pmsampling:NAME"},
     {{.flag = "config-file"}, "config takes the file"},
     {{.flag = "config-file-path"}, "config takes the file"},
     {{.flag = "range-filter"}, "launch-skip and launch-count choose ranges, too"},
     {{.flag = "open-in-ui"}, "`kprof report --open FILE` shows a session in a browser"},
-    {{.flag = "section-folder-recursive"}, "section-folder takes one folder, without those in it"},
-    {{.flag = "section-folder-restore"}, "the sections of kprof are in its library, and need no folder"},
-    {{.flag = "import-sass"}, "the code of all kernels is in the session; the page source shows it"},
+    {{.flag = "section-folder-recursive"}, "section-folder reads one folder, without subfolders"},
+    {{.flag = "section-folder-restore"}, "kprof's own sections are in its library and need no folder"},
+    {{.flag = "import-sass"}, "the session contains the code of all kernels; the page source shows it"},
     {{.flag = "check-exit-code"},
-     "kprof ends with the program's exit code, and with --strict tells its own failures, too"},
-    {{.flag = "kill"}, "duration ends the profiling, and the program goes on"},
-    {{.flag = "lockstep-kernel-launch"}, "launches of several processes are not held back for each other"},
+     "kprof ends with the program's exit code, or with --strict with a status for its own failures"},
+    {{.flag = "kill"}, "duration ends the profiling, not the program"},
+    {{.flag = "lockstep-kernel-launch"}, "launches of several processes do not wait for each other"},
     {{.flag = "sampling-interval"}, "it is called warp-sampling-interval"},
     {{.flag = "sampling-buffer-size"}, "it is called warp-sampling-buffer-size"},
     {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
@@ -651,7 +651,7 @@ enum kp_log_target kp_options_log_target(const char *log_file)
                                          : KP_LOG_TO_FILE;
 }
 
-/* Refuses output files that would overwrite each other. `stdout` and `stderr` are no files as log-file. */
+/* Refuses output files that would overwrite each other. `stdout` and `stderr` as log-file are not files. */
 static int check_files(const struct kp_options *o, char **err)
 {
     const bool to_file = kp_options_log_target(o->log_file) == KP_LOG_TO_FILE;
@@ -677,11 +677,9 @@ static int several_pages(const struct kp_choices *pages, char **err)
     FILE *to = open_memstream(&names, &size);
     for (size_t i = 0; to && i < pages->n; i++)
         fprintf(to, "%s%s", i ? "," : "", kp_option_word(offsetof(struct kp_options, page), pages->at[i]));
-    int rc = to && !kp_text_end(to, &names) ? kp_error(err,
-                                                       "csv takes one page, not '%s'; a stored session can be printed "
-                                                       "page by page",
-                                                       names)
-                                            : -ENOMEM;
+    int rc = to && !kp_text_end(to, &names)
+                 ? kp_error(err, "csv prints one page, not '%s'; a stored session can be printed page by page", names)
+                 : -ENOMEM;
     free(names);
     return rc;
 }
@@ -690,10 +688,10 @@ static int several_pages(const struct kp_choices *pages, char **err)
 static int check_vary_with(const struct kp_options *o, char **err)
 {
     if (*o->vary && o->replay_mode != KP_REPLAY_KERNEL)
-        return kp_error(err, "vary goes with replay-mode kernel alone, not %s",
+        return kp_error(err, "vary needs replay-mode kernel, not %s",
                         kp_option_word(offsetof(struct kp_options, replay_mode), o->replay_mode));
     if (*o->vary && !strcmp(o->set, "quick") && !*o->section && !*o->metrics)
-        return kp_error(err, "vary repeats launches, which the set quick never does; take another set");
+        return kp_error(err, "vary repeats launches, which the set quick never does; use another set");
     return 0;
 }
 
@@ -701,15 +699,14 @@ static int check_vary_with(const struct kp_options *o, char **err)
 static int check_dashes(const struct kp_options *o, char **err)
 {
     if (is_dash(o->export_file))
-        return kp_error(err,
-                        "export takes the name of a file, as a session is a database; write 'run.kprof', or './-'");
+        return kp_error(err, "export needs a file name because a session is a database; write 'run.kprof', or './-'");
     if (is_dash(o->html_file))
-        return kp_error(err, "html takes the name of a file, as stdout is the program's; write 'run.html', "
-                             "or `kprof report --html - FILE` when it has ended");
+        return kp_error(err, "html needs a file name because stdout is the program's; write 'run.html', or run `kprof "
+                             "report --html - FILE` afterwards");
     return 0;
 }
 
-/* Checks values that are valid alone but not together. */
+/* Checks values that are valid by themselves but not in combination. */
 static int check_together(const struct kp_options *o, char **err)
 {
     if (o->csv && o->json)

@@ -68,7 +68,7 @@ struct kp_options {
 #include "report/options/options.def"
     bool only_columns;  /* `metrics` are the columns of the page trace: nothing else was asked for (kp_trace_wants)
                          */
-    bool only_timeline; /* the page timeline is all that was asked for: nothing is counted */
+    bool only_timeline; /* only the page timeline was requested: nothing is counted */
     bool as_it_comes;   /* neither page, selection, format nor a print option was given: the report may be brief */
 };
 
@@ -157,8 +157,7 @@ void kp_options_free(struct kp_options *o);
  * them. Ignores everything else; kp_options_from_env reports bad values. */
 bool kp_options_want_nvtx(char *const *env);
 
-/* Returns true if the environment asks for the application alone. Ignores everything else, like
- * kp_options_want_nvtx. */
+/* Returns true if the environment asks for the application only. Ignores everything else, like kp_options_want_nvtx. */
 bool kp_options_want_application(char *const *env);
 
 /* Returns true if the program runs once for each pass. */

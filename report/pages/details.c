@@ -177,7 +177,7 @@ static void write_absence(struct written *s, const char *absence)
     kp_write_gap(s->to);
 }
 
-/* Explains, to whoever named a section of drawings alone, why header tables are empty. */
+/* Explains why header tables are empty if the user named a section that only has drawings. */
 static void tell_not_drawn(struct written *s)
 {
     const struct kp_display *d = s->to->out.display;

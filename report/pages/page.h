@@ -15,7 +15,7 @@ struct kp_writer;
 struct kp_launches {
     /* Calls `fn` for each launch by ascending id, like kp_store_each_result. Pages may call it more than once. */
     int (*each)(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
-    /* Does the same for results with the metrics `only` alone, a list that ends with NULL, if that is faster; else
+    /* Does the same for results with only the metrics `only`, a list that ends with NULL, if that is faster; else
      * NULL. */
     int (*each_with)(void *from, const char *const *only, int (*fn)(struct kp_result *r, void *arg), void *arg,
                      char **err);
@@ -38,9 +38,9 @@ int kp_page_write_store(struct kp_writer *w, const struct kp_display *d, struct 
 /* Prints a stored session as kp_page_print does. */
 int kp_page_print_store(const struct kp_sink *out, const struct kp_display *d, struct kp_store *store, char **err);
 
-/* Reports that `d` shows none of the stored launches, and sets *unmatched then; else prints nothing. The line names
- * the kernel nearest to `kernel_name`, the option from which d->chooser was made, and the kernels of the session.
- * Returns as kp_page_print does. */
+/* Reports that `d` shows none of the stored launches, and sets *unmatched then; else prints nothing. The line names the
+ * kernel nearest to `kernel_name`, the option from which d->chooser was made, and the kernels of the session. Returns
+ * the same as kp_page_print. */
 int kp_page_tell_unmatched(const struct kp_sink *out, const struct kp_display *d, const char *kernel_name,
                            struct kp_store *store, bool *unmatched, char **err);
 

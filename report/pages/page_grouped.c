@@ -330,8 +330,8 @@ static void tell_without_ranges(struct kp_writer *w, const struct groups *all)
 {
     if (all->page->display->grouping == KP_GROUPING_NVTX && all->n == 1 && !all->at->name)
         kp_write_note(w, KP_LEVEL_LAUNCH, NULL,
-                      "No launch of this session has an NVTX range: it was made without KPROF_NVTX=on, or the program "
-                      "opened none");
+                      "No launch of this session has an NVTX range: it was recorded without KPROF_NVTX=on, or the "
+                      "program opened none");
 }
 
 static struct fields fields_of(enum kp_grouping grouping)

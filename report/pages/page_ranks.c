@@ -40,7 +40,7 @@ struct entry {
     char *name, *slowest;
     char *which;  /* of the launches of the kernel and shape; "" = all */
     size_t range; /* of the name, see kp_launch_range_length */
-    bool is_text; /* a graph or a range, whose name is no signature */
+    bool is_text; /* a graph or a range, whose name is not a signature */
     uint32_t grid[3], block[3];
     struct kp_ranks of;
 };
@@ -305,7 +305,7 @@ static void write_notes(const struct written *s, size_t rest)
     char text[256];
     const char *means = s->hidden[LOWEST] ? "Max is" : s->hidden[AVERAGE] ? "Min and Max are" : "Avg, Min and Max are";
     snprintf(text, sizeof text,
-             "%s of the ranks' mean durations. The imbalance is how far Max is above %s; %s may be chance", means,
+             "%s of the ranks' mean durations. The imbalance is how far Max exceeds %s; %s may be chance", means,
              s->hidden[AVERAGE] ? "their average" : "Avg",
              s->hidden[INTERVAL] ? "a wider line has the column +- (%), and one that is not above it"
                                  : "one that is not above its +-");
@@ -351,8 +351,8 @@ int kp_ranks_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
             rc = write_entries(w, &e);
         if (!rc && e.without)
             kp_page_tell_without(w, e.without, "launch has", "launches have",
-                                 "no durations by rank: `kprof report --ranks FILE...` puts the sessions of ranks "
-                                 "together that rotation recorded");
+                                 "no durations by rank: `kprof report --ranks FILE...` merges the sessions of ranks "
+                                 "that rotation recorded");
         free_entries(&e);
     }
     return rc;

@@ -51,7 +51,7 @@ struct group {
     uint64_t launches, timed; /* timed: those whose duration is known */
     double total, saved;      /* of these; saved by the best rule */
     size_t range;             /* of the name, see kp_launch_range_length */
-    bool is_text;             /* a graph or a range, whose name is no signature */
+    bool is_text;             /* a graph or a range, whose name is not a signature */
     const char *bound, *rule; /* "" when there is none. Not owned */
 };
 
@@ -409,7 +409,7 @@ static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
     int rc = write_groups(w, &t->kernels, w->out.display->top, t->total, NAME, t->judged ? ADVISED : COLUMNS);
     if (t->without) {
         kp_format_count(t->without, number);
-        snprintf(text, sizeof text, "%s without a duration: not in the times", number);
+        snprintf(text, sizeof text, "%s without a duration: not included in the times", number);
         kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
     }
     if (!rc && t->ranges.n) {

@@ -426,7 +426,7 @@ static void tell_dropped(const struct kp_page *p, struct kp_writer *w)
     uint64_t dropped = p->session->timeline_dropped;
     if (!dropped)
         return;
-    snprintf(text, sizeof text, "%" PRIu64 " activities found no room: what follows lacks them", dropped);
+    snprintf(text, sizeof text, "%" PRIu64 " activities had no room: they are missing below", dropped);
     kp_write_note(w, KP_LEVEL_BODY, "Note", text);
 }
 
@@ -437,7 +437,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     if (rc) {
         kp_write_note(w, KP_LEVEL_LAUNCH, NULL,
                       p->session->timeline
-                          ? "The timeline has no activity of a device."
+                          ? "The timeline has no activity on a device."
                           : "No timeline was recorded: `kprof --timeline -o FILE PROGRAM` does, or KPROF_TIMELINE=on.");
         kp_write_gap(w);
         return rc == -ENOMEM ? rc : 0;

@@ -61,9 +61,8 @@ static int failed(struct kp_store *s, const char *what, int rc, char **err)
 {
     const char *why = sqlite3_errcode(s->db) == rc ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
     if (s->is_guarded && (rc == SQLITE_TOOBIG || rc == SQLITE_INTERRUPT))
-        why = "it asks for more than a file of its size can hold; it is damaged, or kprof did not write it";
-    const char *advice =
-        rc == SQLITE_CORRUPT ? "; it is damaged or cut off: copy it again as a whole, or record it anew" : "";
+        why = "it claims more data than a file of its size can hold; it is damaged, or kprof did not write it";
+    const char *advice = rc == SQLITE_CORRUPT ? "; it is damaged or truncated: copy it again, or record it anew" : "";
     rc = kp_error(err, "cannot %s '%s': %s%s", what, s->path, why, advice);
     return rc == -EINVAL ? -EIO : rc;
 }
@@ -118,7 +117,7 @@ bool kp_store_is_database(const char *path)
     return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
 }
 
-/* Claims the name: the file must be ours alone, and never a device or a folder of that name. Only the owner may read it
+/* Claims the name: the file must be only ours, and never a device or a folder of that name. Only the owner may read it
  * because it contains the environment. */
 static int claim(const char *path, bool overwrite, char **err)
 {
@@ -128,7 +127,7 @@ static int claim(const char *path, bool overwrite, char **err)
         if (!S_ISREG(st.st_mode))
             return kp_error(err, "'%s' is not a regular file; choose another path", path);
         if (st.st_size && !kp_store_is_database(path)) /* one that was killed at once is empty */
-            return kp_error(err, "'%s' is no session, and would be lost; choose another path", path);
+            return kp_error(err, "'%s' is not a session and would be overwritten; choose another path", path);
         if (unlink(path))
             rc = -errno;
     }
@@ -219,8 +218,7 @@ static int read_pragma(struct kp_store *s, const char *pragma, int *value)
 
 static int nothing_yet(const struct kp_store *s, char **err)
 {
-    return kp_error(err, "'%s' holds nothing yet: its program is still running, or ended before anything was stored",
-                    s->path);
+    return kp_error(err, "'%s' is still empty: its program is running, or ended before anything was stored", s->path);
 }
 
 static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
@@ -913,8 +911,8 @@ static int get_metrics(struct kp_store *s, const char *name, struct kp_result *r
     return kp_sql_finish(&r);
 }
 
-/* Reads the first launch from `id` on, with all that it has or with the metrics `only` alone. Finishes the statements
- * before it returns, so that a reader that prints slowly does not block the writing program. */
+/* Reads the first launch from `id` on, complete or with just the metrics `only`. Finishes the statements before it
+ * returns, so that a reader that prints slowly does not block the writing program. */
 static int next_launch(struct kp_store *s, uint64_t id, const char *const *only, struct kp_result *result, bool *found)
 {
     kp_store_next_object(s);
@@ -1065,7 +1063,7 @@ char *kp_store_missing(const struct kp_store *s)
 {
     char *text = NULL, *err = NULL;
     if (s->lost_timeline)
-        return kp_error(&err, "'%s' is damaged or was cut short, and its timeline cannot be read", s->path) == -EINVAL
+        return kp_error(&err, "'%s' is damaged or truncated, and its timeline cannot be read", s->path) == -EINVAL
                    ? err
                    : NULL;
     if (!s->lost_codes && !s->lost_stacks)
@@ -1073,8 +1071,7 @@ char *kp_store_missing(const struct kp_store *s)
     const char *what = !s->lost_stacks ? "the code of functions that launches name: their source lines and instructions"
                        : !s->lost_codes ? "call stacks that launches name: they"
                                         : "code and call stacks that launches name: they";
-    if (kp_error(&err, "'%s' is damaged or was cut short, and has not all of %s are left out", s->path, what) ==
-        -EINVAL)
+    if (kp_error(&err, "'%s' is damaged or truncated, and lacks some of %s are left out", s->path, what) == -EINVAL)
         text = err;
     return text;
 }

@@ -14,9 +14,9 @@
 
 struct kp_store;
 
-/* Creates `path` for writing, readable by its owner alone. An existing file is -EEXIST unless `overwrite`. A forked
- * child cannot damage the file: every function returns -ECHILD there. On failure *err is a malloc'ed one-line
- * message that names the path and the remedy. */
+/* Creates `path` for writing, readable only by its owner. An existing file is -EEXIST unless `overwrite`. A forked
+ * child cannot damage the file: every function returns -ECHILD there. On failure *err is a malloc'ed one-line message
+ * that names the path and the remedy. */
 int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err);
 /* Opens an existing session for reading, without changing anything on disk. Returns -ENOENT, or -EINVAL with *err:
  * not a kprof session, a newer schema, foreign tables, or still empty. If the writer was killed in a commit, a
@@ -44,8 +44,8 @@ int kp_store_put_session(struct kp_store *s, const struct kp_session *session, c
  * caller's transaction is committed. 0 or -EIO, *err. */
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
 
-/* Puts a launch in the place of the stored one of its id, which has header, ranges and metrics alone. 0 or -EIO, *err.
- */
+/* Replaces the stored launch of its id, which has only header, ranges and metrics. 0 or -EIO, *err.
+ * */
 int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, char **err);
 
 /* Sets how many launches the stored launch of this id stands for (kp_launch_info.alike). 0 or -EIO, *err. */
@@ -69,8 +69,8 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
 /* Calls `fn` for each launch by ascending id and frees the result after the call. A non-zero return of `fn` stops
  * and is returned. */
 int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
-/* Does the same; the results have no more than header, NVTX ranges and the metrics `only`, a list that ends with NULL.
- * Nothing else is read. NULL: all that they have. */
+/* Does the same; the results have only header, NVTX ranges and the metrics `only`, a list that ends with NULL; nothing
+ * else is read. NULL: everything. */
 int kp_store_each_result_with(struct kp_store *s, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
                               void *arg, char **err);
 

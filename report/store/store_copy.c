@@ -60,8 +60,8 @@ static int open_journal(const struct kp_store *s, const char *name, int *journal
     *journal = kp_descriptor_raise(open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (*journal < 0)
         return kp_error(err,
-                        "'%s' was being written when its program was killed, and '%s', which belongs to it, cannot be "
-                        "read: %s; make it readable, or bring both files here together",
+                        "'%s' was being written when its program was killed, and its journal '%s' cannot be read: %s; "
+                        "make it readable, or copy both files here together",
                         s->path, name, strerror(errno));
     if (stat(s->path, &file) || fstat(*journal, &st) || !S_ISREG(st.st_mode) || st.st_uid != file.st_uid ||
         names_another(*journal))

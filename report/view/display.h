@@ -25,7 +25,7 @@ struct kp_display {
     const char *set, *sections, *metrics;
     struct kp_chooser *chooser; /* of the stored launches that a page shows (chooser.h); NULL = all. Not owned */
     enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
-    size_t n_pages;                      /* 0: the details page alone */
+    size_t n_pages;                      /* 0: only the details page */
     enum kp_format format;
     enum kp_grouping grouping;      /* for the pages details and raw: how launches are grouped */
     const struct kp_lookup *lookup; /* finds the call stacks of launches; NULL: stacks are not shown. Not owned */

@@ -207,7 +207,7 @@ struct check {
     const struct kp_session *session;
     struct item *items;
     size_t n;
-    bool looked; /* near names were looked for */
+    bool looked; /* near names were searched */
     const struct kp_section *const *sections;
     size_t n_sections;
     bool *had; /* by section of all: some launch has it */

@@ -213,7 +213,7 @@ static int print_first(FILE *f, const struct kp_out *o, const struct kp_summary_
                   ? asprintf(&text, "%s%s%s: rule %s (%s) would save up to %.1f%% of the GPU time shown (%.1f%% of %s)",
                              name, by, k->bound, k->rule->id, k->section->display, 100 * k->saved_ns / s->ns,
                              100 * k->saved_ns / k->ns, k->is_text ? "its own" : "this kernel's")
-                  : asprintf(&text, "%s%s%s, no rule names a gain for a whole kernel", name, by, k->bound);
+                  : asprintf(&text, "%s%s%s; no rule estimates a gain for a whole kernel", name, by, k->bound);
     kp_short_names_free(names, s->n);
     if (len < 0)
         return -ENOMEM;

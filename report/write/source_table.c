@@ -323,8 +323,8 @@ static void print_missing_file(struct kp_out *o, const struct kp_source_map *s, 
     if (!missing)
         return;
     if (kp_out_has(o, asprintf(&text,
-                               "%s was not found: KPROF_SOURCE_FOLDERS (source-folders) names folders to look in, and "
-                               "KPROF_IMPORT_SOURCE=yes (import-source) keeps the text in the session",
+                               "%s was not found: KPROF_SOURCE_FOLDERS (source-folders) names folders to search, and "
+                               "KPROF_IMPORT_SOURCE=yes (import-source) stores the text in the session",
                                missing) < 0
                           ? NULL
                           : text)) {
@@ -483,7 +483,7 @@ static bool same_location(const struct kp_location *a, const struct kp_location 
 
 static void print_function_title(struct kp_out *o, const struct kp_source_function *f, const char *what)
 {
-    char *name = f->code ? kp_demangle(f->code->function) : strdup("function of which the session has no code");
+    char *name = f->code ? kp_demangle(f->code->function) : strdup("function without code in the session");
     if (!kp_out_has(o, name))
         return;
     kp_make_printable(name);
@@ -491,7 +491,7 @@ static void print_function_title(struct kp_out *o, const struct kp_source_functi
     free(name);
     if (o->display->source_ptx && f->code && !f->code->n_ptx)
         kp_out_wrapped(o, "    Note: ",
-                       "the session has no PTX of it: compile with -lineinfo, and keep the PTX with "
+                       "the session lacks its PTX: compile with -lineinfo, and keep the PTX with "
                        "KPROF_IMPORT_SOURCE=yes (import-source)");
 }
 

@@ -43,11 +43,11 @@ static void write_account(struct kp_writer *w, const struct kp_choice *choice)
     keep(w, kp_render_account(w->out.sink, w->session, choice));
     if (kp_account_of_timeline(w->session) && d && !kp_display_shows(d, KP_PAGE_TIMELINE))
         kp_out_print(&w->out,
-                     "==KPROF== Nothing was counted, as the timeline alone was asked for: --page timeline shows it. "
+                     "==KPROF== Nothing was counted because only the timeline was requested: --page timeline shows it. "
                      "`kprof --timeline --set quick` counts each launch, too.\n");
     if (!w->session->complete)
-        kp_out_print(&w->out, "==KPROF== The program had not finished (it was killed, or is still running), or not all "
-                              "could be written to the file. Above is what had been stored.\n");
+        kp_out_print(&w->out, "==KPROF== The report above is incomplete: the program had not finished (it was killed, "
+                              "or is still running), or the file could not be fully written.\n");
 }
 
 static void write_gap(struct kp_writer *w)

@@ -123,7 +123,7 @@ edges() {
         { fail "unended: no line"; show; }
     ranges "empty" 2 "" 0 1 $quick -- empty
     FAKE_DEVICES=2 ranges "another context" 2 'cudaProfilerStart: range of 2 launches' 2 3 $quick -- contexts
-    grep -q 'made in another context than that of their range: 1' "$tmp/report" || { fail "another context: no reason"; show; }
+    grep -q 'made in a context other than that of their range: 1' "$tmp/report" || { fail "another context: no reason"; show; }
     # Here nothing may be waited for. The capture, and the rest of the program, are as without us.
     ranges "captured" 2 'cudaProfilerStart: range of 1 launch' 0 2 $quick -- captured
     grep -q 'a stream was being captured at the end of a range' "$tmp/report" || { fail "captured: no reason"; show; }
@@ -134,7 +134,7 @@ unending() {
     one='cudaProfilerStart: range of 1 launch'
     ranges "around" 2 "$one
 $one" 1 3 $quick -- around
-    grep -q 'Note: other work of the context did not end before the range' "$tmp/report" || { fail "around: no reason"; show; }
+    grep -q 'Note: other work of the context did not finish before the range' "$tmp/report" || { fail "around: no reason"; show; }
     ranges "endless" 2 "$one
 $one" 0 2 $quick -- endless
     grep -q 'the work of a range did not end with it' "$tmp/report" || { fail "endless: no reason"; show; }

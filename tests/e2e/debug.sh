@@ -162,7 +162,7 @@ toy() {
     KPROF_DEBUG=window both "a toy" "$programs/p_window" many 20
     seen=$(sed -n 's/^==KPROF== \([0-9]*\) launches seen, .*/\1/p' "$tmp/report")
     [ "${seen:-0}" -ge 20 ] || fail "a toy: ${seen:-no} launches seen"
-    expect "a toy: windows" "$(shown window 'closes \(toy\): as many launches as fit; launches 4, with results 4')" $((seen / 4))
+    expect "a toy: windows" "$(shown window 'closes \(toy\): the maximum number of launches; launches 4, with results 4')" $((seen / 4))
     expect "a toy: told" "$(grep -c '^==WARNING== the toy counts nothing of 4 launches' "$tmp/kprof.err" "$tmp/report" | awk -F: '{n += $2} END {print n}')" 1
 }
 

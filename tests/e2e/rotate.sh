@@ -24,7 +24,7 @@ expect "rotation: heads" "$(grep -c '^    Rotation: .* launches of this kernel a
 expect "rotation: seen" "$(account seen)" 120
 counted=$(account profiled)
 [ "$counted" -lt 60 ] || fail "rotation: $counted launches were counted"
-expect "rotation: the rest" "$(grep -c "of a kernel and shape that had been counted: $((120 - counted))" "$tmp/report")" 1
+expect "rotation: the rest" "$(grep -c "of a kernel and shape already counted: $((120 - counted))" "$tmp/report")" 1
 
 # So it is where one pass has all that is wanted, or where that is in each list anyway.
 few() { # NAME VARIABLE=VALUE...
@@ -314,7 +314,7 @@ refused "missing" 2 'one of them is missing' "$tmp/run.0.kprof" "$tmp/none.kprof
 python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("UPDATE launch SET chip = ?", ("GB100",)); d.commit()' \
     "$tmp/run.1.kprof"
 refused "chips" 2 'different chips, GH100 and GB100' "$tmp/run.0.kprof" "$tmp/run.1.kprof"
-refused "trace" 2 'timelines are not put together' --trace-json "$tmp/trace" "$tmp/run.0.kprof"
+refused "trace" 2 'timelines are not merged' --trace-json "$tmp/trace" "$tmp/run.0.kprof"
 
 # A process that ends without its exit handlers has its entries, too.
 for end in _exit quick_exit; do

@@ -37,7 +37,7 @@ partners() {
         # A window was open when the collective came.
         [ "$(grep -c '^calls .* cuptiProfilerBeginPass ' "$tmp/kprof.log")" -ge 1 ] || fail "two contexts, $c: no session"
     done
-    grep -q 'made while other work of the context did not end: 1' "$tmp/report" || fail "two contexts: no reason"
+    grep -q 'made while other work of the context did not finish: 1' "$tmp/report" || fail "two contexts: no reason"
 }
 
 # A kernel that moves no pages and leaves their addresses in use.

@@ -80,7 +80,7 @@ ways basic
 # In the middle of a replay: it ends soon where the program ends, and its memory is right; else it is finished.
 leave basic exit SIGNAL_AT=$((calls / 2))
 expect "exit in a replay: exit code" "$kprof_code" 7
-grep -q 'the program ended, in a handler of a signal, while its launches were run again' "$tmp/report" ||
+grep -q 'the program ended in a signal handler while its launches were repeated' "$tmp/report" ||
     fail "exit in a replay: the report does not say why there are no counters"
 leave basic longjmp SIGNAL_AT=$((calls / 2))
 expect "siglongjmp in a replay: exit code" "$kprof_code" 5

@@ -24,7 +24,7 @@ recorded() { # CASE
     for page in timeline:0 summary:1 details:1; do # who looks elsewhere is shown the way
         "$build/kprof" report --page ${page%:*} "$tmp/s.kprof" >"$tmp/stored" 2>&1
         expect "$1, timeline alone: hint of ${page%:*}" \
-            "$(grep -c 'Nothing was counted, as the timeline alone was asked for: --page timeline shows it' "$tmp/stored")" ${page#*:}
+            "$(grep -c 'Nothing was counted because only the timeline was requested: --page timeline shows it' "$tmp/stored")" ${page#*:}
     done
 }
 # A sanitiser sees in a few cases what it would see in all.
