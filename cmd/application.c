@@ -136,7 +136,7 @@ static void tell_other_end(const struct series *s, int status, struct kp_run_out
     if (status != s->first_status)
         out->failures |= kp_failure_bit(KP_FAILURE_IN_PART);
     if (status != s->first_status && this && first)
-        fprintf(stderr, "==WARNING== run %zu of the program ended %s, the first run %s\n", s->made, this, first);
+        fprintf(stderr, "==WARNING== run %zu of the program ended %s, the first one %s\n", s->made, this, first);
     free(this);
     free(first);
 }

@@ -118,7 +118,7 @@ static void tell_match(const struct joining *x, size_t run, const struct kp_matc
                 name_of(x, &x->launches, m->first));
     else if (m->alone || m->more)
         fprintf(x->notes,
-                "run %zu of process %" PRIu64 " made %zu %s instead of %zu: %zu of the first run %s no counterpart in "
+                "run %zu of process %" PRIu64 " made %zu %s instead of %zu: %zu of the first run %s no partner in "
                 "it, and %zu of it none in the first run\n",
                 run + 1, x->session.pid, others->n, words(x->j, others->n), x->launches.n, m->alone,
                 m->alone == 1 ? "has" : "have", m->more);
@@ -141,12 +141,11 @@ static void tell_other_ranges(const struct joining *x, size_t run, const struct 
             first = i;
         }
     if (n)
-        fprintf(
-            x->notes,
-            "run %zu of process %" PRIu64
-            " has %zu range%s with a different number of launches, the first of them range %zu: %.0f instead of %.0f\n",
-            run + 1, x->session.pid, n, n == 1 ? "" : "s", first, launches_in(&others->at[partner[first]]),
-            launches_in(&x->launches.at[first]));
+        fprintf(x->notes,
+                "run %zu of process %" PRIu64
+                " has %zu range%s with another number of launches, the first of them range %zu: %.0f instead of %.0f\n",
+                run + 1, x->session.pid, n, n == 1 ? "" : "s", first, launches_in(&others->at[partner[first]]),
+                launches_in(&x->launches.at[first]));
 }
 
 static int take_matched(struct joining *x, size_t run, struct launches *others, struct kp_store *store, char **err)

@@ -149,7 +149,7 @@ filters() {
     pair='cudaProfilerStart: range of 2 launches'
     ranges "after one" 2 "$three" 3 9 $quick --launch-skip-before-match 1 -- plain
     ranges "after the delay" 2 "$pair" 2 3 $quick --delay 1500ms -- later
-    expect "after the delay: warnings" "$(grep -c 'WARNING== delay and duration begin anew in each run' "$tmp/kprof.err")" 1
+    expect "after the delay: warnings" "$(grep -c 'WARNING== delay and duration start again in each run' "$tmp/kprof.err")" 1
     ranges "in the duration" 2 "$one" 1 3 $quick --duration 1500ms -- later
     grep -q 'after duration was over: 2' "$tmp/report" || { fail "in the duration: no reason"; show; }
     export FAKE_DEVICES=2
@@ -165,10 +165,10 @@ $pair" 3 10 $quick --filter-mode per-gpu -c 1 -- devices
     expect "the first of any shape: warnings" \
         "$(grep -c 'WARNING== filter-mode per-launch-config has no effect with replay-mode app-range: ' "$tmp/kprof.err")" 1
     replayed $quick -k increment "$p" plain
-    grep -q '\(KPROF_KERNEL_NAME\|--kernel-name: .*range and app-range take whole ranges\)' "$tmp/kprof.err" "$tmp/report" ||
+    grep -q '\(KPROF_KERNEL_NAME\|--kernel-name: .*range and app-range profile whole ranges\)' "$tmp/kprof.err" "$tmp/report" ||
         { fail "kernel-name: no line"; show; }
     replayed $quick "$p" nvtx
-    grep -q 'Nothing was profiled: no range was begun that has a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
+    grep -q 'Nothing was profiled: no range contained a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
         { fail "no range: no line"; show; }
     LD_LIBRARY_PATH=$build/fake "$p" nvtx | grep -q '^NVTX: 1' || return 0 # no headers of NVTX
     step='step: range of 3 launches'

@@ -21,7 +21,7 @@ windows() {
 
 obstacles() {
     KPROF_DEBUG=window both "a kernel with a heap" "$programs/p_repeat" heap
-    shown window 'opens \(count\): context 1, one launch that takes or frees memory of the device.s heap' >/dev/null ||
+    shown window 'opens \(count\): context 1, one launch that allocates or frees memory of the device.s heap' >/dev/null ||
         { fail "a kernel with a heap: its reason"; show; }
     KPROF_SET=quick KPROF_DEBUG=window both "quick" "$programs/p_window" many 20
     expect "quick: opens" "$(shown window 'opens \(count\): context 1$')" 1

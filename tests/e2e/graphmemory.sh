@@ -78,7 +78,7 @@ both "its memory is set later" "$p" set-later
 expect "its memory is set later: rows of nodes" "$(nodes)" 3
 expect "its memory is set later: rows of graphs" "$(wholes)" 2
 whole "a kernel that runs once" once 3 "$allocates, with a kernel that must run once or writes host memory"
-KPROF_SET=quick whole "counted" paired 3 "$allocates, where launches are counted as they come"
+KPROF_SET=quick whole "counted" paired 3 "$allocates, while launches are counted without replay"
 KPROF_WINDOW=2 whole "more kernels than a window" paired 3 \
     "$allocates, with more kernels than fit into a window"
 FAKE_FAIL=cuGraphMemAllocNodeGetParams:1 whole "it cannot be read" paired 3 "graph whose nodes could not be read"

@@ -113,7 +113,7 @@ grep -q '^    Note: the range' "$tmp/report" || fail "cut: no note"
 grep -q 'in a range that ended early because it could not be recorded: 1' "$tmp/report" || fail "cut: the rest"
 ranges "outside" 'cudaProfilerStart: range of 1 launch in 1 stream' 1 3 "$p" outside
 ranges "empty" "" 0 1 "$p" empty
-grep -q 'Nothing was profiled: no range was begun that has a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
+grep -q 'Nothing was profiled: no range contained a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
     fail "empty: no line"
 ranges "unended" 'cudaProfilerStart: range of 2 launches, 2 copies and memsets in 2 streams' 2 2 "$p" unended
 ranges "graph" 'cudaProfilerStart: range of 4 launches, 2 copies and memsets in 1 stream' 4 4 "$p" graph

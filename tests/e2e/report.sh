@@ -165,7 +165,7 @@ KPROF_EXPORT=$tmp/one.kprof KPROF_FORCE_OVERWRITE=yes profiled "$programs/p_extr
 cp "$tmp/one.kprof" "$tmp/other.kprof"
 ln -sf one.kprof "$tmp/link.kprof"
 stored "$tmp/one.kprof" "$tmp/other.kprof" >"$tmp/out" 2>"$tmp/err"
-expect "two sessions: warnings" "$(grep -c 'count twice' "$tmp/err")" 0
+expect "two sessions: warnings" "$(grep -c 'counted twice' "$tmp/err")" 0
 stored "$tmp/one.kprof" "$tmp/other.kprof" "$tmp/link.kprof" >"$tmp/out" 2>"$tmp/err"
 expect "one session twice: exit code" $? 0
 grep -q "==WARNING== $tmp/link.kprof is the same file as $tmp/one.kprof: its launches are counted twice" "$tmp/err" ||

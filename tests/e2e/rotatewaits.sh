@@ -64,7 +64,7 @@ outside() { # LAUNCHES TIMED
     expect "outside, $1: seen" "$(account seen)" "$(launches)"
     expect "outside, $1: once each" "$(grep -c '^launch ' "$tmp/kprof.log")" "$(launches)"
     expect "outside, $1: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
-    expect "outside, $1: timed" "$(grep -c "^    Rotation: $1 launches .* of which $2 timed without" "$tmp/report")" "${3:-1}"
+    expect "outside, $1: timed" "$(grep -c "^    Rotation: $1 launches .*; $2 timed without" "$tmp/report")" "${3:-1}"
     expect "outside, $1: duration" "$(grep -c '^    Duration  *ns  *101\( \|$\)' "$tmp/report")" "${3:-1}"
     expect "outside, $1: notes" "$(grep -c '^    Note: it waits for the host, other processes or devices' "$tmp/report")" "${3:-1}"
 }

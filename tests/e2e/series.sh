@@ -59,7 +59,7 @@ KPROF_VARY='block=64,8x8,6;shared=0,1K,64K,300K;carveout=60' both "shared" "$p"
 for shape in 3,2,1:16,4,1 6,1,1:8,8,1; do
     [ "$(launched "${shape%:*}" "${shape#*:}" 65536 append)" -gt 1 ] || fail "shared: no grid ${shape%:*} of blocks ${shape#*:}"
 done
-says shared "block=64 shared=0 carveout=60: it has less dynamic shared memory than the program's own launch with the same number of threads"
+says shared "block=64 shared=0 carveout=60: it has less dynamic shared memory than the program's own launch with the same number"
 says shared "block=64 shared=300K carveout=60: it needs more shared memory than a block can have: 307200 bytes, 0 of them"
 says shared "block=6 shared=1K carveout=60: its threads are not a multiple of the block's other dimensions; write it as XxYxZ"
 

@@ -91,6 +91,6 @@ unset E2E_PRELOAD_LAST
 # A signal that kills leaves a session, and a line says where.
 "$build/kprof" -f -o "$tmp/killed.kprof" env LD_LIBRARY_PATH="$build/fake" "$programs/p_exit" sigint >"$tmp/out" 2>"$tmp/err"
 expect "killed: exit code" $? 130
-grep -q "was killed by signal 2 (.*); what it had measured is in .*/killed.kprof: kprof report .*/killed.kprof" "$tmp/err" ||
+grep -q "was killed by signal 2 (.*); its measurements are in .*/killed.kprof: kprof report .*/killed.kprof" "$tmp/err" ||
     fail "killed: no line says where the session is"
 finish
