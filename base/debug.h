@@ -19,7 +19,7 @@ enum kp_debug_domain {
 /* A bit for each domain that is shown; 0 at first. Read-only for callers. */
 extern atomic_uint kp_debug_shown;
 
-/* Whether the domain is shown now. */
+/* Returns true if the domain is shown now. */
 #define kp_debug_shows(domain) (atomic_load_explicit(&kp_debug_shown, memory_order_relaxed) & 1U << (domain))
 
 /* Writes `==KPROF== debug DOMAIN [thread]: text` if the domain is shown; else evaluates no arguments. */

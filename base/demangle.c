@@ -2,12 +2,12 @@
  * libraries do not suit: they write GNU style, and substitute template parameters (NVIDIA's tools leave `T1`). They
  * also drop the return type of functions that enclose a local type, which NVIDIA's tools print.
  *
- * The text is written while the name is read, without a tree. A substitution is kept as its place in the mangled
- * name, and is read again from there. Some parts come earlier in the text than in the name: return types, the ends
- * of function and array types. They are moved into place or read twice.
+ * The text is written while the name is read, without a tree. A substitution is kept as its place in the mangled name,
+ * and is read again from there. Some parts come earlier in the text than in the name: return types, the ends of
+ * function and array types. They are moved into place or read twice.
  *
- * Every reader receives the place where its construct starts and returns the place behind it. After a failure they
- * all return the end of the name, so that every loop ends. */
+ * Every reader receives the place where its construct starts and returns the place after it. After a failure they all
+ * return the end of the name, so that every loop ends. */
 #include "base/demangle.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@ enum {
     TEXT_MAX = 64 << 10,
     /* Constructs read: bounds the time for names with much structure and little text (about 20 ms). */
     STEPS_MAX = KP_DEMANGLE_STEPS,
-    /* Nested constructs: real names stay below 200. With this limit 48 KiB of stack suffice for any name, as a
-     * launching thread may have little. */
+    /* Nested constructs: real names stay below 200. With this limit 48 KiB of stack suffice for any name; a launching
+     * thread may have little. */
     DEPTH_MAX = 320,
     SUBS_MAX = 1 << 14,
 };
@@ -232,7 +232,7 @@ static void add_sub(struct demangler *d, const char *start, const char *end)
     d->subs[d->n_subs++] = (struct sub){start, end};
 }
 
-/* Finds `S_`, `S0_`, `S1A_` … in the table. Returns the place behind; NULL for an unknown one. */
+/* Finds `S_`, `S0_`, `S1A_` … in the table. Returns the place after it; NULL if it is unknown. */
 static const char *find_sub(const struct demangler *d, const char *s, struct sub *sub)
 {
     size_t n = 0;
@@ -323,7 +323,7 @@ static const char *read_source_name(struct demangler *d, const char *s)
     return s + n;
 }
 
-/* Reads types up to the end of the list; `v` alone is the empty list. */
+/* Reads types up to the end of the list; a single `v` is the empty list. */
 static const char *read_parameters(struct demangler *d, const char *s)
 {
     const char *separator = "";
@@ -470,7 +470,7 @@ static const char *read_structor(struct demangler *d, const char *s, size_t scop
     if (!d->err && !d->mute) {
         size_t tail = *s == 'D' ? strlen("::~") : strlen("::");
         last_component(d->text + scope, d->len - scope - tail, &start, &length);
-        /* Copies through a buffer, as the text may move when it grows. */
+        /* Copies through a buffer because the text may move when it grows. */
         char *name = strndup(d->text + scope + start, length);
         if (name) {
             emit(d, name);
@@ -642,7 +642,7 @@ static const char *skip_quals(const char *s)
     }
 }
 
-/* Returns the letter of a type's kind, behind qualifiers and substitutions; '\0' for the name of a class. */
+/* Returns the letter of a type's kind, after qualifiers and substitutions; '\0' for the name of a class. */
 static char kind_of(const struct demangler *d, const char *s)
 {
     struct sub sub;
@@ -662,7 +662,7 @@ static bool is_pointer(const struct demangler *d, const char *s)
     return kind && strchr("PROM", kind);
 }
 
-/* Whether a type continues behind the declarator, so that a pointer to it needs parentheses. */
+/* Returns true if a type continues after the declarator, so that a pointer to it needs parentheses. */
 static bool has_right(const struct demangler *d, const char *s)
 {
     char kind = kind_of(d, s);
@@ -755,7 +755,7 @@ static const char *left_of_array(struct demangler *d, const char *s)
 static const char *left_of_qualified(struct demangler *d, const char *s)
 {
     const char *base = skip_quals(s);
-    if (*base == 'F') { /* of a member function: written behind its parameters */
+    if (*base == 'F') { /* of a member function: written after its parameters */
         return left_of_function(d, base + 1);
     }
     if (strspn(s, "rVK") != (size_t)(base - s)) {
@@ -899,7 +899,7 @@ static void right_of_array(struct demangler *d, const char *s)
     write_right(d, d->err ? d->end : element + 1);
 }
 
-/* Writes the part of a type behind its declarator. The left part has been read already. */
+/* Writes the part of a type after its declarator. The left part has been read already. */
 static void write_right(struct demangler *d, const char *s)
 {
     struct sub sub;
@@ -949,7 +949,7 @@ static const char *read_literal(struct demangler *d, const char *s)
     return expect(d, s + n, 'E');
 }
 
-/* Reads up to the E. A pack (J) is written flat; an empty one leaves its separator behind: `Lambda<(long)0, >`. */
+/* Reads up to the E. A pack (J) is written flat; an empty one still leaves its separator: `Lambda<(long)0, >`. */
 static const char *read_args(struct demangler *d, const char *s)
 {
     const char *separator = "";
@@ -978,7 +978,7 @@ static const char *read_template_args(struct demangler *d, const char *s)
     bool outer = d->in_conversion;
     d->in_conversion = false;
     d->mute += d->names_only;
-    emit(d, d->len && d->text[d->len - 1] == '<' ? " <" : "<"); /* behind `operator <` */
+    emit(d, d->len && d->text[d->len - 1] == '<' ? " <" : "<"); /* after `operator <` */
     s = read_args(d, expect(d, s, 'I'));
     emit(d, ">");
     d->mute -= d->names_only;
@@ -1175,7 +1175,7 @@ static const char *read_expression(struct demangler *d, const char *s)
         d->replay++;
         end = read_template_param(d, s);
         d->replay--;
-    } else if (starts(s, "adL_Z")) { /* a function or variable: its name alone, no parentheses */
+    } else if (starts(s, "adL_Z")) { /* a function or variable: only its name, no parentheses */
         emit(d, "&");
         end = read_literal(d, s + 2);
     } else if (starts(s, "dt")) {
@@ -1241,9 +1241,9 @@ static char *demangle(const char *mangled, bool signature, bool names_only, int 
     return d.text;
 }
 
-/* nvcc makes `static` kernels, and those of unnamed namespaces, unique by a prefix, where code is linked on the device:
+/* nvcc makes `static` kernels, and those of unnamed namespaces, unique by a prefix when device code is linked:
  * `__nv_static_21__1e1ceecd_4_a_cu_main__Z4initPi`. The number is the length of the part that names the source file.
- * Returns the name behind the prefix, or the symbol where it has none. */
+ * Returns the name after the prefix, or the symbol if it has none. */
 static const char *behind_static_prefix(const char *symbol)
 {
     static const char prefix[] = "__nv_static_";

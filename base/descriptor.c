@@ -30,7 +30,7 @@ int kp_descriptor_raise(int fd)
 
 int kp_descriptor_memory(const char *name)
 {
-    /* Calls the kernel, as the C library's memfd_create is newer than our baseline. */
+    /* A system call: the C library's memfd_create is newer than our baseline. */
     return kp_descriptor_raise((int)syscall(SYS_memfd_create, name, 1u /* MFD_CLOEXEC */));
 }
 

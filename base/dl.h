@@ -11,7 +11,7 @@ struct kp_dl {
     void *(*sym)(void *handle, const char *name);
     /* Writes the folder of the loaded file around `address` to dir[size]; false when unknown. */
     bool (*directory_of)(const void *address, char *dir, size_t size);
-    /* Whether two addresses lie in the same loaded file. May be NULL where no sanitiser is expected. */
+    /* Returns true if two addresses lie in the same loaded file. May be NULL if no sanitiser is expected. */
     bool (*same_file)(const void *a, const void *b);
 };
 

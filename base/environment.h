@@ -15,8 +15,8 @@ char *kp_environment_lines(char *const *env);
 bool kp_environment_next(const char **cursor, const char **name, size_t *name_len, const char **value,
                          size_t *value_len);
 
-/* Returns the rank that a launcher's variables tell, with its length; NULL when none does. Looks in such a text, or for
- * NULL in the environment of this process. */
+/* Returns the rank from a launcher's variables, with its length; NULL if none sets it. Searches the given text, or for
+ * NULL the environment of this process. */
 const char *kp_environment_rank(const char *lines, size_t *len);
 
 #endif

@@ -56,7 +56,7 @@ struct parser {
 static const struct function {
     const char *name;
     enum op op;
-    bool several; /* joins values two by two; else takes one */
+    bool several; /* folds its arguments pairwise; else has one argument */
 } functions[] = {
     {"min", OP_MIN, true},        {"max", OP_MAX, true},  {"nan_as_zero", OP_NO_NAN, false},
     {"simplify", OP_NONE, false}, {NULL, OP_NONE, false},
@@ -100,7 +100,7 @@ static bool take_char(struct parser *s, char c)
     return true;
 }
 
-/* Makes room for one more element of `size` bytes behind the `n` of the array. */
+/* Makes room for one more element of `size` bytes after the `n` of the array. */
 static void *grown(void *array, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap)

@@ -6,7 +6,7 @@
  *   factor  = "-" factor | "(" sum ")" | number | name | function "(" sum { "," sum } ")"
  * A number is 2029, 5., 0.3109 or 1e9 in every locale; a name is made of letters, digits, '_', '.' and ':' and does not
  * start with a digit. A division by zero gives 0. Functions: min and max of one or more values; simplify; nan_as_zero.
- * In Nsight Compute, simplify takes a metric's value without its instances; here it is the value itself.
+ * In Nsight Compute, simplify is a metric's value without its instances; here it is the value itself.
  * Fact: the syntax of Nsight Compute's customization guide, and further functions of its section files.
  *
  * Threads: a compiled expression is read-only.

@@ -29,7 +29,7 @@ void kp_json_end(struct kp_json *j);
 void kp_json_text(struct kp_json *j, const char *key, const char *value);
 void kp_json_count(struct kp_json *j, const char *key, uint64_t value);
 void kp_json_int(struct kp_json *j, const char *key, int64_t value);
-/* Writes a number; NaN and infinity become null, as JSON lacks them. */
+/* Writes a number; NaN and infinity become null because JSON lacks them. */
 void kp_json_real(struct kp_json *j, const char *key, double value);
 /* Writes a number as it is spelled. */
 void kp_json_number(struct kp_json *j, const char *key, const char *spelled);

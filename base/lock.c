@@ -201,7 +201,7 @@ static bool take_or_announce(struct kp_lock *l, int *word, bool look)
     return false;
 }
 
-/* Takes the lock; after a wait, marks it as waited for, as others may still wait, too. */
+/* Takes the lock; after a wait, marks it as waited for: other threads may still be waiting. */
 static bool take_lock(struct kp_lock *l, long patience_ms)
 {
     int word = 0;
@@ -209,7 +209,7 @@ static bool take_lock(struct kp_lock *l, long patience_ms)
         return true;
     if (patience_ms != KP_FOREVER && (word & ~WAITED_FOR) == kp_thread_id())
         return false;
-    bool tells = kp_debug_shows(KP_DEBUG_LOCK); /* the end of a wait only behind its begin */
+    bool tells = kp_debug_shows(KP_DEBUG_LOCK); /* reports the end of a wait only if it reported the start */
     if (tells)
         kp_debug_line(KP_DEBUG_LOCK, "waits for %s, which thread %d holds", names[l->rank], word & ~WAITED_FOR);
     long start = kp_now_ms(), waited = 0;

@@ -44,13 +44,15 @@ void kp_locks_at_end(void);
 
 /* ---- forks ---- */
 
-/* Watches forks from now on; call it once. The forking thread takes the locks that the table marks, in its order, so
- * that their data is whole in the child. It skips a lock that does not come free soon: it may hold that one itself.
- * In the child all locks are free, and in_child is called. */
+/* Watches forks from now on; call it once. The forking thread acquires the locks that the table marks, in its order, so
+ * that their data is whole in the child. It skips a lock that is not free soon: it may hold that one itself. In the
+ * child all locks are free, and in_child is called. */
 void kp_locks_watch_forks(void (*in_child)(void));
-/* Whether, in the child, another thread of the parent held the lock at the fork, so that its work is half done. */
+/* In the child: returns true if another thread of the parent held the lock at the fork, so its work may be half
+ * done. */
 bool kp_locks_broken(int lock);
-/* Whether this thread is forking and holds them. A signal handler that interrupts it must not wait for a lock. */
+/* Returns true if this thread is forking and holds them. A signal handler that interrupts it must not wait for a
+ * lock. */
 bool kp_locks_forking(void);
 
 /* ---- signals ---- */

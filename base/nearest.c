@@ -5,7 +5,7 @@
 
 #include "base/nearest.h"
 
-enum { MAX_WORD = 128 }; /* longer words are no typing errors */
+enum { MAX_WORD = 128 }; /* longer words are not typing errors */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {

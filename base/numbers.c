@@ -75,7 +75,7 @@ char *kp_numbers_write(enum kp_number type, const void *values, size_t n)
 
 /* ---- reading ---- */
 
-/* Reads a whole number that a double holds, as nearly all are; NULL for any other. */
+/* Reads a whole number that fits a double (nearly all do); NULL for any other. */
 static char *read_whole(const char *at, double *value)
 {
     enum { MOST_DIGITS = 15 };

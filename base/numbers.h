@@ -19,10 +19,10 @@ int kp_numbers_read(enum kp_number type, const char *json, void **values, size_t
 
 enum { KP_KEY_SIZE = 21 }; /* holds the longest 64-bit number, terminated */
 
-/* Writes `number` in decimal into text[KP_KEY_SIZE]; returns where the digits start. */
+/* Writes `number` in decimal into text[KP_KEY_SIZE]; returns the start of the digits. */
 char *kp_number_digits(char *text, uint64_t number);
 
-/* ---- one number; callers take care of the locale (plain.h) ---- */
+/* ---- one number; callers handle the locale (plain.h) ---- */
 
 enum { KP_NUMBER_SIZE = 25 }; /* holds the longest number, terminated */
 

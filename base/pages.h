@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns `size` byte of zeros, in huge pages where there are some: hundreds of megabytes in small pages cost as many
- * faults as it takes to fill them. NULL without memory. Give it back with kp_pages_give. Any thread may call it. */
+/* Returns `size` bytes of zeros, in huge pages if available: with small pages, the faults of hundreds of megabytes cost
+ * as much as filling them. NULL without memory. Give it back with kp_pages_give. Any thread may call it. */
 uint8_t *kp_pages_take(size_t size);
 
 /* Gives back what kp_pages_take returned for that size; NULL is allowed. */

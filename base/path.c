@@ -15,7 +15,7 @@ struct macros {
     bool has_index; /* the pattern contains %i */
 };
 
-/* Expands a variable; `p` is behind "%q". Returns the character behind the closing brace. */
+/* Expands a variable; `p` points after "%q". Returns the character after the closing brace. */
 static const char *expand_env(const char *p, const char *pattern, FILE *out, int *rc, char **err)
 {
     size_t n = *p == '{' ? strcspn(p + 1, "}") : 0;
@@ -28,7 +28,7 @@ static const char *expand_env(const char *p, const char *pattern, FILE *out, int
     if (value)
         fputs(value, out);
     else
-        *rc = name ? kp_error(err, "%%q{%s} in '%s': no such variable in the environment", name, pattern) : -ENOMEM;
+        *rc = name ? kp_error(err, "%%q{%s} in '%s': the environment has no such variable", name, pattern) : -ENOMEM;
     free(name);
     return p + n + 2;
 }
@@ -40,7 +40,7 @@ static void write_rank(FILE *out)
     fputs(rank ? rank : "0", out);
 }
 
-/* Expands one macro; `p` is behind a '%'. Returns the text behind the macro. */
+/* Expands one macro; `p` points after a '%'. Returns the text after the macro. */
 static const char *expand_macro(const char *p, const char *pattern, struct macros *m, FILE *out, int *rc, char **err)
 {
     switch (*p) {

@@ -16,7 +16,7 @@ void kp_plain_end(locale_t before)
         freelocale(uselocale(before));
 }
 
-/* Whole doubles below this are exact in digits, which more readers take for whole numbers. */
+/* Whole doubles below this are exact in digits, which more readers parse as whole numbers. */
 static const double digits_alone = 1e18;
 
 void kp_plain_real(double value, char out[KP_PLAIN_MAX])

@@ -10,7 +10,7 @@ locale_t kp_plain_begin(void);
 void kp_plain_end(locale_t before);
 
 enum { KP_PLAIN_MAX = 32 };
-/* Writes the shortest text that reads back as `value`, in digits alone up to 10^18: `65536`, `0.1`, `1e+300`, `nan`,
+/* Writes the shortest text that reads back as `value`, in plain digits up to 10^18: `65536`, `0.1`, `1e+300`, `nan`,
  * `inf`. Call it between the two functions above. */
 void kp_plain_real(double value, char out[KP_PLAIN_MAX]);
 

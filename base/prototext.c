@@ -83,14 +83,14 @@ static size_t word_length(const char *p)
 
 /* ---- strings ---- */
 
-/* Returns -1 where `c` is no digit of the base. */
+/* Returns -1 if `c` is no digit of the base. */
 static int digit_value(char c, unsigned base)
 {
     int v = kp_is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
     return v < (int)base ? v : -1;
 }
 
-/* Reads at most `most` digits behind the escape's letter. */
+/* Reads at most `most` digits after the escape's letter. */
 static uint32_t code(struct parser *s, unsigned base, size_t most)
 {
     uint32_t value = 0;
@@ -113,7 +113,7 @@ static char *put_utf8(char *out, uint32_t c)
     return out;
 }
 
-/* Reads an escape; `p` is behind the backslash. The result is never longer than the escape. */
+/* Reads an escape; `p` points after the backslash. The result is never longer than the escape. */
 static char *escape(struct parser *s, char *out)
 {
     static const char from[] = "abfnrtv?\\'\"", to[] = "\a\b\f\n\r\t\v?\\'\"";

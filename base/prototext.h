@@ -15,7 +15,7 @@
 enum kp_field_kind {
     KP_FIELD_MESSAGE, /* `first` */
     KP_FIELD_STRING,  /* `text`: escapes replaced, parts joined */
-    KP_FIELD_NUMBER,  /* `text`: as written, without blanks behind the sign */
+    KP_FIELD_NUMBER,  /* `text`: as written, without blanks after the sign */
     KP_FIELD_WORD,    /* `text`: the name of an enumerator, true, -inf ... */
 };
 

@@ -67,7 +67,7 @@ static void invert(struct set *s)
         s->bits[i] = ~s->bits[i];
 }
 
-/* Whether `c` is in a range of the locale "C", whatever the program's locale. */
+/* Returns true if `c` is in a range of the locale "C", whatever the program's locale. */
 static bool in_range(int c, int from, int to)
 {
     return c >= from && c <= to;
@@ -237,7 +237,7 @@ static bool emit_class(struct compiler *c, bool (*of)(int c), bool inverted)
 
 /* ---- bracket expressions ---- */
 
-/* Reads the name at `[:`, `[.` or `[=`, and moves behind it. */
+/* Reads the name at `[:`, `[.` or `[=`, and moves past it. */
 static bool named(struct compiler *c, const char **name, size_t *len)
 {
     char kind = c->at[1];
@@ -264,7 +264,7 @@ static bool take_class(struct compiler *c, struct set *s)
             return true;
         }
     }
-    return refuse(c, "it names a class that there is not; classes are as in [[:alpha:]]");
+    return refuse(c, "it names an unknown class; classes are written like [[:alpha:]]");
 }
 
 /* Reads a character, also as [.x.] or [=x=]; is_one: it may begin or end a range. */
@@ -278,7 +278,7 @@ static bool take_element(struct compiler *c, unsigned char *byte, bool *is_one)
         if (!named(c, &name, &len))
             return false;
         *byte = (unsigned char)*name;
-        return len == 1 || refuse(c, "it names a collating element of more than a byte");
+        return len == 1 || refuse(c, "it names a collating element of more than one byte");
     }
     if (!*c->at)
         return refuse(c, "a '[' is not closed");
@@ -299,7 +299,7 @@ static bool take_range(struct compiler *c, struct set *s)
         if (!is_class && !take_element(c, &to, &ends))
             return false;
         if (is_class || !begins || !ends || from > to)
-            return refuse(c, "a range leads from no character to a later one");
+            return refuse(c, "the end of a range comes before its start");
     }
     for (int b = from; b <= to; b++)
         add(s, (unsigned char)b);
@@ -324,7 +324,7 @@ static bool take_bracket(struct compiler *c)
 
 /* ---- repetitions ---- */
 
-/* Adds `n` copies behind the item of `size` steps. */
+/* Adds `n` copies after the item of `size` steps. */
 static bool copy_item(struct compiler *c, int item, int size, int n)
 {
     struct step *steps = c->r->steps;
@@ -382,7 +382,7 @@ static bool take_count(struct compiler *c, int *least, int *most)
         has_least |= has_most;
     }
     if (!has_least || *c->at != '}' || (*most >= 0 && *most < *least))
-        return refuse(c, "a '{' begins no count such as {2}, {2,} or {2,5}");
+        return refuse(c, "a '{' does not begin a count such as {2}, {2,} or {2,5}");
     c->at++;
     return *most <= MAX_REPEATED && *least <= MAX_REPEATED ? true : refuse(c, too_large);
 }
@@ -421,7 +421,7 @@ static bool open_group(struct compiler *c)
     return true;
 }
 
-/* Makes the alternative so far one of two: a split before it, and behind it a jump over the next one. */
+/* Makes the alternative so far one of two: a split before it, and after it a jump over the next one. */
 static bool take_bar(struct compiler *c)
 {
     struct group *g = &c->groups[c->depth];
@@ -482,7 +482,7 @@ static bool take_escape(struct compiler *c)
     if (letter == 's' || letter == 'S')
         return emit_class(c, is_space, letter == 'S');
     if (kp_is_digit(letter) && letter != '0')
-        return refuse(c, "back-references such as \\1 are not supported, as they can take for ever");
+        return refuse(c, "back-references such as \\1 are not supported because they can run forever");
     return emit_item(c, OP_BYTE, (unsigned char)letter, 0);
 }
 
@@ -581,7 +581,7 @@ static void forget(struct states *s)
     memset(s->seen, 0, sizeof s->seen);
 }
 
-/* Whether a step that matches no character allows this place; 0 stands for both ends of the text. */
+/* Returns true if a step that matches no character allows this place; 0 stands for both ends of the text. */
 static bool lets_pass(enum op op, unsigned char before, unsigned char after)
 {
     bool was = is_word(before), is = is_word(after);

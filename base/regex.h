@@ -1,5 +1,5 @@
 /*
- * POSIX extended regular expressions that only answer whether they match, in bounded memory and in time linear in the
+ * POSIX extended regular expressions that report only a match or none, in bounded memory and in time linear in the
  * text.
  *
  * The C library's do not suit. Their compiler recurses, copies repeated parts and can use all memory; their matcher is
@@ -7,8 +7,8 @@
  * the same faults for nested repetitions; RE2 needs C++. A yes or no needs no positions of parts, which are most of a
  * library. This is the rest: each character advances each state of the expression once.
  *
- * The syntax is POSIX's with GNU's \w \W \s \S \b \B \< \> \` \', as the C library takes it in the locale "C": a
- * character is a byte. There are no back-references.
+ * The syntax is POSIX's with GNU's \w \W \s \S \b \B \< \> \` \', as in the C library's locale "C": a character is a
+ * byte. There are no back-references.
  */
 #ifndef KP_BASE_REGEX_H
 #define KP_BASE_REGEX_H

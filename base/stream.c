@@ -10,7 +10,7 @@ static ssize_t hand_on(void *cookie, const char *text, size_t len)
     if (!s->rc)
         return (ssize_t)len;
     errno = -s->rc;
-    return 0; /* stdio takes 0 for an error */
+    return 0; /* stdio treats 0 as an error */
 }
 
 int kp_stream_open(struct kp_stream *s, const struct kp_sink *sink)

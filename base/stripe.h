@@ -1,6 +1,6 @@
 /*
- * Stripes: places of a cache line each, of which a thread has one. So no two processors write what each launch counts
- * in turn. Threads beyond KP_STRIPES share one with others: what is there is atomic.
+ * Stripes: slots of one cache line, one for each thread, so that counting launches does not bounce a line between
+ * processors. Threads beyond KP_STRIPES share one with others: what is there is atomic.
  *
  * Threads: any.
  */

@@ -104,7 +104,7 @@ static bool remove_in(int in, const char *name, int depth)
     int fd = open_folder(in, name);
     if (fd < 0)
         return false;
-    for (size_t gone = 1; gone;) { /* again from the start, as entries may move while others go */
+    for (size_t gone = 1; gone;) { /* from the start: entries may move while others are removed */
         long n;
         gone = 0;
         lseek(fd, 0, SEEK_SET);

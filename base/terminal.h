@@ -5,11 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the columns of a line: by the variable COLUMNS, else of the terminal that `fd` is. Where `fd` is a pipe, as
- * to a pager, the terminal that the process was started from shows what comes out of it: that one is asked. 0 where
- * none says. */
+/* Returns the columns of a line: the variable COLUMNS, else the width of the terminal that `fd` is. If `fd` is a pipe,
+ * for example to a pager, the controlling terminal shows the output, so its width counts. 0 if unknown. */
 size_t kp_terminal_width(int fd);
-/* Whether `fd` is a terminal that shows colours, and NO_COLOR (no-color.org) does not forbid them. */
+/* Returns true if `fd` is a terminal that shows colours, and NO_COLOR (no-color.org) does not forbid them. */
 bool kp_terminal_has_colors(int fd);
 
 #endif

@@ -115,8 +115,8 @@ size_t kp_plain_len(const char *text, size_t len)
     uint64_t eight;
     for (; at + sizeof(eight) <= len; at += sizeof(eight)) {
         memcpy(&eight, text + at, sizeof(eight));
-        /* The high bit of a byte is set by one above 0x7e, or below ' '. A carry into its neighbour comes from such a
-         * byte alone. */
+        /* The high bit of a byte is set by one above 0x7e, or below ' '. Only such a byte carries into its
+         * neighbour. */
         if ((eight | (eight + each) | (eight - ' ' * each)) & high)
             break;
     }

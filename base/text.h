@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Takes the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
+/* Reads the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
  * false at the end of the list. The list is not changed; *cursor moves on. */
 bool kp_list_next(const char **cursor, const char **item, size_t *len);
-/* Whether `word` is an item of the list; NULL is an empty list. */
+/* Returns true if `word` is an item of the list; NULL is an empty list. */
 bool kp_list_has(const char *list, const char *word);
 /* Stand between the names of a list of metrics, which scripts also write over several lines. */
 #define KP_BETWEEN_NAMES ", \t\r\n"
@@ -21,15 +21,15 @@ bool kp_word_next(const char **cursor, const char **word, size_t *len);
  * suit a table of any size. */
 uint64_t kp_hash(const void *data, size_t size, uint64_t seed);
 
-/* Whether `c` is a control character of ASCII; ends of lines and tabs are, too. */
+/* Returns true if `c` is a control character of ASCII, including line ends and tabs. */
 bool kp_is_control(char c);
 /* Returns the length of the UTF-8 character at `text`, which has `len` > 0 bytes; 0 when there is none. */
 size_t kp_utf8_len(const char *text, size_t len);
 /* Returns the code point of such a character. */
 uint32_t kp_utf8_code(const char *text, size_t len);
-/* Returns the length of the character at `text`; *shown: whether it may be printed. Names come from programs and
- * from files of others. They must not steer the terminal, end a line or reorder text beside them. So controls
- * (ASCII, U+0080 to U+009F), line separators, marks of writing direction, and invalid UTF-8 are not shown. */
+/* Returns the length of the character at `text`; *shown: it may be printed. Names come from programs and from other
+ * people's files. They must not control the terminal, end a line or reorder the text around them. So controls (ASCII,
+ * U+0080 to U+009F), line separators, marks of writing direction, and invalid UTF-8 are not shown. */
 size_t kp_shown_len(const char *text, size_t len, bool *shown);
 /* Returns how many characters `text` begins with that are printable ASCII: each is shown, and a column wide. It may
  * return up to 7 less. Nearly all text is such, and this is many times as fast as a look at each. */
@@ -45,8 +45,8 @@ int kp_text_end(FILE *f, char *const *text);
  * NULL. */
 int kp_error(char **err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reports, like kp_error, a word that is not in `list`: `HEAD 'WORD'; did you mean 'NEAREST'?`, or, where none is
- * near, all valid words. */
+/* Reports, like kp_error, a word that is not in `list`: `HEAD 'WORD'; did you mean 'NEAREST'?`, or, if none is near,
+ * all valid words. */
 int kp_error_choice(char **err, const char *head, const char *word, const char *const *list);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The floating-point environment of a thread. A program may have its divisions by zero trap (feenableexcept, gfortran's
- * -ffpe-trap), and threads inherit that: ours of what was not counted would end it with SIGFPE. libm's functions for it
- * are out of reach, as the preloaded object needs libc alone. Any thread.
+ * The floating-point environment of a thread. A program may make divisions by zero trap (feenableexcept, gfortran's
+ * -ffpe-trap), and threads inherit that: our own divisions by zero would end it with SIGFPE. libm's functions are not
+ * available: the preloaded object links only libc. Any thread.
  */
 #ifndef KP_BASE_TRAPS_H
 #define KP_BASE_TRAPS_H
@@ -18,7 +18,7 @@ struct kp_traps {
 #endif
 };
 
-/* Keeps the caller's environment in *t and takes the default one: no traps, round to nearest. */
+/* Keeps the caller's environment in *t and sets the default one: no traps, round to nearest. */
 static inline void kp_traps_hold(struct kp_traps *t)
 {
 #if defined(__x86_64__)

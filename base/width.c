@@ -30,7 +30,7 @@ static const struct range none[] = {
     {0x3099, 0x309a}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}, {0xe0100, 0xe01ef},
 };
 
-/* The mark behind a character that has it drawn as an emoji, of two columns. */
+/* Follows a character that is then drawn as an emoji, two columns wide. */
 static const char as_emoji[] = "\xef\xb8\x8f";
 
 static bool is_in(const struct range *ranges, size_t n, uint32_t code)

@@ -1,8 +1,8 @@
 /*
- * How many columns of a terminal text takes: all that lays text out asks here. Chinese, Japanese and Korean characters
- * and emoji take two, marks that join the character before take none. A digit in a key is counted as two: the key takes
- * one. The C library's wcwidth would depend on the locale, which belongs to the program. What is counted too wide
- * leaves a blank; nothing is counted too narrow.
+ * How many columns text fills on a terminal; all layout uses these functions. Chinese, Japanese and Korean characters
+ * and emoji fill two, combining marks none. A digit of a keycap counts as two although the keycap fills one. The C
+ * library's wcwidth would depend on the locale, which belongs to the program. A width may be too large, which leaves a
+ * blank, but never too small.
  */
 #ifndef KP_BASE_WIDTH_H
 #define KP_BASE_WIDTH_H
@@ -18,7 +18,7 @@ size_t kp_width(const char *text);
 size_t kp_width_of(const char *text, size_t len);
 /* Returns how many bytes of the text fit into `columns`, without cutting a character. */
 size_t kp_width_fit(const char *text, size_t len, size_t columns);
-/* Returns the width for printf's `*`, which counts bytes, so that the text takes at least `columns`. */
+/* Returns the width for printf's `*`, which counts bytes, so that the text fills at least `columns`. */
 int kp_width_printf(const char *text, size_t columns);
 
 #endif

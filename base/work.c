@@ -14,7 +14,8 @@
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 
-/* A sanitiser follows its own stacks alone: there work stays on the caller's, and cannot be finished without it. */
+/* A sanitiser only follows its own stacks: with one, work stays on the caller's stack, and cannot be finished without
+ * it. */
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
@@ -25,7 +26,7 @@ enum { SWITCHES = 0 };
 enum { SWITCHES = 1 };
 #endif
 
-/* Of virtual memory; the driver may compile a kernel there. Only touched pages take memory. */
+/* Of virtual memory; the driver may compile a kernel there. Only touched pages use memory. */
 enum { STACK_BYTES = 8 << 20, GUARD_BYTES = 64 << 10, MARKS = 4, FRAMES = 32 };
 
 /* Defined in work_switch.S. */
@@ -37,11 +38,11 @@ uint64_t kp_work_control(void);
 #pragma weak pthread_key_create
 #pragma weak pthread_setspecific
 
-typedef uint64_t signals; /* a bit each, as the kernel has them */
+typedef uint64_t signals; /* one bit each, in the kernel's layout */
 
 /* Work with safe points. */
 struct work {
-    void *program, *own; /* where the two stacks go on; `program` is first, as work_switch.S has it */
+    void *program, *own; /* where the two stacks resume; work_switch.S relies on `program` being first */
     void (*fn)(void *arg);
     void *arg;            /* the copy */
     void (*call)(void *); /* of the program's, to be made while the work is paused; NULL: handlers are to run */
@@ -91,7 +92,7 @@ THREAD_LOCAL struct {
 THREAD_LOCAL signals mask; /* the program's, which the outermost scope gives back */
 THREAD_LOCAL int cancel;   /* likewise */
 
-/* ---- signals: by system calls, as a program may have functions of these names ---- */
+/* ---- signals: system calls, because a program may define functions of these names ---- */
 
 static signals bit(int s)
 {
@@ -489,7 +490,7 @@ void kp_work_end(void)
     errno = error;
 }
 
-/* The first function on a stack. It never returns: the entry is used anew. */
+/* The first function on a stack. It never returns: the entry is reused. */
 static void run(void *arg)
 {
     struct work *w = arg;

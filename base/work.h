@@ -1,14 +1,14 @@
 /*
  * The scope of kprof's own work on a thread of the program. Every way into kprof goes through it.
  *
- * Inside the scope signals wait, all but those of faults. A handler that exits, forks, or leaves by siglongjmp would
+ * Inside the scope signals wait, except those of faults. A handler that exits, forks, or leaves by siglongjmp would
  * find locks of the C library, the driver or CUPTI held by its own thread. The program's own calls of the driver run
  * outside of the scope, with the program's mask.
  *
- * Work that may take long has safe points (kp_safe_point; kp_wait_while and kp_nap are some, too). There the handlers
- * of pending signals run on the program's stack, with the program's mask, and the work is paused meanwhile. It has a
- * stack of its own, which survives a handler that never returns: the thread finishes the work when it next comes into
- * kprof, when it ends, or when it ends the process.
+ * Long work has safe points (kp_safe_point; also kp_wait_while and kp_nap). There the handlers of pending signals run
+ * on the program's stack, with the program's mask, and the work is paused meanwhile. It has a stack of its own, which
+ * survives a handler that never returns: the thread finishes the work when it next comes into kprof, when it ends, or
+ * when it ends the process.
  *
  * Threads: any; each has its own state.
  */
@@ -22,11 +22,11 @@
 /* Depth of kprof's own driver calls on this thread: while it is not 0, doors only pass calls on. */
 extern __thread int kp_guard __attribute__((tls_model("initial-exec")));
 
-/* Depth of the program's own driver calls on this thread, those behind trampolines. */
+/* Depth of the program's own driver calls on this thread, made through trampolines. */
 extern __thread int kp_in_driver __attribute__((tls_model("initial-exec")));
 
-/* Begin and end short work, without safe points. They may be nested, in each other and in kp_work_run. A callback of
- * CUPTI begins such work, as do uses of the C library outside of kp_work_run. errno stays. */
+/* Begin and end short work, without safe points. They may be nested, in each other and in kp_work_run. CUPTI callbacks
+ * and uses of the C library outside of kp_work_run are such work. errno stays. */
 void kp_work_begin(void);
 void kp_work_end(void);
 
@@ -48,24 +48,24 @@ void kp_work_go(void (*fn)(void *room), void *room, void *answer, size_t bytes);
  * made. */
 bool kp_work_abandoned(void);
 
-/* Lets signals without a handler act at once from now on until the work ends. Call it at the start of what may take
- * long even between two safe points. The safe points notice handlers that are set later. */
+/* Lets signals without a handler act at once from now on until the work ends. Call it before work that may be long even
+ * between two safe points. The safe points notice handlers that are set later. */
 void kp_work_takes_long(void);
 
 /* The program's own call of the driver, within work: runs fn(arg) outside of the scope, on the program's stack. Returns
  * false if it was not made, or if a handler has left it for good. */
 bool kp_work_call(void (*fn)(void *arg), void *arg);
 
-/* Notes the thread's outermost call of the driver by a trampoline: its register arguments, where they are in the frame
- * of that, and what ends it as a call that the driver has refused. */
+/* Notes the thread's outermost call of the driver by a trampoline: its register arguments, their place in the
+ * trampoline's frame, and what makes it return as if the driver had refused the call. */
 enum { KP_WORK_ARGS = 6 };
 void kp_work_call_begins(const uint64_t *at, const uint64_t *args, void (*refuse)(uint64_t slot, uint32_t entered),
                          uint64_t slot, uint32_t entered);
-/* Ends the thread's call of the driver, that or one of kp_work_call, if a handler has left it for good, so that doors
- * look at the thread's calls again. Doors call it where kp_guard stops them. */
+/* Ends the thread's driver call (noted by a trampoline or made by kp_work_call) if a handler has left it for good, so
+ * that doors handle the thread's calls again. Doors call it when kp_guard stops them. */
 void kp_work_reclaim(void);
 
-/* A safe point: call it between two steps of long work, where no lock of the C library, the driver or CUPTI is held.
+/* A safe point: call it between two steps of long work, while no lock of the C library, the driver or CUPTI is held.
  * Does nothing outside of kp_work_run, and inside of work without safe points; returns false there. */
 bool kp_safe_point(void);
 

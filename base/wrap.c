@@ -23,7 +23,7 @@ static size_t last_blank(const char *text, size_t most)
     return 0;
 }
 
-/* Returns where to cut a word of which `most` bytes fit: behind a mark that parts it, unless half of the line stays
+/* Returns where to cut a word if only `most` bytes fit: after a separator, unless that leaves half of the line
  * empty. */
 static size_t cut_of_word(const char *word, size_t most)
 {
@@ -33,7 +33,7 @@ static size_t cut_of_word(const char *word, size_t most)
     return most;
 }
 
-/* Returns where to break a text at a blank: 0 for nowhere, all of it where it fits. *most: how many bytes fit. */
+/* Returns where to break a text at a blank: 0 for nowhere, its length if all of it fits. *most: how many bytes fit. */
 static size_t break_at_blank(const char *text, size_t left, size_t width, size_t *most)
 {
     *most = fitting(text, left, width);

@@ -1,4 +1,4 @@
-/* Breaks long text into lines, as ncu does. */
+/* Breaks long text into lines like ncu. */
 #ifndef KP_BASE_WRAP_H
 #define KP_BASE_WRAP_H
 
@@ -11,9 +11,9 @@ struct kp_wrap {
     size_t width;
 };
 
-/* Returns the next line in *line, *len (points into the text); false when there is none. A blank where a line was
- * broken is not printed but counts towards the length of the next line, as in ncu's output. A word that is longer
- * than a line has that room, too, and is cut behind `,`, `/` or `_` if it can be. An empty text has one empty line. */
+/* Returns the next line in *line, *len (points into the text); false when there is none. A blank at a line break is not
+ * printed but counts towards the length of the next line (ncu does the same). A word longer than a line is cut after
+ * `,`, `/` or `_` if possible. An empty text has one empty line. */
 bool kp_wrap_next(struct kp_wrap *w, const char **line, size_t *len);
 
 #endif

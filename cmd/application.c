@@ -27,7 +27,7 @@ struct series {
     char **folders; /* of the sessions of each run */
     size_t folders_made, made, wanted;
     int first_status; /* as waitpid gives it */
-    off_t input;      /* where stdin was; -1: it cannot be read again */
+    off_t input;      /* stdin's offset; -1: it cannot be read again */
     bool told_input;
     const char *why; /* there must be no more runs; NULL = there may */
 };
@@ -107,7 +107,7 @@ static int prepare_run(struct series *s)
     return 0;
 }
 
-/* Lets the program read its input once more. */
+/* Lets the program read its input again. */
 static void rewind_input(struct series *s)
 {
     struct stat st;
@@ -116,9 +116,8 @@ static void rewind_input(struct series *s)
     if (s->told_input || fstat(STDIN_FILENO, &st) || S_ISCHR(st.st_mode))
         return; /* a terminal is read again, and /dev/null is the same each time */
     s->told_input = true;
-    fprintf(stderr,
-            "==WARNING== stdin is a pipe: what the first run has read of it, later runs do not find; redirect a "
-            "file instead (< FILE)\n");
+    fprintf(stderr, "==WARNING== stdin is a pipe, so later runs cannot read what the first run has read; redirect a "
+                    "file instead (< FILE)\n");
 }
 
 /* ---- how a run ended ---- */
@@ -154,13 +153,13 @@ static void add_outcome(const struct series *s, struct kp_run_outcome *out)
     kp_run_outcome_free(&later);
 }
 
-/* Whether no run can count anything. */
+/* Returns true if no run can count anything. */
 static bool is_hopeless(const struct kp_run_outcome *out)
 {
     return out->failures & (kp_failure_bit(KP_FAILURE_PERMISSION) | kp_failure_bit(KP_FAILURE_CUPTI));
 }
 
-/* Runs the program once. Sets `why` where there must be no more runs. Returns 0 or an exit status. */
+/* Runs the program once. Sets `why` if there must be no more runs. Returns 0 or an exit status. */
 static int run_once(struct series *s, struct kp_run_outcome *out)
 {
     int status = 0, signal_got = 0;
@@ -279,7 +278,7 @@ static void tell_notes(const char *text)
         fprintf(stderr, "==WARNING== %.*s\n", (int)(end - text), text);
 }
 
-/* Returns the path of the joined session, and whether it is the export. malloc'ed, NULL after telling why. */
+/* Returns the path of the joined session, and whether it is the export. malloc'ed, NULL after reporting why. */
 static char *path_of(const struct kp_application *a, const char *first, bool *is_export)
 {
     struct kp_store *store = NULL;
@@ -395,8 +394,8 @@ static void warn_of_times(const struct kp_options *o)
 {
     if (o->delay || o->duration)
         fprintf(stderr,
-                "==WARNING== delay and duration begin anew in each run, and may choose other %s there; launch-skip and "
-                "launch-count choose the same\n",
+                "==WARNING== delay and duration start again in each run, and may choose other %s there; launch-skip "
+                "and launch-count choose the same\n",
                 kp_options_by_ranges(o) ? "ranges" : "launches");
 }
 
@@ -417,8 +416,8 @@ int kp_application_run(const struct kp_application *a, struct kp_run_outcome *ou
     *status = s.first_status;
     if (!rc && s.why && s.made < s.wanted) {
         out->failures |= kp_failure_bit(KP_FAILURE_IN_PART);
-        fprintf(stderr, "==WARNING== %zu of %zu runs were made, as %s: what the others count is missing\n", s.made,
-                s.wanted, s.why);
+        fprintf(stderr, "==WARNING== only %zu of %zu runs were made because %s: the values of the others are missing\n",
+                s.made, s.wanted, s.why);
     }
     if (s.made)
         join_all(&s, out);

@@ -1,8 +1,8 @@
 /*
- * Application replay: runs the program once for each pass that the metrics take, and joins what the runs counted.
+ * Application replay: runs the program once for each pass that the metrics need, and joins what the runs counted.
  *
- * The first run counts nothing: its launches give what needs no counter, its processes say how many runs there are, and
- * its end is that of the command. Each later run counts one pass of all launches.
+ * The first run counts nothing: it provides everything that needs no counters, the number of runs, and the command's
+ * exit status. Each later run counts one pass of all launches.
  */
 #ifndef KP_CMD_APPLICATION_H
 #define KP_CMD_APPLICATION_H
@@ -18,7 +18,7 @@ struct kp_application {
      * and has forwarded, or 0. Returns 0, or an exit status when it could not be started. */
     int (*run)(void *arg, int *status, int *signal_got);
     void *arg;
-    /* Prints a joined session; `kept` is its file where it is kept, else NULL. */
+    /* Prints a joined session; `kept` is its file if it is kept, else NULL. */
     void (*print)(void *print_arg, struct kp_store *store, const struct kp_session *s, const char *kept);
     void *print_arg;
 };

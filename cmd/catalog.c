@@ -38,7 +38,7 @@ struct kp_catalog {
     int major, minor;
 };
 
-/* Whether the range profiler supports the chip; older chips have metrics of the older profiler. */
+/* Returns true if the range profiler supports the chip; older chips have metrics of the older profiler. */
 static bool is_profiled(int major, int minor)
 {
     return major > 7 || (major == 7 && minor >= 5);
@@ -90,7 +90,7 @@ static int unknown_chip(const struct kp_catalog *c, const char *chip, char **err
     int rc = 0;
     for (size_t i = 0; i < n; i++)
         if (!strcmp(names[i], chip))
-            rc = kp_error(err, "--chip: CUPTI %s lists %s, but has no metrics of it", kp_library_version(c->cupti),
+            rc = kp_error(err, "--chip: CUPTI %s lists %s, but has no metrics for it", kp_library_version(c->cupti),
                           chip);
     if (!rc)
         rc = kp_error_choice(err, "--chip: unknown chip", chip, list);
@@ -111,8 +111,8 @@ static const char *as_cupti_writes(const struct kp_catalog *c, const char *chip)
     return chip;
 }
 
-/* Chooses the chip. A chip newer than the table has the metrics of the newest one in it, as rows with open-ended
- * conditions do. */
+/* Chooses the chip. A chip newer than the table has the metrics of the newest one in it, like rows with open-ended
+ * conditions. */
 static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
 {
     int rc = *chip ? 0 : ask_device(c);
@@ -123,7 +123,7 @@ static int choose_chip(struct kp_catalog *c, const char *chip, char **note)
         return -ENOMEM;
     if (!kp_chip_cc(c->chip, &c->major, &c->minor))
         kp_chip_cc(kp_chips[kp_n_chips - 1].name, &c->major, &c->minor);
-    if (!*chip && asprintf(note, "no GPU was found: this is what %s has; --chip chooses another", stand_in) < 0) {
+    if (!*chip && asprintf(note, "no GPU was found: the list is for %s; --chip chooses another chip", stand_in) < 0) {
         *note = NULL;
         return -ENOMEM;
     }
@@ -271,7 +271,7 @@ static int each_derived(int (*fn)(const struct kp_catalog_metric *m, void *arg),
     const struct kp_derived **all = kp_derived_all(&n);
     int rc = all ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
-        if (!kp_providers_is_metric(all[i]->name)) /* it is derived only where it was not counted */
+        if (!kp_providers_is_metric(all[i]->name)) /* derived only if it was not counted */
             rc = fn(&(struct kp_catalog_metric){KP_CATALOG_DERIVED, all[i]->name, all[i]->unit, all[i]->expression},
                     arg);
     free(all);
@@ -324,9 +324,10 @@ int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *
     return rc;
 }
 
-/* Whether some chip that CUPTI knows has the item. Returns 0 or another error than -EINVAL; *why (malloc'ed) is set
- * where none has it: by the last chip asked that tells, as this CUPTI may lack the metrics of some, or their samples.
- */
+/* Checks that some chip known to CUPTI has the item. Returns 0 or another error than -EINVAL; if none has it, *why
+ * (malloc'ed) is the reason from the last chip that gave one: this CUPTI may lack the metrics or the samples of some
+ * chips.
+ * */
 static int ask_all(struct kp_cupti *cupti, const char *item, unsigned how, char **why)
 {
     int rc = -EINVAL;
@@ -365,7 +366,7 @@ int kp_catalog_check_metrics(const char *cupti_dir, const char *list, bool colum
     return rc;
 }
 
-/* Resolves the item by a plan, as profiling does. */
+/* Resolves the item by a plan, like profiling. */
 int kp_catalog_listed(struct kp_catalog *c, const char *item, int (*fn)(const struct kp_catalog_metric *m, void *arg),
                       void *arg, char **err)
 {

@@ -1,8 +1,8 @@
 /*
  * Lists what each chip can collect, for the queries of the kprof command. Needs CUPTI, but no GPU and no driver.
  *
- * Errors are -EINVAL if the user can fix them, else another negative errno. *err receives a malloc'ed line where
- * there is more to say. A callback's non-zero return ends the call and is returned.
+ * Errors are -EINVAL if the user can fix them, else another negative errno. *err receives a malloc'ed line if there is
+ * more to say. A callback's non-zero return ends the call and is returned.
  */
 #ifndef KP_CMD_CATALOG_H
 #define KP_CMD_CATALOG_H
@@ -61,7 +61,7 @@ int kp_catalog_listed(struct kp_catalog *c, const char *item, int (*fn)(const st
                       void *arg, char **err);
 
 /* Computes how many metrics the sections have on the chip when nothing else is asked for, and how many passes they
- * take; `rotates`: how many groups of counters a rotation has for them. */
+ * need; `rotates`: the number of their counter groups in a rotation. */
 int kp_catalog_cost(struct kp_catalog *c, const struct kp_section *const *sections, size_t n, bool rotates,
                     size_t *metrics, size_t *passes, char **err);
 

@@ -36,7 +36,7 @@ static bool is_stream(const char *path)
     return kp_options_log_target(path) != KP_LOG_TO_FILE;
 }
 
-/* Whether each process expands the pattern differently, so that the path is unknown beforehand. */
+/* Returns true if each process expands the pattern differently, so that the path is unknown beforehand. */
 static bool varies(const char *pattern)
 {
     for (const char *p = pattern; (p = strchr(p, '%')) && p[1]; p += 2)
@@ -45,8 +45,8 @@ static bool varies(const char *pattern)
     return false;
 }
 
-/* Returns the path that all processes expand it to; malloc'ed, NULL where unknown. A variable may be one that a
- * launcher sets. */
+/* Returns the path that all processes expand it to; malloc'ed, NULL if unknown. A variable may be one that a launcher
+ * sets. */
 static char *known_path(const char *pattern)
 {
     char host[256] = "", *path = NULL, *err = NULL;
@@ -103,8 +103,8 @@ static int anchor(char **pattern, const char *variable)
     return 0;
 }
 
-/* Returns the folder that a file of the pattern lies in; malloc'ed, NULL where unknown. Variables are replaced first,
- * as they may have slashes, too. */
+/* Returns the folder that a file of the pattern lies in; malloc'ed, NULL if unknown. Variables are replaced first
+ * because they may contain slashes. */
 static char *known_folder(const char *pattern)
 {
     char *path = known_path(pattern), *part = folder_of(path ? path : pattern), *folder = part;
@@ -150,9 +150,9 @@ static const char *no_folder(const char *pattern)
     return why;
 }
 
-static const char is_session[] = "it is a session, which would be lost; name another file";
+static const char is_session[] = "it is a session, which would be overwritten; name another file";
 
-/* Returns why no session can have the name, which its journal prolongs; NULL where it can. */
+/* Returns why no session can have the name (its journal's is longer); NULL if one can. */
 static const char *no_name(const char *path)
 {
     struct stat st;
@@ -174,7 +174,7 @@ static int check_export(const struct kp_options *o)
     else if (!why && path && !o->force_overwrite && !lstat(path, &st))
         why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
     else if (!why && path && !stat(path, &st) && st.st_size && !kp_target_is_database(path))
-        why = "it is no session, and would be lost; name another file";
+        why = "it is not a session and would be overwritten; name another file";
     else if (!why && path)
         why = no_name(path);
     int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
@@ -182,7 +182,7 @@ static int check_export(const struct kp_options *o)
     return status;
 }
 
-/* Checks the HTML file, which is written when the program has ended: nobody should wait for it in vain. */
+/* Checks the HTML file before the program runs: it is written only at the end. */
 static int check_html(const struct kp_options *o)
 {
     struct stat st;
@@ -239,7 +239,7 @@ static int check_cupti(const struct kp_options *o)
 
 /* ---- metrics ---- */
 
-/* Seconds that CUPTI may take to answer. */
+/* Seconds that CUPTI has to answer. */
 enum { CUPTI_PATIENCE = 30 };
 
 static int tell_item(const char *item, const char *why, void *arg)
@@ -248,7 +248,7 @@ static int tell_item(const char *item, const char *why, void *arg)
 }
 
 /* Lets a child ask CUPTI: some versions crash without a driver, and a loaded library stays. Returns its answer,
- * "ITEM\tTEXT" in a line each; malloc'ed, NULL when it cannot tell. */
+ * "ITEM\tTEXT" in a line each; malloc'ed, NULL if CUPTI cannot answer. */
 static char *ask_child(const struct kp_options *o, const char *list, bool columns)
 {
     int ends[2], status;
@@ -324,10 +324,9 @@ static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
         fclose(f);
         *failures |= kp_failure_bit(KP_FAILURE_METRIC);
         if (nothing)
-            status =
-                kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
-                                 "no valid metric is left, so the program was not started; if it brings a newer CUPTI, "
-                                 "name its folder with --cupti-dir");
+            status = kp_console_error(o->strict ? kp_failure_rows[KP_FAILURE_METRIC].status : KP_EXIT_USAGE,
+                                      "no valid metric is left, so the program was not started; if the program "
+                                      "includes a newer CUPTI, name its folder with --cupti-dir");
         else
             setenv("KPROF_METRICS_TOLD", told, 1);
     }
@@ -344,7 +343,7 @@ static int check_ranges(const struct kp_options *o)
     if (!*value || !kp_options_by_ranges(o))
         return 0;
     return refuse(o, KP_FAILURE_OPTION, flag, value,
-                  "the replay modes range and app-range take whole ranges, so choose those with --nvtx-include, "
+                  "the replay modes range and app-range profile whole ranges; choose ranges with --nvtx-include, "
                   "--launch-skip or --launch-count");
 }
 
@@ -391,7 +390,7 @@ char *kp_check_find_program(const char *name)
     return NULL;
 }
 
-/* Whether an executable of this machine's kind names an interpreter, the dynamic loader. */
+/* Returns true if an executable of this machine's kind names an interpreter, the dynamic loader. */
 static bool has_loader(FILE *f, const Elf64_Ehdr *head)
 {
     Elf64_Phdr part;
@@ -414,7 +413,7 @@ const char *kp_check_not_followed(const char *program)
     else if (!f || fread(&head, sizeof head, 1, f) != 1 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         why = NULL; /* a script, or unreadable */
     else if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
-        why = "it is of another architecture";
+        why = "it is for another architecture";
     else if (!has_loader(f, &head))
         why = "it is statically linked";
     if (f)

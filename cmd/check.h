@@ -16,8 +16,8 @@ char *kp_check_export_path(const struct kp_options *o);
 /* Returns the file that execvp would execute for `name`; malloc'ed, NULL when there is none. */
 char *kp_check_find_program(const char *name);
 
-/* Returns why the loader would not preload a library into this program, as the end of a sentence. NULL without a
- * known reason. Static text. */
+/* Returns why the loader would not preload a library into this program: the end of a sentence. NULL without a known
+ * reason. Static text. */
 const char *kp_check_not_followed(const char *program);
 
 #endif

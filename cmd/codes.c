@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the id that the list has for a function of the session; *out stays where the session lacks the function. */
+/* Returns the id that the list has for a function of the session; *out stays if the session lacks the function. */
 static int name(struct kp_joined_codes *c, struct kp_store *from, uint64_t id, uint64_t *out, char **err)
 {
     struct kp_code code = {0};

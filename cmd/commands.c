@@ -13,31 +13,31 @@ static int doctor(const struct kp_query *q)
 
 static const struct kp_command_topic of_report = {
     "Usage: kprof report [options] FILE...",
-    "Prints the report of stored sessions again, which `kprof -o FILE program` makes, also on a machine without a GPU.",
-    "those of the options that are about sessions",
+    "Prints the report of sessions that `kprof -o FILE program` has stored; works on a machine without a GPU.",
+    "the options of a run that apply to sessions",
 };
 
 static const struct kp_command_topic of_diff = {
     "Usage: kprof diff [options] A B...",
-    "Compares stored sessions, which `kprof -o FILE program` makes, launch by launch or kernel by kernel. The exit "
-    "status is 0, or 1 when a limit of --fail-above was exceeded or nothing could be compared; 2 means wrong use.",
+    "Compares sessions that `kprof -o FILE program` has stored, launch by launch or kernel by kernel. The exit status "
+    "is 0, or 1 if a limit of --fail-above was exceeded or nothing could be compared; 2 means wrong use.",
     "set, section, metrics, print-details and the like",
 };
 
 static const struct kp_command_topic of_series = {
     "Usage: kprof series --vary NAME=LIST [options] [--] program [arguments]",
-    "Runs a program, tries a launch in other ways, and tells which takes the shortest time. It takes the options of a "
-    "run, of which these matter most.",
+    "Runs a program, tries a launch with other launch parameters, and reports the fastest. It accepts the options of a "
+    "run; these matter most.",
     NULL,
 };
 
 static const struct kp_command_topic of_doctor = {
     "Usage: kprof doctor [options]",
-    "Says what would stop profiling here, and what to do. The exit status is 0 when profiling can work, else 1.",
+    "Says what would prevent profiling here, and what to do. The exit status is 0 if profiling can work, else 1.",
     NULL,
 };
 
-/* What the answers heed. Sections, metrics and pages decide what is enabled where nobody named a set. */
+/* Options that affect the answers. Sections, metrics and pages decide what is enabled if no set is named. */
 #define OF_ALL    "config"
 #define OF_TABLES OF_ALL, "cupti-dir", "section-folder", "chip"
 static const char *const by_series[] = {"vary",         "kernel-name", "kernel-id", "launch-skip",

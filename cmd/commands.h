@@ -14,7 +14,7 @@ struct kp_query;
 struct kp_command_topic {
     const char *usage, *text;
     const char
-        *beside; /* of one with flags of its own: names the options that it takes, for the list of `kprof --help` */
+        *beside; /* of one with flags of its own: names the options that it accepts, for the list of `kprof --help` */
 };
 
 /* Those with neither `own` nor `answer` run a program. */
@@ -22,10 +22,10 @@ struct kp_command {
     const char *name;
     int (*prepare)(void);              /* sets what was not given, before the program runs; 0, or an exit status */
     int (*own)(int argc, char **argv); /* parses its own flags; returns the exit status */
-    int (*answer)(const struct kp_query *q);       /* takes the flags of a run, but no program */
-    const struct kp_own_flag *(*flags)(size_t *n); /* returns the flags that it alone has; NULL: it has none */
+    int (*answer)(const struct kp_query *q);       /* accepts the flags of a run, but no program */
+    const struct kp_own_flag *(*flags)(size_t *n); /* returns the flags that only it has; NULL: none */
     const struct kp_command_topic *topic;          /* NULL: those of a run, or what the flag of the query says */
-    enum kp_option_group least;                    /* takes the options of this group and of later ones */
+    enum kp_option_group least;                    /* accepts the options of this group and of later ones */
     /* Flags, NULL at the end: all that has an effect on an answer, and what is listed by --help. NULL: those of the
      * group. */
     const char *const *heeds;
@@ -37,9 +37,9 @@ const struct kp_command *kp_commands(size_t *n);
 const struct kp_command *kp_command_find(const char *name);
 /* Returns the names of all, NULL at the end. Static data. */
 const char *const *kp_command_names(void);
-/* Whether the sub-command heeds a flag, which is an option, or of the queries. */
+/* Returns true if the sub-command uses a flag: an option, or one of the queries. */
 bool kp_command_heeds(const struct kp_command *command, const char *flag);
-/* Makes the flags known that are no options (kp_flags_know). */
+/* Registers the flags that are not options (kp_flags_know). */
 void kp_commands_know_flags(void);
 
 /* `kprof report FILE...`. Returns the exit status. */

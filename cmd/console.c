@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "base/wrap.h"
 
-/* Prints a mark and at most `most` bytes of a text as a line to stderr; on a terminal it is broken to fit, below the
- * begin of the text. */
+/* Prints a mark and at most `most` bytes of a text as a line to stderr; on a terminal it is broken to fit, aligned with
+ * the start of the text. */
 static void say(const char *mark, const char *text, size_t most)
 {
     size_t width = kp_terminal_width(STDERR_FILENO), indent = strlen(mark), len;

@@ -53,7 +53,7 @@ struct unit {
     size_t n_findings;
     uint64_t launches;
     uint64_t timed; /* launches that have a duration */
-    double ns;      /* of those */
+    double ns;      /* among them */
     bool quick;
     struct unit *partner;
 };
@@ -118,7 +118,7 @@ static struct kp_view view_of(const struct side *s, const struct kp_result *r)
     return (struct kp_view){.session = &s->session, .result = r};
 }
 
-/* Whether the rows can be compared: values of curves and rooflines mean nothing one by one. */
+/* Returns true if the rows can be compared: single values of curves and rooflines are meaningless. */
 static bool has_comparable_rows(const struct kp_row *body)
 {
     return body->body != KP_BODY_CURVE && body->body != KP_BODY_ROOFLINE;
@@ -275,7 +275,7 @@ struct reading {
     struct side *side;
 };
 
-/* Gives the kernel the name that the user has for it, by which launches are paired, too. 0 or -ENOMEM. */
+/* Renames the kernel to the user's name for it, which also pairs launches. 0 or -ENOMEM. */
 static int rename_kernel(struct kp_launch_info *l)
 {
     const char *renamed = kp_renames_find(kp_launch_name(l));
@@ -295,7 +295,7 @@ static int take_launch(struct kp_result *r, void *arg)
         return -ENOMEM;
     struct unit *u = &s->units[s->n++];
     *u = (struct unit){.result = *r, .launches = kp_launch_weight(&r->launch)};
-    *r = (struct kp_result){.launch.id = r->launch.id}; /* the caller continues behind that id */
+    *r = (struct kp_result){.launch.id = r->launch.id}; /* the caller continues after that id */
     struct kp_view v = view_of(s, &u->result);
     struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};
     u->quick = kp_has_quick_instead(&v, &s->asked);
@@ -428,7 +428,7 @@ static int merge_findings(struct unit *out, const struct unit *units, size_t n)
     return 0;
 }
 
-/* Merges `n` units of a kernel into one, which takes the launch of the first. */
+/* Merges `n` units of a kernel into one, with the launch of the first. */
 static int merge_units(struct unit *out, struct unit *units, size_t n)
 {
     *out = (struct unit){.quick = true};
@@ -517,7 +517,7 @@ static int pair_up(struct diff *d, size_t *pairs)
 
 /* ---- kernels: averages of both sides ---- */
 
-/* Returns the end of the launches of a kernel, of which the first is at `at`: they are in the order of names. */
+/* Returns the end of the launches of the kernel at `at`, their first; they are sorted by name. */
 static size_t end_of_kernel(const struct side *s, size_t at)
 {
     const char *name = kp_launch_name(&s->units[at].result.launch);
@@ -527,7 +527,7 @@ static size_t end_of_kernel(const struct side *s, size_t at)
     return end;
 }
 
-/* Unpairs the launches of kernels of which some have no partner: their averages are of different launches anyway. */
+/* Unpairs all launches of a kernel if some have no partner: their averages are of different launches anyway. */
 static void unpair_some(struct side *s)
 {
     for (size_t at = 0, end; at < s->n; at = end) {
@@ -601,7 +601,7 @@ static bool change_of(const struct kp_metric *a, const struct kp_metric *b, doub
     return true;
 }
 
-/* Whether two means of rotations are no further apart than their launches let expect, with 95 %. */
+/* Returns true if two means of rotations differ by no more than the spread of their launches explains (95 %). */
 static bool is_within_spread(const struct kp_metric *a, const struct kp_metric *b)
 {
     double half[SIDES];
@@ -675,7 +675,7 @@ static int add_row(struct rows *r, char *title, const struct kp_metric *a, const
     return 0;
 }
 
-/* Names a row outside of its table, where no heading explains its values. */
+/* Names a row outside of its table, without a heading that explains its values. */
 static char *row_title(struct kp_out *o, const struct kp_line *l)
 {
     char *label = kp_out_title(o, l), *title = NULL;
@@ -748,7 +748,7 @@ static int compare_lines(struct pair *p, const struct kp_lines lines[SIDES])
 
 /* ---- writing rows ---- */
 
-/* Says which pair the rows that follow are of; a unit is NULL where only the other side has it. */
+/* Names the pair of the rows that follow; a unit is NULL if only the other side has it. */
 static void enter_pair(const struct diff *d, const struct unit *const unit[SIDES])
 {
     struct kp_writer *w = d->writer;
@@ -799,7 +799,7 @@ static void fill_cells(const struct row *r, bool base_units, struct cells *c)
     c->text[UNIT - NAME] = c->unit;
 }
 
-/* Fills them for a program: a value may be NULL, and a change that is no number is empty. */
+/* Fills them for a program: a value may be NULL, and a change that is not a number is empty. */
 static void fill_plain_cells(const struct row *r, struct cells *c)
 {
     const struct kp_metric *known = r->value[A] && r->value[A]->kind != KP_VALUE_NA ? r->value[A] : r->value[B];
@@ -939,7 +939,7 @@ static int compare_stretch(const struct kp_section *s, size_t first, size_t end,
         struct kp_view v = view_of(&p->diff->side[i], &p->unit[i]->result);
         rc = kp_lines_of_rows(s, first, end, &v, false, &lines[i]);
     }
-    if (first == 0 && s->passes != KP_PASSES_ONE) /* keeps the order, as in a report */
+    if (first == 0 && s->passes != KP_PASSES_ONE) /* keeps the order of a report */
         kp_lines_sort(&lines[A]);
     if (!rc)
         rc = compare_lines(p, lines);
@@ -1078,7 +1078,7 @@ static int print_pairs(struct kp_out *o, const struct diff *d, size_t pairs)
                      folded, folded == 1 ? "row" : "rows", d->options->threshold, folded == 1 ? "is" : "are");
     kp_out_print(o, "\n");
     if (!pairs && a->n && d->side[B].n && d->options->by == KP_DIFF_BY_LAUNCH)
-        kp_out_print(o, "==KPROF== No launch of %c has the name%s of one of %c; --by kernel pairs by name alone\n",
+        kp_out_print(o, "==KPROF== No launch of %c has the same name%s as one of %c; --by kernel pairs by name alone\n",
                      a->letter, has_kinds(d) ? ", grid and note" : " and grid", d->side[B].letter);
     return rc;
 }
@@ -1094,7 +1094,7 @@ static size_t run_of_alone(struct unit *const *list, size_t n)
     return run;
 }
 
-/* Says which launches of a kernel and shape a unit has, where others are units of their own. */
+/* Names the launches of a kernel and shape in this unit, if others are in units of their own. */
 static void print_which(struct kp_out *o, const struct diff *d, const struct unit *u)
 {
     char *which = d->options->by == KP_DIFF_BY_LAUNCH ? kp_launch_which(&u->result.launch) : strdup("");
@@ -1133,7 +1133,7 @@ static bool is_timed(const struct unit *u)
     return u->timed == u->launches;
 }
 
-/* Whether a side's time is to have the unit: that of `paired` compares the same launches on both sides. */
+/* Returns true if a side's time gets the unit: that of `paired` compares the same launches on both sides. */
 static bool is_in_total(const struct unit *u, bool paired)
 {
     return !paired || (u->partner && is_timed(u) && is_timed(u->partner));
@@ -1176,7 +1176,7 @@ static bool has_timed_pair(const struct side *s)
     return false;
 }
 
-/* Whether what both sides have is all that this side has. */
+/* Returns true if this side has nothing that the other lacks. */
 static bool is_all_in_total(const struct side *s)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -1197,8 +1197,8 @@ static void print_totals(struct kp_out *o, struct diff *d, size_t pairs)
 
 /* ---- in brief ---- */
 
-/* How the times of a kernel's pairs change: what is added up says how far the sum may be off. Launches of one grid are
- * of one size, so their changes are compared with each other alone. */
+/* How the times of a kernel's pairs change; the terms add up to the uncertainty of the sum. Launches of one grid have
+ * one size, so their changes are only compared with each other. */
 struct spread {
     uint64_t pairs;
     double sum, squares; /* of the changes of a grid's pairs of one launch each, in ns */
@@ -1242,7 +1242,7 @@ static void end_grid(struct spread *s)
     s->sum = s->squares = 0;
 }
 
-/* Returns half of the 95 % interval of the sum of all changes; NaN where it is not known. */
+/* Returns half of the 95 % interval of the sum of all changes; NaN if unknown. */
 static double half_of(const struct spread *s)
 {
     double t = s->degrees ? kp_students_t(s->degrees) : 0;
@@ -1313,7 +1313,7 @@ static void print_brief(struct kp_out *o, const struct diff *d)
     free(brief.kernels);
 }
 
-/* Whether kernels are listed instead of pairs: there are many, and their times are known. */
+/* Returns true if kernels are listed instead of pairs: there are many, and their times are known. */
 static bool is_brief(const struct diff *d, size_t pairs)
 {
     uint64_t most = d->display->brief_above;
@@ -1354,7 +1354,8 @@ static void warn_unchecked(FILE *to, const struct diff *d, const struct kp_diff_
     static const char as_over[] = ", which counts as over the limit";
     const char first = d->side[A].letter, second = d->side[B].letter;
     if (pairs)
-        fprintf(to, "--fail-above: %zu of %zu pairs of %s could not be compared, as %c or %c has no number of %s%s\n",
+        fprintf(to,
+                "--fail-above: %zu of %zu pairs of %s could not be compared because %c or %c has no number for %s%s\n",
                 without, pairs, noun(d, 2), first, second, limit->metric, without < pairs ? "" : as_over);
     else
         fprintf(to, "--fail-above: %c and %c have no %s in common to compare %s of%s\n", first, second, noun(d, 2),
@@ -1488,7 +1489,7 @@ static bool is_listed_in_both(const struct diff *d)
     bool found = false;
     while (!found && kp_list_next(&cursor, &item, &len)) {
         char *name = strndup(item, len);
-        /* Items that stand for several metrics are not looked for, as in check_listed(). */
+        /* Like check_listed(), skips items that stand for several metrics. */
         found = !name || strchr(name, ':') || (any_has(&d->side[A], name) && any_has(&d->side[B], name));
         free(name);
     }
@@ -1504,7 +1505,7 @@ static void tell_uncollected(FILE *to, const struct kp_section *s, const char *c
 static bool tell_sections(FILE *to, const struct diff *d)
 {
     bool any = false;
-    const struct kp_wanted *wanted = &d->side[A].wanted; /* the same of both sides, as it was chosen */
+    const struct kp_wanted *wanted = &d->side[A].wanted; /* the same for both sides because it was chosen */
     for (size_t i = 0; i < wanted->n; i++) {
         const char *lacking[SIDES];
         size_t n = 0;
@@ -1518,7 +1519,7 @@ static bool tell_sections(FILE *to, const struct diff *d)
     return any;
 }
 
-/* Finds what was chosen but is not in both sessions; a set is not checked, as it has more than any session. */
+/* Finds what was chosen but is not in both sessions; a set is not checked because it has more than any session. */
 static int check_chosen(const struct diff *d, struct kp_diff_outcome *outcome)
 {
     const struct kp_display *shown = d->display;
@@ -1542,7 +1543,8 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
         const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
         kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid,
                      slash ? slash + 1 : exe, or_empty(s->host),
-                     s->complete ? "" : ", not complete: the program had not finished, or not all could be stored");
+                     s->complete ? ""
+                                 : ", incomplete: the program had not finished, or not everything could be stored");
     }
 }
 
@@ -1595,7 +1597,7 @@ static int compare_as_text(const struct kp_sink *out, struct diff *d, const stru
     return rc ? rc : last;
 }
 
-/* Compares, and writes the values as CSV. The lines that a text report has beside the values go to outcome->over. */
+/* Compares, and writes the values as CSV. The other lines of a text report go to outcome->over. */
 static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
                           struct kp_diff_outcome *outcome, char **err)
 {

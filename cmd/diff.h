@@ -62,9 +62,9 @@ struct kp_diff_outcome {
     bool nothing_chosen; /* nothing that was chosen is in both: only limits were compared, if there are any */
 };
 
-/* Reads both sessions and writes the comparison. As CSV, it is a row for each value of each pair, in base units. As
- * text: of more pairs than d->brief_above (0: any number) the kernels that became slower or faster, unless all rows are
- * asked for; else each pair. Compares rows that both launches have, in the sections and metrics that both sessions
+/* Reads both sessions and writes the comparison. CSV has a row for each value of each pair, in base units. Text lists
+ * the kernels that became slower or faster if there are more pairs than d->brief_above (0: any number) and not all rows
+ * are asked for; else each pair. Compares rows that both launches have, in the sections and metrics that both sessions
  * asked for, or that `d` chooses. Returns 0; -EINVAL with *err (malloc'ed line) when no launch has a limit's metric
  * (other than the duration) or one that `d` lists. Also returns errors of `out`, and of a store with *err. */
 int kp_diff(const struct kp_sink *out, const struct kp_display *d, const struct kp_diff_options *o,

@@ -63,7 +63,7 @@ static double time_of(const struct kp_diff_kernel *k, int side, enum kp_sort sor
     return sort == KP_SORT_DURATION ? mean(k, side) : k->ns[side];
 }
 
-/* Whether the times differ by no more than those of single launches let expect, with 95 %. */
+/* Returns true if the times differ by no more than the spread of single launches explains (95 %). */
 static bool is_within_spread(const struct kp_diff_kernel *k)
 {
     return fabs(of_all(k)) <= k->half; /* false for NaN */
@@ -109,10 +109,10 @@ struct list {
     const struct kp_diff_brief *brief;
     const struct kp_diff_kernel *at;
     size_t n, shown;
-    char *const *names; /* of those that are shown */
+    char *const *names; /* among those shown */
 };
 
-/* Whether a shown kernel has a spread. */
+/* Returns true if a shown kernel has a spread. */
 static bool tells_spread(const struct list *l)
 {
     for (size_t i = 0; i < l->shown; i++)

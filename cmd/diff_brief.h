@@ -9,13 +9,13 @@
 
 #include "report/write/out.h"
 
-/* What both sides have of a kernel; no launches: it is not there. */
+/* What both sides have of a kernel; without launches it is missing. */
 struct kp_diff_kernel {
     const char *name;
-    bool is_text; /* the name is no signature */
+    bool is_text; /* the name is not a signature */
     uint64_t launches[2];
-    uint64_t timed[2]; /* launches that have a duration; a kernel where some lack it is not compared */
-    double ns[2];      /* of those */
+    uint64_t timed[2]; /* launches that have a duration; a kernel with any that lack it is not compared */
+    double ns[2];      /* among them */
     /* Half of the 95 % interval of the change of both times, by how the launches of pairs differ; NaN: not known. */
     double half;
 };

@@ -57,9 +57,9 @@ struct doctor {
     int rc;
 };
 
-enum { INDENT = 20 }; /* of what is said, behind the level and what it is about */
+enum { INDENT = 20 }; /* of the message, after the level and the subject */
 
-/* Prints a text behind `head`, with further lines below its begin. NULL is one that there was no memory for. */
+/* Prints a text after `head`, with further lines aligned with its start. NULL: there was no memory for it. */
 static void put_text(struct doctor *d, const char *head, size_t indent, const char *text)
 {
     size_t width = d->in->width > 2 * INDENT ? d->in->width : 2 * INDENT, len;
@@ -106,7 +106,7 @@ static bool is_there(const struct doctor *d, enum kp_doctor_path path)
     return !access(path_of(d, path), F_OK);
 }
 
-/* Reads the number behind `key` at the start of a line of a file; false where there is none. */
+/* Reads the number after `key` at the start of a line of a file; false if there is none. */
 static bool read_number(const char *path, const char *key, int base, uint64_t *out)
 {
     char line[512], *end;
@@ -157,7 +157,7 @@ static void check_driver(struct doctor *d)
     if (f->has_driver && f->driver_version >= DRIVER_MIN)
         say(d, OK, "CUDA %d.%d", major, minor);
     else if (f->has_driver)
-        say(d, FAIL, "CUDA %d.%d: install a driver of CUDA %d.%d or newer", major, minor, DRIVER_MIN / 1000,
+        say(d, FAIL, "CUDA %d.%d: install a driver for CUDA %d.%d or newer", major, minor, DRIVER_MIN / 1000,
             DRIVER_MIN % 1000 / 10);
     else
         say(d, FAIL, "not found (%s): %s", f->driver_error,
@@ -171,10 +171,10 @@ static const struct {
     const char *text;
 } init_errors[] = {
     {100, "no GPU: load the kernel module (nvidia-smi lists the GPUs it has)"},
-    {101, "a GPU that does not exist was asked for: check CUDA_VISIBLE_DEVICES"},
+    {101, "CUDA_VISIBLE_DEVICES names a GPU that does not exist: correct it"},
     {802, "the system is not ready: start nvidia-fabricmanager"},
     {803, "the driver's libraries and its kernel module are of different versions: reload the module, or reboot"},
-    {804, "the forward compatibility libraries do not support this GPU: take them out of the loader's path"},
+    {804, "the forward compatibility libraries do not support this GPU: remove them from the loader's path"},
 };
 
 static const char *why_no_gpu(const struct doctor *d)
@@ -193,7 +193,7 @@ static const char *why_no_gpu(const struct doctor *d)
     for (size_t i = 0; i < sizeof init_errors / sizeof *init_errors; i++)
         if (init_errors[i].code == code)
             return init_errors[i].text;
-    return "none could be used: see what nvidia-smi and the kernel's log (dmesg) say of it";
+    return "none could be used: see what nvidia-smi and the kernel's log (dmesg) say about it";
 }
 
 static void check_gpus(struct doctor *d)
@@ -243,8 +243,8 @@ static void check_mig(struct doctor *d)
         named |= strstr(f->gpus[i].name, " MIG ") != NULL;
     if (instances || named)
         say(d, WARN,
-            "GPU instances are in use: counters of units that instances share are n/a; for those, profile with "
-            "MIG off (nvidia-smi -mig 0)");
+            "GPU instances are in use: counters of units that instances share are n/a; to get them, turn MIG off "
+            "(nvidia-smi -mig 0)");
     else
         say(d, OK, "no instances");
 }
@@ -274,7 +274,7 @@ static const struct {
 } libraries[] = {
     {"libnvperf_host.so", FAIL, "no counter can be read without it"},
     {"libnvperf_target.so", FAIL, "no counter can be read without it"},
-    {"libcheckpoint.so", FAIL, "launches cannot be replayed without it, only the set quick works"},
+    {"libcheckpoint.so", FAIL, "launches cannot be replayed without it; only the set quick works"},
 };
 
 static void check_libraries(struct doctor *d)
@@ -283,7 +283,7 @@ static void check_libraries(struct doctor *d)
     char path[PATH_SIZE];
     size_t missing = 0;
     if (!*d->in->facts->cupti_version) {
-        say(d, WARN, "not looked for, as there is no CUPTI");
+        say(d, WARN, "not checked because CUPTI is missing");
         return;
     }
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
@@ -292,17 +292,17 @@ static void check_libraries(struct doctor *d)
             continue;
         missing++;
         say(d, libraries[i].without,
-            "%s is not in %s: %s; install the whole of CUPTI, or set KPROF_CUPTI_DIR to a folder that has it",
+            "%s is not in %s: %s; install all of CUPTI, or set KPROF_CUPTI_DIR to a folder that has it",
             libraries[i].name, folder, libraries[i].remedy);
     }
     if (!missing)
-        say(d, OK, "libnvperf and libcheckpoint beside CUPTI");
+        say(d, OK, "libnvperf and libcheckpoint are next to CUPTI");
 }
 
 /* ---- permission ---- */
 
-/* Whether the process is privileged. Capabilities count only in the driver's user namespace: the first one, which
- * maps all users to themselves. */
+/* Returns true if the process is privileged. Capabilities count only in the driver's user namespace: the first one,
+ * which maps all users to themselves. */
 static bool is_admin(const struct doctor *d)
 {
     uint64_t effective = 0, first = 1, count = UINT32_MAX;
@@ -329,12 +329,12 @@ static void check_permission(struct doctor *d)
         say(d, OK, "this process may read counters (CAP_SYS_ADMIN)");
     else if (!known)
         say(d, WARN,
-            "the driver does not say who may read counters, and this process has no CAP_SYS_ADMIN: should they "
-            "be refused, run as root");
+            "the driver does not say who may read counters, and this process lacks CAP_SYS_ADMIN: if they are refused, "
+            "run as root");
     else
         say(d, FAIL,
-            "only administrators may read counters (RmProfilingAdminOnly is 1), and this process is none: run as "
-            "root%s, "
+            "only administrators may read counters (RmProfilingAdminOnly is 1), and this process has no such rights: "
+            "run as root%s, "
             "or put `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file in /etc/modprobe.d%s and reload "
             "the driver",
             container(d) ? " in a container with --cap-add=SYS_ADMIN" : " or with CAP_SYS_ADMIN",
@@ -343,15 +343,16 @@ static void check_permission(struct doctor *d)
 
 /* ---- other users of the counters ---- */
 
-/* Names cut to 15 characters, as the kernel does. */
+/* Names cut to 15 characters, like the kernel's. */
 static const struct {
     const char *process, *text;
 } rivals[] = {
     {"nv-hostengine", "DCGM runs and may hold the counters: `dcgmi profile --pause`, and --resume afterwards"},
     {"dcgm-exporter", "DCGM runs and may hold the counters: `dcgmi profile --pause`, and --resume afterwards"},
-    {"ncu", "Nsight Compute runs and holds the counters meanwhile: let it end first"},
-    {"nsys", "Nsight Systems runs and may hold the counters: let it end first"},
-    {"nvidia-cuda-mps", "MPS runs: counters of a GPU are of all its clients; `echo quit | nvidia-cuda-mps-control`"},
+    {"ncu", "Nsight Compute is running and holds the counters: wait until it ends"},
+    {"nsys", "Nsight Systems is running and may hold the counters: wait until it ends"},
+    {"nvidia-cuda-mps",
+     "MPS is running: counters of a GPU include all its clients; to stop it, `echo quit | nvidia-cuda-mps-control`"},
 };
 
 /* Reads the name of process `pid`; "" if it is gone. */
@@ -367,7 +368,7 @@ static void name_of_process(const struct doctor *d, const char *pid, char name[3
     name[strcspn(name, "\n")] = '\0';
 }
 
-/* Whether DCGM's default port has a listener; that process may be in another container, or on the host. */
+/* Returns true if DCGM's default port has a listener; that process may be in another container, or on the host. */
 static bool port_is_open(const struct doctor *d)
 {
     char line[512];
@@ -399,19 +400,19 @@ static void check_rivals(struct doctor *d)
     if (dir)
         closedir(dir);
     if (!found && port_is_open(d))
-        say(d, WARN, "port %d is open, as DCGM has it: %s", DCGM_PORT, rivals[0].text);
+        say(d, WARN, "port %d, DCGM's, is open: %s", DCGM_PORT, rivals[0].text);
     else if (!found)
-        say(d, OK, "neither DCGM nor another profiler is seen");
+        say(d, OK, "neither DCGM nor another profiler is running");
 }
 
 static const struct {
     const char *name, *text;
 } variables[] = {
-    {"CUDA_INJECTION64_PATH", "this tool is loaded into every CUDA program and may hold CUPTI: unset it"},
-    {"NVTX_INJECTION64_PATH", "this tool gets the program's NVTX ranges: unset it"},
-    {"LD_PRELOAD", "is loaded too: should a program fail under kprof, try it without"},
-    {"ASAN_OPTIONS", "a program built with AddressSanitizer gets no counters, as it would not survive CUPTI"},
-    {"TSAN_OPTIONS", "a program built with ThreadSanitizer gets no counters, as it would not survive CUPTI"},
+    {"CUDA_INJECTION64_PATH", "this tool is loaded into every CUDA program and may use CUPTI: unset it"},
+    {"NVTX_INJECTION64_PATH", "this tool receives the program's NVTX ranges: unset it"},
+    {"LD_PRELOAD", "is loaded, too: if a program fails under kprof, try it without"},
+    {"ASAN_OPTIONS", "a program built with AddressSanitizer gets no counters: CUPTI would make it abort"},
+    {"TSAN_OPTIONS", "a program built with ThreadSanitizer gets no counters: CUPTI would make it abort"},
     {"MSAN_OPTIONS", "a program built with MemorySanitizer runs unprofiled"},
 };
 
@@ -435,18 +436,18 @@ static void check_ptrace(struct doctor *d)
 {
     uint64_t scope;
     if (read_number(path_of(d, KP_DOCTOR_PTRACE), "", 10, &scope))
-        say(d, OK, "ptrace_scope is %" PRIu64 ", which does not matter: kprof attaches to no process", scope);
+        say(d, OK, "ptrace_scope is %" PRIu64 ", which does not matter: kprof does not attach to processes", scope);
     else
-        say(d, OK, "does not matter: kprof attaches to no process");
+        say(d, OK, "does not matter: kprof does not attach to processes");
 }
 
 static void check_container(struct doctor *d)
 {
     const char *kind = container(d);
     if (kind)
-        say(d, OK, "yes (%s): it needs the GPUs, and for counters what the line on permission says", kind);
+        say(d, OK, "yes (%s): it needs the GPUs and, for counters, what the line on permission says", kind);
     else
-        say(d, OK, "none is seen");
+        say(d, OK, "none was found");
 }
 
 static void check_wsl(struct doctor *d)
@@ -454,8 +455,8 @@ static void check_wsl(struct doctor *d)
     static const char *const words[] = {"microsoft", NULL};
     if (find_word(path_of(d, KP_DOCTOR_KERNEL), words))
         say(d, WARN,
-            "this is WSL: allow access to the GPU performance counters to all users in the developer settings of the "
-            "NVIDIA Control Panel of Windows; some drivers offer none here");
+            "this is WSL: in the developer settings of the NVIDIA Control Panel of Windows, allow all users to access "
+            "the GPU performance counters; some drivers offer none here");
     else
         say(d, OK, "no");
 }
@@ -484,7 +485,7 @@ static void check_library(struct doctor *d)
     if (d->in->library)
         say(d, OK, "%s", d->in->library);
     else
-        say(d, FAIL, "not found: it belongs beside the kprof command or in ../lib; install kprof anew");
+        say(d, FAIL, "not found: it belongs next to the kprof command or in ../lib; reinstall kprof");
 }
 
 static void check_symbols(struct doctor *d)
@@ -535,11 +536,13 @@ static void print_verdict(struct doctor *d)
     size_t faults = d->count[FAIL], warnings = d->count[WARN];
     int n;
     if (faults)
-        n = asprintf(&text, "kprof cannot profile here: mend what says FAIL (%zu), from the top.", faults);
+        n = asprintf(&text, "Profiling will not work here: fix the lines marked FAIL (%zu), starting with the first.",
+                     faults);
     else if (warnings)
-        n = asprintf(&text, "kprof can profile here; see what says WARN (%zu) should something be missing.", warnings);
+        n = asprintf(&text, "Profiling will work here; see the lines marked WARN (%zu) if something is missing.",
+                     warnings);
     else
-        n = asprintf(&text, "kprof can profile here.");
+        n = asprintf(&text, "Profiling will work here.");
     text = n < 0 ? NULL : text;
     put_text(d, "", 0, "");
     put_text(d, "", 0, text);

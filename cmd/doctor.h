@@ -53,7 +53,7 @@ struct kp_doctor_input {
     const char *const *paths;  /* kp_doctor_paths, or others in the same order */
     const char *library;       /* libkprof.so; NULL = not found */
     const char *glibc_version; /* "2.39" */
-    const char *symbols_error; /* why the library of symbols beside it cannot be loaded; NULL = loads */
+    const char *symbols_error; /* why the library of symbols next to it cannot be loaded; NULL = loads */
     size_t width;              /* of a line, which is broken there; 0 = any */
 };
 

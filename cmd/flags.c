@@ -26,7 +26,7 @@ bool kp_flags_is_plain_switch(const struct kp_option *row)
     return row->kind == KP_OPT_SWITCH && !*row->values;
 }
 
-/* Lists the flags that begin with a word, as `--a, --b or --c`; empty when there is none. */
+/* Lists the flags that begin with a word: `--a, --b or --c`; empty if there is none. */
 static void list_longer(const char *word, size_t len, const char *const *names, FILE *to)
 {
     size_t n = 0;
@@ -124,7 +124,7 @@ void kp_flags_tell_repeated(const struct kp_repeated *given)
 
 /* ---- owners of flags ---- */
 
-/* The sub-commands that take the options of a group. */
+/* The sub-commands that accept the options of a group. */
 static const char *const takers[] = {
     [KP_OPT_TOOLS] = "it belongs to `kprof run`",
     [KP_OPT_RUN] = "it belongs to `kprof run`",
@@ -150,7 +150,7 @@ void kp_flags_know(const struct kp_own_flags *all, size_t n)
     n_owners = n;
 }
 
-/* Does what kp_flags_home does for flags that are no options. */
+/* Does the same as kp_flags_home for flags that are not options. */
 static const char *home_of_own(const char *flag)
 {
     static char text[128];
@@ -220,7 +220,7 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
     return n;
 }
 
-/* Returns advice on a flag that the sub-command does not take; malloc'ed. `word`: as given, with its dashes. */
+/* Returns advice on a flag that the sub-command does not accept; malloc'ed. `word`: as given, with its dashes. */
 static char *advice_on(const struct option *longs, size_t n, const char *word)
 {
     const char *flags[MAX_FLAGS + 1] = {0}, *known = NULL;
@@ -245,7 +245,7 @@ static int unknown_flag(const struct kp_flags_of *f, const struct option *longs,
     char *advice = advice_on(longs, n, word), letter[] = {'-', (char)optopt, '\0'};
     const char *shown = is_long ? word : letter; /* letters may be combined */
     int status = kp_console_error(KP_EXIT_USAGE,
-                                  advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it takes %s",
+                                  advice ? "kprof %s has no option %s; %s" : "kprof %s has no option %s; it accepts %s",
                                   f->command, shown, advice ? advice : f->takes);
     free(advice);
     return status;
@@ -272,7 +272,7 @@ static int take_option(const struct kp_option *row, const char *flag)
     return 0;
 }
 
-/* Takes `folders` first, then all others: values may name sections of the section folder. */
+/* Reads `folders` first, then all others: values may name sections of the section folder. */
 static int take_options(const struct kp_flags_of *f, const char *const *values, bool folders)
 {
     size_t n;
@@ -303,7 +303,7 @@ static int keep_value(size_t row, const char *value, struct values *v)
     return whole ? 0 : -ENOMEM;
 }
 
-/* Takes the sub-command's own flag. */
+/* Handles the sub-command's own flag. */
 static int take_own(const struct kp_flags_of *f, size_t i, const char *value, struct values *v)
 {
     if (value)

@@ -37,7 +37,7 @@ static size_t help_width(void)
     return !width || width > HELP_WIDTH ? HELP_WIDTH : width > HELP_NARROWEST ? width : HELP_NARROWEST;
 }
 
-/* Prints a text in lines of `width`, of which further ones begin in the column `indent`; the first goes on at `at`. */
+/* Prints a text in lines of `width`; the first continues at `at`, the others begin in the column `indent`. */
 static void print_text(const char *text, size_t at, size_t indent, size_t width)
 {
     struct kp_wrap w = {text, width - indent};
@@ -73,7 +73,7 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
         snprintf(out, size, row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
 }
 
-/* Prints flags whose line is too long: it is broken behind a comma of their words, too. */
+/* Prints flags whose line is too long: it may be broken after a comma of their words, too. */
 static void print_flags(const char *flags, size_t width)
 {
     while (strlen(flags) > width) {
@@ -138,7 +138,7 @@ static void print_query_flags(void)
         print_query_flag(f);
 }
 
-/* Prints the flags that a sub-command alone takes. */
+/* Prints the flags that only this sub-command accepts. */
 static void print_own_flags(const struct kp_command *command)
 {
     size_t n;
@@ -172,7 +172,7 @@ static void print_all_own_flags(void)
         char title[TEXT_MAX];
         if (!c->flags)
             continue;
-        snprintf(title, sizeof title, "What `kprof %s` takes beside %s:", c->name, c->topic->beside);
+        snprintf(title, sizeof title, "What `kprof %s` accepts in addition to %s:", c->name, c->topic->beside);
         print_title(title);
         print_own_flags(c);
     }
@@ -180,7 +180,7 @@ static void print_all_own_flags(void)
 
 static void print_statuses(void)
 {
-    print_title("Exit statuses with --strict, where the program's is 0:");
+    print_title("Exit statuses with --strict, if the program's is 0:");
     for (size_t i = 0; i < KP_FAILURES; i++) {
         char status[32];
         snprintf(status, sizeof status, "  %d  %s", kp_failure_rows[i].status, kp_failure_rows[i].name);
@@ -193,19 +193,18 @@ int kp_help(void)
     size_t width = help_width();
     print_usage(width);
     putchar('\n');
-    print_text("Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches, prints the "
-               "report of stored sessions again, compares two of them, lists what can be collected, or says what would "
-               "stop profiling here (doctor).",
+    print_text("Runs a program with libkprof.so preloaded and reports on every GPU kernel that it launches; prints or "
+               "compares stored sessions (report, diff); lists what can be collected; says what would prevent "
+               "profiling here (doctor).",
                0, 0, width);
     putchar('\n');
-    print_text("Each option is also an environment variable, in capitals and with '_' for '-', so that "
-               "`--launch-skip 5` is KPROF_LAUNCH_SKIP=5; LD_PRELOAD=libkprof.so and these variables do without this "
-               "command. A switch is on or off there.",
+    print_text("Each option is also an environment variable, in capitals and with '_' for '-': `--launch-skip 5` is "
+               "KPROF_LAUNCH_SKIP=5. With LD_PRELOAD=libkprof.so and these variables, this command is not needed. "
+               "There, a switch is on or off.",
                0, 0, width);
     puts("\nOptions:");
     print_rows();
-    print_option("  -h, --help",
-                 "this text; `kprof report --help` lists what that command takes, and so do the others");
+    print_option("  -h, --help", "this text; `kprof report --help` and the like show the options of one command");
     print_option("  -v, --version", "the version");
     print_title("What can be collected, on any chip, without a GPU:");
     print_query_flags();
@@ -228,7 +227,7 @@ static void print_query_topic(const struct kp_command *command)
         }
 }
 
-/* Prints the options that the sub-command takes, in their order, and flags of the queries among them. */
+/* Prints the options that the sub-command accepts, in their order, and flags of the queries among them. */
 static void print_taken(const struct kp_command *command)
 {
     size_t n;
@@ -293,7 +292,7 @@ static bool is_query(const char *command)
     return n;
 }
 
-/* Lists the options of a sub-command: of an answer those that it heeds. Queries are left out here. */
+/* Lists the options of a sub-command: for a query those that affect it. Queries are left out here. */
 static void list_takes(const struct kp_command *command)
 {
     size_t n;

@@ -9,7 +9,7 @@ void kp_help_usage(void);
 
 /* Prints --help to stdout. Returns the exit status. */
 int kp_help(void);
-/* Does the same for a sub-command that does not just run a program, with what it takes alone. */
+/* Does the same for a sub-command that does more than run a program, with its own flags. */
 int kp_help_of(const struct kp_command *command);
 
 /* Prints the source of the man pages and the completions (tools/gen_docs.sh), which completions also read at run

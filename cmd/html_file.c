@@ -14,7 +14,7 @@
 #include "cmd/target.h"
 #include "report/pages/page.h"
 
-/* Prints, and returns the errno of a write that failed, where `print` knows only that one did. */
+/* Prints, and returns the errno of a failed write; `print` itself only knows that one failed. */
 static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
 {
     errno = 0;
@@ -22,14 +22,14 @@ static int print_to(int (*print)(void *arg, FILE *to), void *arg, FILE *to)
     return rc == -EIO && errno ? -errno : rc;
 }
 
-/* Returns why the file must not be written; NULL where it may. */
+/* Returns why the file must not be written; NULL if it may. */
 static const char *why_kept(const char *path, bool force)
 {
     struct stat st;
     if (!kp_target_is_stdout(path) && !stat(path, &st) && S_ISDIR(st.st_mode))
         return "it is a folder; name a file in it";
     if (kp_target_is_database(path))
-        return "it is a session, which would be lost; name another file";
+        return "it is a session, which would be overwritten; name another file";
     if (kp_target_lacks_folder(path))
         return "No such file or directory; make its folder, or choose another path";
     return !force && kp_target_replaces(path) ? "the file exists; use --force-overwrite, or name another file" : NULL;
@@ -78,12 +78,12 @@ int kp_file_take(const char *flag, const char *value, const char **out)
 {
     *out = value;
     if (!*value)
-        return kp_console_error(KP_EXIT_USAGE, "--%s takes the name of a file", flag);
+        return kp_console_error(KP_EXIT_USAGE, "--%s needs the name of a file", flag);
     return kp_target_is_database(value)
-               ? kp_console_error(KP_EXIT_USAGE,
-                                  "--%s takes the name of the file to write, and %s is a session: "
-                                  "write --%s NEW-FILE %s",
-                                  flag, value, flag, value)
+               ? kp_console_error(
+                     KP_EXIT_USAGE,
+                     "--%s needs the name of the file to write, but %s is a session: write --%s NEW-FILE %s", flag,
+                     value, flag, value)
                : 0;
 }
 
@@ -144,7 +144,7 @@ int kp_html_files_save(struct kp_html_files *f, bool force)
 
 /* --- the browser --- */
 
-/* Whether there is a desktop that has a browser, or a browser is named. */
+/* Returns true if there is a desktop with a browser, or a browser is named. */
 static bool has_display(void)
 {
     static const char *const names[] = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"};

@@ -1,4 +1,4 @@
-/* Where the command writes HTML, and other files that are no pages. */
+/* How the command writes HTML, and other files that are not pages. */
 #ifndef KP_CMD_HTML_FILE_H
 #define KP_CMD_HTML_FILE_H
 
@@ -9,17 +9,17 @@
 #include "report/options/options.h"
 #include "report/store/store.h"
 
-/* Takes the value of a flag that names a file to write. A session is refused: the name of the file was forgotten.
+/* Reads the value of a flag that names a file to write. A session is refused: the name of the file was forgotten.
  * Returns 0, or an exit status after reporting why not. */
 int kp_file_take(const char *flag, const char *value, const char **out);
-/* Refuses to write a session, where no file can be made, or, without `force`, over another file that is there. Asked
- * before the work whose result is written. Returns 0, or an exit status after reporting why. */
+/* Refuses to write over a session, to a place where no file can be created, or, without `force`, over any other file.
+ * Call it before the work whose result is written. Returns 0, or an exit status after reporting why. */
 int kp_file_check(const char *path, bool force);
 /* Shows a file in the browser of this desktop. Returns 0, or an exit status after reporting why not. */
 int kp_html_open(const char *path);
-/* Writes the file; `compare` as in kp_html_print. With `force` a file that is there is replaced, when the new one is
+/* Writes the file; `compare` as in kp_html_print. With `force` an existing file is replaced, when the new one is
  * complete; a session never is. For links, pipes and devices see kp_target_open. Returns 0, or an exit status after
- * reporting why. `mode` is that of a new file, less what the umask takes: of the sessions (kp_store_mode). */
+ * reporting why. `mode` is that of a new file, before the umask: that of the sessions (kp_store_mode). */
 int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force, mode_t mode);
 /* HTML files that are made of several sessions; zero-initialised. */
 struct kp_html_files {

@@ -52,7 +52,7 @@ void kp_idle_note(const struct kp_option *row)
     given[row - kp_option_rows(&n)] = true;
 }
 
-/* Whether the option asks for something: its value is not empty, zero or off, nor a choice's default. */
+/* Returns true if the option asks for something: its value is not empty, zero or off, nor a choice's default. */
 static bool is_asked_for(const struct kp_options *o, const struct kp_option *row)
 {
     const void *field = (const char *)o + row->offset;
@@ -104,7 +104,7 @@ static char *name_needs(const struct need *first, size_t n)
     return text;
 }
 
-/* Options that change nothing where the other is on. */
+/* Options that have no effect if the other is on. */
 static const struct {
     size_t option, other;
 } clashes[] = {
@@ -206,11 +206,11 @@ void kp_idle_tell_lists(const struct kp_options *o, bool listed)
 
 enum {
     HTML = KP_INSTEAD_HTML | KP_INSTEAD_OPEN,
-    BARE = KP_INSTEAD_TRACE | KP_INSTEAD_FOLDED, /* has times and names alone */
+    BARE = KP_INSTEAD_TRACE | KP_INSTEAD_FOLDED, /* has only times and names */
     EACH = KP_INSTEAD_JSON | HTML | BARE,
 };
 
-/* Options that change nothing of what is written instead of pages. What needs one of them is told of above. */
+/* Options that have no effect on what is written instead of pages. Their dependents are reported above. */
 static const struct unused {
     size_t option;
     unsigned written;
@@ -243,7 +243,7 @@ static const struct unused {
     {OF(nvtx_exclude), KP_INSTEAD_TRACE},
 };
 
-/* "--html and --trace-json"; not more fits, as no more goes together. */
+/* "--html and --trace-json"; more cannot be combined. */
 static void name_written(unsigned written, char out[64])
 {
     static const char *const names[] = {"--json", "--html", "--open", "--trace-json", "--folded"};

@@ -15,17 +15,17 @@ void kp_idle_note(const struct kp_option *row);
 /* Warns on stderr, with a line each, of noted flags without effect under `o`. */
 void kp_idle_tell(const struct kp_options *o);
 
-/* Whether a list of flags, NULL at the end, has one. */
+/* Returns true if a list of flags, NULL at the end, has one. */
 bool kp_idle_heeds(const char *const *heeds, const char *flag);
 
-/* Does the same for noted flags, and those of the queries in `q`, that the answer of a sub-command does not heed. */
+/* Does the same for noted flags, and those of the queries in `q`, that do not affect the answer of a sub-command. */
 void kp_idle_tell_answer(const char *command, const char *const *heeds, const struct kp_query *q);
 
-/* Does the same for force-overwrite where nothing is `written` that it could replace. `writers`: the flags of the
- * sub-command that write files, as `--html or --trace-json`. */
+/* Does the same for force-overwrite if nothing is `written` that it could replace. `writers`: the flags of the
+ * sub-command that write files, such as `--html or --trace-json`. */
 void kp_idle_tell_overwrite(const struct kp_options *o, bool written, const char *writers);
 
-/* Does the same for the order and number of the kernels that `kprof diff` lists, where it has not `listed` any. */
+/* Does the same for the order and number of the kernels that `kprof diff` lists, if it has not `listed` any. */
 void kp_idle_tell_lists(const struct kp_options *o, bool listed);
 
 /* What `kprof report` writes in place of pages; bits. */

@@ -49,7 +49,7 @@ static int add_launch(struct kp_result *r, void *arg)
         l->cap = cap;
     }
     l->at[l->n++] = *r;
-    *r = (struct kp_result){.launch.id = r->launch.id}; /* the store goes on behind it */
+    *r = (struct kp_result){.launch.id = r->launch.id}; /* the store continues after it */
     return 0;
 }
 
@@ -143,8 +143,7 @@ static void tell_other_ranges(const struct joining *x, size_t run, const struct 
     if (n)
         fprintf(x->notes,
                 "run %zu of process %" PRIu64
-                " has %zu range%s with another number of launches, the first of them range "
-                "%zu: %.0f instead of %.0f\n",
+                " has %zu range%s with another number of launches, the first of them range %zu: %.0f instead of %.0f\n",
                 run + 1, x->session.pid, n, n == 1 ? "" : "s", first, launches_in(&others->at[partner[first]]),
                 launches_in(&x->launches.at[first]));
 }
@@ -215,8 +214,8 @@ struct completing {
     size_t asked, counted; /* metrics that runs count, and those that have a value */
 };
 
-/* Sets what the launch lacks, as a run that counts it was not made, or has no such launch. Of several passes, all are
- * needed: a value that does not come from all of them is taken back. */
+/* Sets what the launch lacks because the run that counts it was not made, or has no such launch. A value from several
+ * passes needs them all; an incomplete one is removed. */
 static int set_missing(struct completing *c, const struct kp_runs_line *line)
 {
     char text[96];
@@ -293,7 +292,7 @@ static int derive_line(const struct kp_runs_line *line, void *arg)
     return rc == -ENOENT ? 0 : rc;
 }
 
-/* Reads how the counters of a chip were shared; "" where no run has counted on it. */
+/* Reads how the counters of a chip were shared; "" if no run has counted on it. */
 static int read_plan(struct joining *x, const char *chip)
 {
     char *path = NULL;

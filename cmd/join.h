@@ -1,5 +1,5 @@
 /*
- * Joins the sessions that the runs of one process gave, each of which counted one pass, into one session.
+ * Joins the sessions of one process's runs, which counted one pass each, into one session.
  *
  * Threads: one; no function prints.
  */
@@ -17,14 +17,14 @@ struct kp_join {
     enum kp_app_match by;
     enum kp_app_mode mode;
     const char *folder;       /* has the files of preload/contexts/runs.h, which say what each run counts */
-    const char *const *paths; /* the session of the process in each run; NULL where it has none */
+    const char *const *paths; /* the session of the process in each run; NULL if it has none */
     size_t runs;              /* that were made; paths[0] is not NULL */
-    size_t wanted;            /* that all metrics take */
+    size_t wanted;            /* that all metrics need */
 };
 
 /* Writes the joined session to the new file `to`, over an old one if `overwrite`. It has the launches of the first run.
- * Where a launch has no partner in a run, what that run counts is n/a, with the reason. Lines for the user about such
- * launches go to `notes`, without a line end behind the last. 0 or a negative errno with *err, a malloc'ed line or
+ * If a launch has no partner in a run, what that run counts is n/a, with the reason. Lines for the user about such
+ * launches go to `notes`, without a line end after the last. 0 or a negative errno with *err, a malloc'ed line or
  * NULL. */
 int kp_join_sessions(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err);
 

@@ -18,7 +18,7 @@
 #include "report/options/options.h"
 
 enum {
-    MAX_ROWS = 256,    /* most rows of options.def that the arrays can take */
+    MAX_ROWS = 256,    /* most rows of options.def that the arrays can hold */
     MAX_QUERIES = 32,  /* most flags of the queries */
     LIST_WORDS = 127,  /* getopt_long's value for --list-words */
     FIRST_QUERY = 128, /* getopt_long's value for the first flag of the queries: above all letters, */
@@ -58,7 +58,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 
 /* ---- unknown flags ---- */
 
-/* Reports an unknown long flag; an abbreviation is unknown, too, as a later flag could change its meaning. */
+/* Reports an unknown long flag; an abbreviation is unknown, too, because a later flag could change its meaning. */
 static int unknown_flag(const struct flags *f, const char *word)
 {
     const char *names[MAX_ROWS + MAX_QUERIES + 4] = {0};
@@ -87,11 +87,11 @@ static int bad_flag(const struct flags *f, char *const *argv)
         return kp_console_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, instead ? instead : KP_TRY_HELP);
     }
     if (optopt)
-        return kp_console_error(KP_EXIT_USAGE, "%.*s takes no value", (int)strcspn(word, "="), word);
+        return kp_console_error(KP_EXIT_USAGE, "%.*s accepts no value", (int)strcspn(word, "="), word);
     return unknown_flag(f, word);
 }
 
-/* Takes a flag; `again`: it was given before. */
+/* Handles a flag; `again`: it was given before. */
 static int take_flag(const struct kp_option *row, const char *value, bool again)
 {
     char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
@@ -124,8 +124,8 @@ static const struct kp_option *row_of(int c, const struct kp_option *rows, size_
     return &rows[i];
 }
 
-/* Takes the section folder and the file of options first, wherever they stand: values may name sections of the
- * folder, and the file may name the folder. */
+/* Reads the section folder and the file of options first, wherever they stand: values may name sections of the folder,
+ * and the file may name the folder. */
 static int take_folder(int argc, char **argv, const struct flags *f, const struct kp_option *rows, size_t n)
 {
     int c, rc = 0;
@@ -144,13 +144,13 @@ static int take_folder(int argc, char **argv, const struct flags *f, const struc
     return rc;
 }
 
-/* Takes one of the command's own flags. */
+/* Handles one of the command's own flags. */
 static void take_query_flag(const struct kp_query_flag *flag, const char *value, struct kp_query *q)
 {
     *(const char **)((char *)q + flag->offset) = *flag->value ? value : flag->flag;
 }
 
-/* Takes an option, and notes that it was given. */
+/* Stores an option, and notes that it was given. */
 static int take_row(const struct kp_option *row, const char *value, struct kp_repeated *given)
 {
     int rc = take_flag(row, value, given->times > 0);
@@ -164,7 +164,7 @@ static int version(void)
     return kp_console_end(0, NULL);
 }
 
-/* Prints the help of a sub-command, or all of it where `command` is NULL, or the one that runs a program. */
+/* Prints the help of a sub-command, or all of it if `command` is NULL, or the one that runs a program. */
 static int help(const struct kp_command *command)
 {
     return command && (command->topic || command->answer) ? kp_help_of(command) : kp_help();
@@ -215,7 +215,7 @@ static int run_word(int argc, char **argv, struct kp_query *q);
 static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
 {
     if (q->command && optind < argc)
-        return kp_console_error(KP_EXIT_USAGE, "kprof %s takes no '%s'; " KP_TRY_HELP, q->command, argv[optind]);
+        return kp_console_error(KP_EXIT_USAGE, "kprof %s does not accept '%s'; " KP_TRY_HELP, q->command, argv[optind]);
     if (q->command) {
         const struct kp_command *command = kp_command_find(q->command);
         kp_idle_tell_answer(command->name, command->heeds, q);
@@ -233,12 +233,12 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
     if (!is_program && !separated && kp_command_find(argv[optind]))
         return run_word(argc - optind, argv + optind, q);
     if (q->chip || q->mode)
-        return kp_console_error(KP_EXIT_USAGE, "--%s does not go with a program; " KP_TRY_HELP,
+        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP,
                                 q->chip ? "chip" : "query-metrics-mode");
     return kp_main_run(argv + optind, kp_command_names());
 }
 
-/* Whether --help or -h is among the flags. */
+/* Returns true if --help or -h is among the flags. */
 static bool asks_for_help(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -30,7 +30,7 @@ struct flags {
     struct kp_diff_limit limits[MAX_LIMITS];
     char *names[MAX_LIMITS]; /* of the limits; owned */
     const char *html;        /* the file to write; NULL = none */
-    bool rows;               /* rows were asked for, of which nothing is left out */
+    bool rows;               /* rows were asked for; none is left out */
 };
 
 /* Reads `5`, `5%`, `0.5%`. */
@@ -80,7 +80,7 @@ static int take_limit(const char *value, void *arg)
     const char *colon = strrchr(value, ':');
     struct kp_diff_limit limit = {.metric = KP_DIFF_DURATION};
     if (!read_percent(colon ? colon + 1 : value, &limit.percent) || colon == value)
-        return kp_console_error(KP_EXIT_USAGE, "--fail-above: '%s' is no limit; write 5%% or METRIC:5%%", value);
+        return kp_console_error(KP_EXIT_USAGE, "--fail-above: '%s' is not a limit; write 5%% or METRIC:5%%", value);
     if (n == MAX_LIMITS)
         return kp_console_error(KP_EXIT_USAGE, "--fail-above: more than %d limits", MAX_LIMITS);
     if (colon) {
@@ -108,12 +108,12 @@ static const struct kp_own_flag own[] = {
      false},
     {"show", " {changed,all}", "rows that changed by more than the threshold, or all (default changed)", take_show,
      false},
-    {"threshold", " PERCENT", "changes that are no change (default 1%)", take_threshold, false},
+    {"threshold", " PERCENT", "changes up to this count as none (default 1%)", take_threshold, false},
     {"fail-above", " [METRIC:]PERCENT",
-     "exit with 1 when the metric, the duration if none is named, grew by more in any pair; may be given several times",
+     "exit with 1 if the metric (default: the duration) grew by more in any pair; may be given several times",
      take_limit, true},
     {"html", " FILE",
-     "write all sessions into one HTML file, too: kernels side by side, A as the baseline of the others", take_html,
+     "also write all sessions into one HTML file: kernels side by side, A as the baseline of the others", take_html,
      false},
 };
 
@@ -166,18 +166,17 @@ static bool tell_empty(const struct kp_diff_input *session, enum kp_diff_empty e
 static int status_of(const struct kp_diff_input pair[2], const struct flags *f, const struct kp_diff_outcome *outcome)
 {
     if (outcome->nothing_chosen && !f->options.n_limits)
-        return kp_console_error(KP_EXIT_USAGE,
-                                "%s and %s have nothing in common of what was chosen: choose what both have, or record "
-                                "both with it",
-                                pair[0].name, pair[1].name);
+        return kp_console_error(
+            KP_EXIT_USAGE,
+            "%s and %s do not both have any of what was chosen: choose what both have, or record both with it",
+            pair[0].name, pair[1].name);
     if (tell_empty(&pair[0], outcome->empty[0]) || tell_empty(&pair[1], outcome->empty[1]))
         return KP_EXIT_FAILED;
     if (!outcome->pairs)
         return kp_console_error(KP_EXIT_FAILED, "%s and %s have no %s in common: nothing was compared", pair[0].name,
                                 pair[1].name, f->options.by == KP_DIFF_BY_LAUNCH ? "launch" : "kernel");
     if (!f->options.n_limits && (outcome->without_counters[0] || outcome->without_counters[1]))
-        return kp_console_error(KP_EXIT_FAILED,
-                                "%s has launches, but no counters: nothing that was counted could be compared",
+        return kp_console_error(KP_EXIT_FAILED, "%s has launches but no counters: no counter could be compared",
                                 pair[!outcome->without_counters[0]].name);
     return outcome->exceeded || outcome->unchecked ? KP_EXIT_FAILED : EXIT_SUCCESS;
 }
@@ -201,7 +200,7 @@ static int tell_failed(const struct sessions *s, const struct kp_diff_input pair
     return err ? kp_console_error(KP_EXIT_USAGE, "%s", err) : kp_console_end(rc, NULL);
 }
 
-/* Prints the comparison of one session with the first. *failed: it could not be read or written; *listed is set where
+/* Prints the comparison of one session with the first. *failed: it could not be read or written; *listed is set if
  * kernels were listed. Returns its exit status. */
 static int print_one(const struct sessions *s, size_t other, const struct flags *f, const struct kp_display *d,
                      bool *failed, bool *listed)
@@ -282,10 +281,10 @@ static int check_sessions(int n, const struct flags *f)
         return EXIT_SUCCESS;
     if (f->html)
         return kp_console_error(KP_EXIT_USAGE,
-                                "kprof diff takes two or more session files, and %s is the file to write: "
-                                "write `kprof diff --html NEW-FILE A.kprof B.kprof`",
+                                "kprof diff needs two or more session files, and %s is the file to write: write `kprof "
+                                "diff --html NEW-FILE A.kprof B.kprof`",
                                 f->html);
-    return kp_console_error(KP_EXIT_USAGE, "kprof diff takes two or more session files; " KP_TRY_RECORD);
+    return kp_console_error(KP_EXIT_USAGE, "kprof diff needs two or more session files; " KP_TRY_RECORD);
 }
 
 int kp_main_diff(int argc, char **argv)

@@ -19,7 +19,7 @@
 #include "report/options/options.h"
 #include "report/write/out.h"
 
-/* Returns why the library of symbols beside `library` cannot be loaded; NULL when it can. */
+/* Returns why the library of symbols next to `library` cannot be loaded; NULL if it can. */
 static const char *symbols_error(const char *library)
 {
     char path[PATH_MAX + sizeof KP_SYMBOLS_LIBRARY];

@@ -34,7 +34,7 @@ struct flags {
     const char *html;  /* the file to write; NULL = none */
     bool open;         /* show it */
     const char *trace; /* the trace to write; NULL = none */
-    bool force;        /* an option says so: these files are replaced where they are */
+    bool force;        /* an option says so: existing files are replaced */
     bool is_folded;
     bool ranks; /* puts the sessions of ranks together */
     enum kp_folded_by folded;
@@ -78,7 +78,7 @@ static int tell_missing(const char *path, struct opened *out, enum kp_missing mi
     kp_console_warn(warnings);
     out->status = missing == KP_MISSING_NOT_ALL ? EXIT_SUCCESS : KP_EXIT_USAGE;
     return missing == KP_MISSING_ALL
-               ? kp_console_error(KP_EXIT_USAGE, "%s has nothing of what was chosen; nothing is shown of it", path)
+               ? kp_console_error(KP_EXIT_USAGE, "%s contains none of the requested sections or metrics", path)
                : EXIT_SUCCESS;
 }
 
@@ -111,11 +111,11 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
 /* Counts over several sessions. */
 struct printed {
     size_t n;         /* printed sessions */
-    size_t unmatched; /* of these, sessions with launches of which none was chosen */
+    size_t unmatched; /* of these, sessions with launches but none chosen */
     mode_t denied;    /* bits of 0666 that the mode of one of them lacks */
 };
 
-/* Reports a choice that matches no launch of the session, behind text output, or beside data (`to` is stderr). */
+/* Reports a choice that matches no launch of the session, after text output, or on stderr if the output is data. */
 static int tell_unmatched(struct kp_store *store, const struct kp_options *o, const struct kp_display *d, FILE *to,
                           struct printed *printed, char **err)
 {
@@ -157,7 +157,7 @@ static int print_file(const char *path, const struct kp_options *o, const struct
     return status;
 }
 
-/* Whether a page adds launches to the summary. */
+/* Returns true if a page adds launches to the summary. */
 static bool sums_up(const struct kp_display *d)
 {
     return d->rules && (kp_display_shows(d, KP_PAGE_SUMMARY) || (kp_display_shows(d, KP_PAGE_DETAILS) && !d->grouping));
@@ -174,8 +174,8 @@ static int print_sum(const struct kp_summary *summary, const struct kp_display *
     return rc ? rc : ended;
 }
 
-/* Prints several files, such as a program's ranks leave. Reports an unreadable file and goes on. Returns the status
- * of the first that failed. */
+/* Prints several files, such as those of a program's ranks. Reports an unreadable file and continues. Returns the
+ * status of the first that failed. */
 static int print_files(char *const *paths, const struct kp_options *o, const struct kp_display *d,
                        struct printed *printed)
 {
@@ -229,7 +229,7 @@ static int print_together(char *const *paths, size_t n, const struct kp_options 
 
 /* --- one HTML file of all sessions --- */
 
-/* Adds a session to what the writer collects; reports what it lacks, as the pages of text do. */
+/* Adds a session to what the writer collects; reports what it lacks, like the pages of text. */
 static int collect_file(const char *path, const struct kp_options *o, const struct kp_display *d, struct kp_writer *w,
                         struct printed *printed)
 {
@@ -277,8 +277,8 @@ static char *temporary_file(const char *begin, const char *name, char **folder)
     return NULL;
 }
 
-/* Makes the temporary file to show. It must outlast the command, as nothing tells when the browser has read it, or
- * reads it again. So each command removes those that are older than a day. */
+/* Makes the temporary file to show. It must outlast the command because the browser may read it at any time. So each
+ * command removes those older than a day. */
 static char *file_to_show(void)
 {
     static const char begin[] = "kprof-report-", name[] = "report.html";
@@ -292,11 +292,11 @@ static char *file_to_show(void)
 
 static int no_temporary_file(void)
 {
-    return kp_console_error(KP_EXIT_FAILED, "cannot make a temporary file in %s: %s; name another folder by TMPDIR",
+    return kp_console_error(KP_EXIT_FAILED, "cannot create a temporary file in %s: %s; set TMPDIR to another folder",
                             kp_temporary_base(), strerror(errno));
 }
 
-/* Writes the file, in the folder of temporary files where none is named, and shows it. */
+/* Writes the file, in the folder of temporary files if none is named, and shows it. */
 static int save_html(const struct kp_html *html, const struct flags *f, mode_t mode)
 {
     char *made = f->html ? NULL : file_to_show();
@@ -373,7 +373,7 @@ static int save_trace(struct traced *t, const char *path, bool force)
     return status;
 }
 
-/* Opens all sessions, as their times count from the first activity of them all. */
+/* Opens all sessions: their times count from the first activity of them all. */
 static int write_trace(char *const *paths, size_t n, const struct kp_options *o, const struct kp_display *d,
                        const struct flags *f, struct printed *printed)
 {
@@ -397,7 +397,7 @@ static int write_trace(char *const *paths, size_t n, const struct kp_options *o,
     return status;
 }
 
-/* Writes the files that are asked for, a trace and one of HTML. */
+/* Writes the requested files: a trace and one of HTML. */
 static int write_files(char *const *paths, size_t n, const struct flags *f, const struct kp_options *o,
                        const struct kp_display *d, struct printed *printed)
 {
@@ -422,11 +422,10 @@ static void hint_at_ranks(char *const *paths, size_t n)
         err = NULL;
     }
     if (opened && kp_are_rotated_ranks(files, n))
-        fprintf(
-            stderr,
-            "==KPROF== These are %zu ranks of a rotation: --ranks puts them together, with one entry for each kernel "
-            "and shape, and compares the ranks\n",
-            n);
+        fprintf(stderr,
+                "==KPROF== These are %zu ranks of a rotation: --ranks merges them, with one entry for each kernel and "
+                "shape, and compares the ranks\n",
+                n);
     for (size_t i = 0; files && i < n; i++)
         kp_store_close(files[i].store);
     free(files);
@@ -471,8 +470,8 @@ static int open_ranks(char *const *paths, size_t n, struct kp_rank_file *files)
     return status;
 }
 
-/* Puts the sessions together into the file `to`. Without one of them the numbers would be those of other ranks alone,
- * so that it must not be missing. Returns 0, or an exit status after reporting why. */
+/* Merges the sessions into the file `to`. None may be missing: the numbers would be those of the other ranks only.
+ * Returns 0, or an exit status after reporting why. */
 static int put_together(char *const *paths, size_t n, const char *to)
 {
     struct kp_rank_file *files = calloc(n, sizeof *files);
@@ -481,7 +480,7 @@ static int put_together(char *const *paths, size_t n, const char *to)
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     int status = open_ranks(paths, n, files);
     if (status) {
-        kp_console_error(0, "the ranks are not put together, as one of them is missing");
+        kp_console_error(0, "the ranks are not merged because one of them is missing");
     } else {
         int rc = kp_put_together(files, n, to, &err);
         if (rc)
@@ -499,7 +498,7 @@ static int put_together(char *const *paths, size_t n, const char *to)
     return status;
 }
 
-/* Whether the environment, the flags, or the file of options choose the pages. */
+/* Returns true if the environment, the flags, or the file of options choose the pages. */
 static bool is_page_given(void)
 {
     char name[KP_OPTION_NAME_MAX];
@@ -515,7 +514,7 @@ static int print_ranks(char *const *paths, size_t n, const struct flags *f, cons
 {
     static const enum kp_page_id pages[] = {KP_PAGE_RANKS, KP_PAGE_DETAILS};
     if (f->trace)
-        return kp_console_error(KP_EXIT_USAGE, "timelines are not put together: --trace-json goes without --ranks");
+        return kp_console_error(KP_EXIT_USAGE, "timelines are not merged: use --trace-json without --ranks");
     static const char begin[] = "kprof-ranks-", name[] = "ranks.kprof";
     char *folder, *to[] = {temporary_file(begin, name, &folder), NULL};
     if (!*to) {
@@ -581,23 +580,23 @@ static int take_folded(const char *value, void *arg)
 
 static const struct kp_own_flag own[] = {
     {"html", " FILE",
-     "write all sessions into one HTML file instead, which any browser shows, also without a network: kernels, "
-     "sections, charts, source",
+     "write all sessions into one HTML file instead, which any browser shows without a network: kernels, sections, "
+     "charts, source",
      take_html, false},
     {"open", "",
-     "show that file in the browser; without html it is a temporary one, which a later command removes after a day",
+     "open that file in the browser; without html it is a temporary file, which a later command removes after a day",
      take_open, false},
     {"trace-json", " FILE",
      "write the timelines of all sessions into one file of trace events instead, which Perfetto (ui.perfetto.dev) and "
      "chrome://tracing load",
      take_trace, false},
     {"folded", " {stack,nvtx}",
-     "print folded stacks instead, as tools for flame graphs read them: a line for each call stack or NVTX path and "
-     "kernel, with the ns on the GPU",
+     "print folded stacks instead, for flame graph tools: a line for each call stack or NVTX path and kernel, with the "
+     "ns on the GPU",
      take_folded, false},
     {"ranks", "",
-     "put sessions of a program's ranks together that rotation recorded: each kernel and shape has one entry, and the "
-     "page ranks tells how evenly it takes its time on them; that page comes first where none is chosen",
+     "merge the sessions of a program's ranks, recorded by rotation: each kernel and shape has one entry, and the page "
+     "ranks, which is the first by default, shows how its time varies between them",
      take_ranks, false},
 };
 
@@ -607,14 +606,13 @@ const struct kp_own_flag *kp_main_report_flags(size_t *n)
     return own;
 }
 
-/* Checks flags that are valid alone but not together. Returns 0, or an exit status after reporting why. */
+/* Checks flags that are valid by themselves but not in combination. Returns 0, or an exit status after reporting
+ * why. */
 static int check_flags(const struct flags *f, bool has_files)
 {
     const char *flag = f->html ? "html" : f->trace ? "trace-json" : "open";
     if (f->is_folded && (f->html || f->open || f->trace))
-        return kp_console_error(KP_EXIT_USAGE,
-                                "folded and %s exclude each other; a stored session can be written as both, one by one",
-                                flag);
+        return kp_console_error(KP_EXIT_USAGE, "folded and %s exclude each other; run the command once for each", flag);
     bool html_out = f->html && kp_target_is_stdout(f->html), trace_out = f->trace && kp_target_is_stdout(f->trace);
     if (html_out && (f->open || trace_out))
         return kp_console_error(KP_EXIT_USAGE,
@@ -624,10 +622,10 @@ static int check_flags(const struct flags *f, bool has_files)
         return EXIT_SUCCESS;
     if (f->html || f->trace)
         return kp_console_error(KP_EXIT_USAGE,
-                                "kprof report takes one or more session files, and %s is the file to write: "
-                                "write `kprof report --%s NEW-FILE FILE.kprof`",
+                                "kprof report needs one or more session files, and %s is the file to write: write "
+                                "`kprof report --%s NEW-FILE FILE.kprof`",
                                 f->html ? f->html : f->trace, flag);
-    return kp_console_error(KP_EXIT_USAGE, "kprof report takes one or more session files; " KP_TRY_RECORD);
+    return kp_console_error(KP_EXIT_USAGE, "kprof report needs one or more session files; " KP_TRY_RECORD);
 }
 
 /* Checks that the files may be written, before a long report is made for them. Returns 0, or an exit status. */
@@ -637,7 +635,7 @@ static int check_files(const struct flags *f)
     return !status && f->trace ? kp_file_check(f->trace, f->force) : status;
 }
 
-/* Returns what is written in place of pages, as bits of kp_instead. */
+/* Returns what is written in place of pages: bits of kp_instead. */
 static unsigned written_instead(const struct flags *f, const struct kp_options *o)
 {
     unsigned html = f->html ? KP_INSTEAD_HTML : f->open ? KP_INSTEAD_OPEN : 0, trace = f->trace ? KP_INSTEAD_TRACE : 0;
@@ -671,13 +669,13 @@ int kp_main_report(int argc, char **argv)
     f.force = o.force_overwrite;
     status = check_files(&f);
     if (!status)
-        kp_open_tell_twice(argv + optind, (size_t)(argc - optind), "its launches count twice");
+        kp_open_tell_twice(argv + optind, (size_t)(argc - optind), "its launches are counted twice");
     d.lost_instances = &lost_instances;
     if (!status)
         status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     if (lost_instances)
-        kp_console_note("CSV has one value for each metric; the values of instances are in --json, and as text in "
-                        "--page raw --print-metric-instances values");
+        kp_console_note("CSV has one value for each metric; for the values of instances use --json, or --page raw "
+                        "--print-metric-instances values");
     kp_options_free(&o);
     return status;
 }

@@ -8,7 +8,7 @@
 #include "cmd/console.h"
 #include "report/options/options.h"
 
-/* What a series has where the user gives nothing else. */
+/* What a series has if the user gives nothing else. */
 static const struct {
     const char *name, *value;
 } defaults[] = {
@@ -16,7 +16,7 @@ static const struct {
     {"KPROF_PAGE", "series"},
 };
 
-/* Whether the environment, or the file of options that it names, sets the option. */
+/* Returns true if the environment, or the file of options that it names, sets the option. */
 static bool is_given(const char *name)
 {
     char *value = kp_options_value(environ, name);
@@ -28,8 +28,7 @@ static bool is_given(const char *name)
 int kp_main_series(void)
 {
     if (!is_given("KPROF_VARY"))
-        return kp_console_error(KP_EXIT_USAGE,
-                                "nothing is varied: add --vary block=64,128,256, or shared= or carveout=");
+        return kp_console_error(KP_EXIT_USAGE, "nothing to vary: add --vary block=64,128,256, or shared= or carveout=");
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
         if (!is_given(defaults[i].name) && setenv(defaults[i].name, defaults[i].value, 1))
             return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));

@@ -21,9 +21,9 @@ struct kp_match {
 };
 
 /* Fills partner[0..n): for each launch of the first run the index of its partner in the other, or KP_NO_PARTNER. All
- * look at the device and the kernel's symbol; `by` says what else. With KP_APP_STRICT, all launches have partners, in
- * the same order, or none has one. With KP_APP_BALANCED, those have one of which both runs have the same number; with
- * KP_APP_RELAXED, as many as both have. 0 or -ENOMEM. */
+ * modes compare the device and the kernel's symbol; `by` says what else. With KP_APP_STRICT, all launches have
+ * partners, in the same order, or none has one. With KP_APP_BALANCED, launches have one if both runs have the same
+ * number of them; with KP_APP_RELAXED, as many as both runs have. 0 or -ENOMEM. */
 int kp_match_launches(const struct kp_launch_info *const *launches, size_t n,
                       const struct kp_launch_info *const *others, size_t m, enum kp_app_match by, enum kp_app_mode mode,
                       size_t *partner, struct kp_match *out);

@@ -68,7 +68,7 @@ static const size_t choosing[] = {
     offsetof(struct kp_options, metrics),
 };
 
-/* Whether the user selected something else than the session was made for. */
+/* Returns true if the user selected something other than the session was made for. */
 static bool is_chosen(void)
 {
     char name[KP_OPTION_NAME_MAX];
@@ -93,7 +93,7 @@ static void load_folder_of(struct kp_store *store)
         free(err);
         const struct kp_option *row = kp_option_row(offsetof(struct kp_options, section_folder));
         if (kp_option_check(row, row->flag, s.section_folder, &err))
-            kp_console_error(0, "%s; sections of the session that are in no other folder are left out", err ? err : "");
+            kp_console_error(0, "%s; the session's sections that only that folder has are left out", err ? err : "");
     }
     kp_session_free(&s);
     free(err);
@@ -143,7 +143,7 @@ int kp_open_display(struct kp_options *o, struct kp_display *d)
 
 void kp_open_tell_twice(char *const *paths, size_t n, const char *so)
 {
-    struct stat *files = calloc(n + 1, sizeof *files); /* without memory nothing is told */
+    struct stat *files = calloc(n + 1, sizeof *files); /* without memory nothing is reported */
     for (size_t i = 0; files && i < n; i++) {
         size_t k = 0;
         bool is_there = !stat(paths[i], &files[i]);

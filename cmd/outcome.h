@@ -13,15 +13,15 @@
 struct kp_run_outcome {
     kp_failure_set failures;
     bool started, left;
-    char *stored; /* a written export; malloc'ed, as all of them are */
+    char *stored; /* a written export; malloc'ed, like all of them */
     char **all_stored;
     size_t n_stored;
     uint64_t seen, matched; /* launches of all processes; those that passed the filters */
-    uint64_t runs;          /* of the program that the metrics take, where each is one pass */
+    uint64_t runs;          /* of the program that the metrics need, if each is one pass */
     size_t unfinished;      /* processes that are gone without an `ended` line */
 };
 
-/* Reads the status file. Overwrites *out, of which kp_run_outcome_free frees the exports. 0 or -errno. */
+/* Reads the status file. Overwrites *out; kp_run_outcome_free frees its exports. 0 or -errno. */
 int kp_run_outcome_read(const char *path, struct kp_run_outcome *out);
 void kp_run_outcome_free(struct kp_run_outcome *o);
 

@@ -21,19 +21,17 @@
 
 static const struct kp_query_flag flags[] = {
     {"query-metrics", "",
-     "lists the metrics of a chip, or those of --metrics: names, regex:EXPR, and what group:NAME and breakdown:NAME "
-     "stand for",
+     "lists the metrics of a chip, or those of --metrics: names, regex:EXPR, group:NAME and breakdown:NAME",
      offsetof(struct kp_query, command)},
-    {"list-sets", "", "lists the sets, what is in them and how many passes they take",
+    {"list-sets", "", "lists the sets with their sections and number of passes", offsetof(struct kp_query, command)},
+    {"list-sections", "", "lists the sections; those of --set and --section are marked as enabled",
      offsetof(struct kp_query, command)},
-    {"list-sections", "", "lists the sections; enabled are those of --set and --section",
+    {"list-rules", "", "lists the rules that give advice, with their sections and subjects; needs no CUPTI",
      offsetof(struct kp_query, command)},
-    {"list-rules", "", "lists the rules that give advice, with their sections and what they look at; needs no CUPTI",
-     offsetof(struct kp_query, command)},
-    {"list-chips", "", "lists the chips that --chip takes", offsetof(struct kp_query, command)},
-    {"chip", " NAME", "the chip that is meant; without it, that of the first GPU", offsetof(struct kp_query, chip)},
+    {"list-chips", "", "lists the chips that --chip accepts", offsetof(struct kp_query, command)},
+    {"chip", " NAME", "chip to list for (default: that of the first GPU)", offsetof(struct kp_query, chip)},
     {"query-metrics-mode", " {base,suffix,all}",
-     "base: base names; suffix: and what may follow them; all: each full name (default base)",
+     "base: base names; suffix: also their suffixes; all: every full name (default base)",
      offsetof(struct kp_query, mode)},
 };
 
@@ -114,8 +112,8 @@ static void print_cells(const struct column *columns, const char *const *cells, 
     }
 }
 
-/* Prints a name that is longer than its column `n`, where the line ends behind it. It is broken where the line is too
- * short for it, and begins further to the left before that. */
+/* Prints a name that is longer than its column `n`, and ends the line. If the line is too short, the name begins
+ * further to the left; if that does not suffice, it is broken. */
 static void print_whole(const struct column *columns, const char *name, size_t n)
 {
     size_t blanks = 0, len;
@@ -196,10 +194,10 @@ static void print_head(const struct column *all)
 /* ---- metrics ---- */
 
 static const char *const kind_titles[KP_CATALOG_KINDS] = {
-    [KP_CATALOG_COUNTER] = "Counters: take .avg, .max, .min or .sum, and what may follow it",
-    [KP_CATALOG_RATIO] = "Ratios: take .ratio, .pct or .max_rate",
+    [KP_CATALOG_COUNTER] = "Counters: need .avg, .max, .min or .sum, perhaps with a further suffix",
+    [KP_CATALOG_RATIO] = "Ratios: need .ratio, .pct or .max_rate",
     [KP_CATALOG_THROUGHPUT] =
-        "Throughputs: take .avg.pct_of_peak_sustained_elapsed and the like; breakdown:NAME stands for its parts",
+        "Throughputs: need .avg.pct_of_peak_sustained_elapsed or similar; breakdown:NAME stands for its parts",
     [KP_CATALOG_LAUNCH] = "Launch and device metrics: not counted",
     [KP_CATALOG_SOURCE] = "Metrics by instruction: sampled, or counted by patched code, in passes of their own",
     [KP_CATALOG_DERIVED] = "Derived metrics: computed from others",
@@ -237,7 +235,7 @@ static int is_name(const struct kp_catalog_metric *m, void *arg)
     return !strcmp(m->name, arg);
 }
 
-/* Whether the text is the metric's base name with all that follows. 1, 0, or an error. */
+/* Returns 1 if the text is the metric's base name with all that follows, else 0; or an error. */
 static int is_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, char *text)
 {
     size_t base = strlen(m->name);
@@ -317,7 +315,7 @@ static int take_metric(const struct kp_catalog_metric *m, void *arg)
     return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
 }
 
-/* Whether the item stands for other metrics, which are listed separately. */
+/* Returns true if the item stands for other metrics, which are listed separately. */
 static bool stands_for_others(const char *item, size_t len)
 {
     static const char *const marks[] = {KP_GROUP, KP_BREAKDOWN};
@@ -414,7 +412,7 @@ static int take_none(const struct kp_catalog_metric *m, void *arg)
     return 0;
 }
 
-/* Reports a name whose suffix is wrong, with the nearest one. Returns 0 where the base name is. */
+/* Reports a name whose suffix is wrong, with the nearest one. Returns 0 if the base name is wrong, too. */
 static int check_suffix(const struct metric_printer *p, const char *name, char **err)
 {
     bool whole = strchr(name, '.') && !strchr(name, ':');

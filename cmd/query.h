@@ -10,8 +10,8 @@ struct kp_query {
     const char *chip, *mode;
 };
 
-/* A flag of the command, which is no option of the library. A flag named like a sub-command is the same as that; the
- * others select its subject. */
+/* A flag of the command that is not an option of the library. A flag named like a sub-command means that sub-command;
+ * the others select its subject. */
 struct kp_query_flag {
     const char *flag, *value, *help; /* as in --help; `value` begins with a blank, or is empty */
     size_t offset;                   /* of its field in struct kp_query */

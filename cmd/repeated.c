@@ -20,7 +20,7 @@ void kp_repeated_note(struct kp_repeated *r, const char *value)
     r->times++;
 }
 
-/* Writes a part of an expression: that of a name matches this name alone. */
+/* Writes a part of an expression: that of a name matches only this name. */
 static void put_pattern(FILE *to, const char *value)
 {
     if (!strncmp(value, REGEX, strlen(REGEX))) {
@@ -33,13 +33,13 @@ static void put_pattern(FILE *to, const char *value)
     fputc('$', to);
 }
 
-/* Writes the flag that takes all values, if an option of that kind has such a value. */
+/* Writes the flag with all values, if an option of that kind has such a value. */
 static void put_all(FILE *to, const struct kp_repeated *r, const char *flag, enum kp_option_kind kind)
 {
     bool is_pattern = kind == KP_OPT_PATTERN;
     if ((!is_pattern && kind != KP_OPT_CHOICES) || r->n_values > KP_REPEATED_MAX)
         return;
-    fprintf(to, "; all of them: --%s '%s", flag, is_pattern ? REGEX : "");
+    fprintf(to, "; for all of them: --%s '%s", flag, is_pattern ? REGEX : "");
     for (unsigned i = 0; i < r->n_values; i++) {
         if (i)
             fputc(is_pattern ? '|' : ',', to);
@@ -58,7 +58,7 @@ void kp_repeated_tell(const struct kp_repeated *r, const char *flag, const struc
     FILE *to = r->n_values > 1 ? open_memstream(&line, &size) : NULL;
     if (!to)
         return;
-    fprintf(to, "--%s is given %u times, and the last one holds: %s", flag, r->times, r->last);
+    fprintf(to, "--%s is given %u times; the last one counts: %s", flag, r->times, r->last);
     if (row)
         put_all(to, r, flag, row->kind);
     if (!fclose(to))

@@ -1,4 +1,4 @@
-/* Flags that are given again with another value, where the last one holds. */
+/* Flags that are given several times with different values: the last one counts. */
 #ifndef KP_CMD_REPEATED_H
 #define KP_CMD_REPEATED_H
 

@@ -54,8 +54,8 @@ char *kp_run_library(void)
     return NULL;
 }
 
-/* AddressSanitizer refuses to start behind a preloaded library, unless an option allows it. The user's own options
- * come last, and so win. */
+/* AddressSanitizer refuses to start after a preloaded library, unless an option allows it. The user's own options come
+ * last, and so win. */
 static int let_sanitiser_start(void)
 {
     static const char variable[] = "ASAN_OPTIONS";
@@ -73,11 +73,11 @@ static int set_preload(void)
     char *library = kp_run_library(), *list = NULL;
     int status = 0;
     if (!library)
-        status = kp_console_error(KP_EXIT_FAILED, "cannot find %s: it belongs beside the kprof command or in ../lib",
+        status = kp_console_error(KP_EXIT_FAILED, "cannot find %s: it belongs next to the kprof command or in ../lib",
                                   library_name);
     else if (strpbrk(library, " :"))
         status = kp_console_error(KP_EXIT_FAILED,
-                                  "LD_PRELOAD cannot name '%s': move it to a path without blank or colon", library);
+                                  "LD_PRELOAD cannot name '%s': move it to a path without blanks or colons", library);
     else if (asprintf(&list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0 ||
              setenv("LD_PRELOAD", list, 1))
         status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
@@ -99,10 +99,9 @@ static void sweep(void)
         kp_temporary_sweep(left[i][0], left[i][1], WEEK);
 }
 
-/* Makes a folder for the sessions of the program and its children, each named by its process. *status receives the
- * path of the file where they report how they fared. malloc'ed; NULL on failure: then a killed program leaves no
- * report, and no outcomes are known. The folder is dated back, so that a session which was made and removed can be
- * told from none. */
+/* Makes a folder for the sessions of the program and its children, each named by its process. *status receives the path
+ * of the file of their outcomes. malloc'ed; NULL on failure: then a killed program leaves no report, and no outcomes
+ * are known. The folder is dated back, so that a removed session is distinguishable from none. */
 static char *make_folder(char **status)
 {
     const struct timespec long_ago[] = {{0}, {0}};
@@ -187,7 +186,7 @@ static int cannot_execute(const char *name, int why, const char *const *commands
 {
     struct stat st;
     if (!*name)
-        return kp_console_error(KP_EXIT_NOT_FOUND, "the name of the program is empty");
+        return kp_console_error(KP_EXIT_NOT_FOUND, "the program's name is empty");
     const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
     if (near)
         return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
@@ -201,7 +200,7 @@ static int cannot_execute(const char *name, int why, const char *const *commands
         return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s is a folder; name a program in it", name);
     if (is_session(name))
         return kp_console_error(KP_EXIT_NOT_EXECUTABLE,
-                                "%s is no program, but a stored session; `kprof report %s` prints it", name, name);
+                                "%s is not a program but a stored session; `kprof report %s` prints it", name, name);
     return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s: %s", name, strerror(why));
 }
 
@@ -216,7 +215,7 @@ static sigset_t hold_signals(struct child *c)
         sigaddset(&awaited, forwarded[i]);
     if (!c->held) {
         sigprocmask(SIG_BLOCK, &awaited, &c->mask);
-        sigaction(SIGCHLD, &plain, &c->on_child); /* ignored, as some parents leave it, it would discard the status */
+        sigaction(SIGCHLD, &plain, &c->on_child); /* some parents leave it ignored, which would discard the status */
     }
     c->held = true;
     return awaited;
@@ -250,7 +249,7 @@ static FILE *open_log(const struct kp_options *o, const struct kp_session *s)
     if (target != KP_LOG_TO_FILE)
         return target == KP_LOG_TO_STDERR && !o->report_pipe ? stderr : stdout;
     int rc = kp_expand_path(o->log_file, s->pid, s->host, &path, &err);
-    /* Appends: it may contain lines from the program's run. A new one is for its owner alone, as a session is. */
+    /* Appends: it may contain lines from the program's run. Like a session, a new one is for its owner alone. */
     int fd = rc ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
     FILE *log = fd < 0 ? NULL : fdopen(fd, "a");
     if (!log && fd >= 0)
@@ -267,19 +266,18 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
     struct kp_sink out = kp_stream_sink(log);
     FILE *words = d->format == KP_FORMAT_TEXT ? log : stderr;
     if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
-        fprintf(words, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report, as far as it got:\n",
-                s->pid, WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
+        fprintf(words, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report up to then:\n", s->pid,
+                WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
     else
-        fprintf(words, "==KPROF== Process %" PRIu64 " ended without its report; here it is, as far as it got:\n",
-                s->pid);
+        fprintf(words, "==KPROF== Process %" PRIu64 " ended without its report; here it is, up to then:\n", s->pid);
     int rc = kp_page_print_store(&out, d, store, &err);
-    if (rc && rc != -EPIPE) /* a reader who has seen enough is no failure */
+    if (rc && rc != -EPIPE) /* a reader who has seen enough is not a failure */
         kp_console_error(0, "%s", err ? err : "the report could not be written");
     fflush(log);
     free(err);
 }
 
-/* Whether the process outlives the program, and still needs its session file. */
+/* Returns true if the process outlives the program, and still needs its session file. */
 static bool still_runs(const struct kp_session *s, const struct child *c)
 {
     return s->pid != (uint64_t)c->pid && !kill((pid_t)s->pid, 0);
@@ -374,8 +372,8 @@ struct run {
     struct kp_run_outcome outcome;
     struct kp_html_files html;
     bool known;   /* `outcome` has been read */
-    bool used;    /* CUDA was used, as far as known */
-    bool removed; /* an earlier session was removed, as the options say */
+    bool used;    /* CUDA was used, if known */
+    bool removed; /* an earlier session was removed because the options say so */
 };
 
 /* Finds the path of the session, and what became of an earlier one, which must not pass for this run's. */
@@ -384,7 +382,7 @@ static char *find_earlier(const struct run *r, const char **earlier)
     struct stat st;
     char *path = kp_check_export_path(&r->o);
     bool there = path && !lstat(path, &st);
-    *earlier = there        ? "; the file that is there is not of this run"
+    *earlier = there        ? "; the existing file is not from this run"
                : r->removed ? "; --force-overwrite has removed the earlier file"
                             : "";
     return path;
@@ -401,9 +399,9 @@ static void say_why_nothing(const struct run *r)
         fputs("==KPROF== No session was stored. ", stderr);
     free(path);
     if (why)
-        fprintf(stderr, "%s cannot be followed: %s.\n", r->program, why);
+        fprintf(stderr, "%s cannot be profiled: %s.\n", r->program, why);
     else
-        fputs("Unless a line above says why, the program did not use CUDA, or could not be followed (set-user-ID, "
+        fputs("Unless a line above says why, the program did not use CUDA, or cannot be profiled (set-user-ID, "
               "statically linked).\n",
               stderr);
 }
@@ -422,7 +420,7 @@ static bool has_stored(const struct run *r)
     return r->outcome.stored && !stat(r->outcome.stored, &st);
 }
 
-/* Says where the launches of processes are that were killed before they could print their report. */
+/* Names the files with the launches of processes that were killed before they could print their report. */
 static void say_where(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
@@ -434,7 +432,7 @@ static void say_where(const struct run *r)
                 strsignal(WTERMSIG(status)));
     else
         fputs("==KPROF== A process ended without its report", stderr);
-    fprintf(stderr, "; what it had measured is in %s: kprof report", out->stored);
+    fprintf(stderr, "; its measurements are in %s: kprof report", out->stored);
     for (size_t i = 0; i < out->n_stored; i++)
         fprintf(stderr, " %s", out->all_stored[i]);
     fputc('\n', stderr);
@@ -479,8 +477,7 @@ static int strict_status(const struct run *r)
     bool own = WIFSIGNALED(r->child.status) || WEXITSTATUS(r->child.status);
     int status = set ? kp_failure_rows[kp_failure_first(set)].status : 0;
     if (set && own)
-        kp_console_error(0, "strict: %s; the exit status is that of the program, which failed itself",
-                         line ? line : "");
+        kp_console_error(0, "strict: %s; the exit status is that of the program, which failed", line ? line : "");
     else if (set)
         kp_console_error(0, "strict: %s; the exit status is %d", line ? line : "", status);
     free(line);
@@ -533,7 +530,7 @@ static int settle(struct run *r)
     return known && r->o.strict ? strict_status(r) : -1;
 }
 
-/* Sends the report to stdout if that is a pipe, as to a pager, and nobody said where it goes. A file or a terminal gets
+/* Sends the report to stdout if that is a pipe (say, to a pager) and no output is named. A file or a terminal gets
  * nothing on stdout but what the program prints. Programs below this one may have another stdout: the pipe is named. */
 static int choose_pipe(struct kp_options *o)
 {
@@ -553,7 +550,7 @@ static int prepare_folder(struct run *r)
 {
     r->folder = make_folder(&r->status_file);
     if (!r->folder && r->o.strict)
-        return kp_console_error(KP_EXIT_FAILED, "no folder can be made in TMPDIR, or /tmp: %s", strerror(errno));
+        return kp_console_error(KP_EXIT_FAILED, "cannot create a folder in TMPDIR or /tmp: %s", strerror(errno));
     if (r->folder && !*r->o.export_file && !*r->o.session_file && set_session_file(r->folder))
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     if (r->status_file && setenv("KPROF_STATUS_FILE", r->status_file, 1))
@@ -621,7 +618,7 @@ static int run_series(struct run *r, char **argv, const char *const *commands)
     const struct kp_application a = {&r->o, r->folder, r->status_file, run_again, &again, print_joined, r};
     if (!r->folder || !r->status_file)
         return kp_console_error(KP_EXIT_FAILED,
-                                "application replay needs a folder in TMPDIR, or /tmp: none can be made");
+                                "application replay cannot create the folder that it needs in TMPDIR or /tmp");
     int status = kp_application_run(&a, &r->outcome, &r->child.status);
     r->child.pid = again.child.pid;
     r->known = true;

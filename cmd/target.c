@@ -9,7 +9,7 @@
 
 #include "report/store/store.h"
 
-enum { LINKS_MAX = 40 }; /* as the kernel has it */
+enum { LINKS_MAX = 40 }; /* the kernel's spelling */
 
 /* Returns the path of a name in the folder of another path, malloc'ed; NULL without memory. */
 static char *in_folder_of(const char *path, const char *name)
@@ -42,7 +42,7 @@ static int own_descriptor(const char *path)
     return is ? (int)n : -1;
 }
 
-/* Follows the links of a path's last part, to a descriptor or to what is no link. *to is malloc'ed. */
+/* Follows the links of a path's last part, to a descriptor or to something that is not a link. *to is malloc'ed. */
 static int follow(const char *path, char **to, int *descriptor)
 {
     char link[PATH_MAX];
@@ -72,7 +72,7 @@ static int take(struct kp_target *t, int fd)
     return rc;
 }
 
-/* Makes a file beside the target, of as much of its name as leaves room for the suffix. */
+/* Creates a file next to the target, named after it as far as the suffix leaves room. */
 static int open_beside(struct kp_target *t)
 {
     static const char suffix[] = ".XXXXXX";
@@ -89,7 +89,7 @@ static int open_beside(struct kp_target *t)
     return rc;
 }
 
-/* Whether the followed path is the file that was found: a file that is removed but open has another name there. */
+/* Returns true if the followed path is the file itself: an open file that was removed has another name there. */
 static bool is_there(const struct kp_target *t)
 {
     struct stat now;
@@ -101,7 +101,7 @@ bool kp_target_is_stdout(const char *path)
     return !strcmp(path, "-");
 }
 
-/* Takes a copy of the descriptor; what the command has printed comes first. */
+/* Copies the descriptor; what the command has printed comes first. */
 static int take_copy(struct kp_target *t, int descriptor)
 {
     fflush(stdout);
@@ -114,12 +114,12 @@ static int find(struct kp_target *t, const char *path, int *descriptor)
     *t = (struct kp_target){.to = NULL};
     *descriptor = -1;
     t->exists = !stat(path, &t->old);
-    if (!t->exists && errno != ENOENT) /* the kernel follows no links of others in /tmp: neither does this */
+    if (!t->exists && errno != ENOENT) /* like the kernel, follows no links of other users in /tmp */
         return -errno;
     return follow(path, &t->path, descriptor);
 }
 
-/* Whether what was found, and is no descriptor, is written through. */
+/* Returns true if the file exists, is not a descriptor, and is written through. */
 static bool is_through(const struct kp_target *t)
 {
     return (t->exists && !S_ISREG(t->old.st_mode)) || !is_there(t);
@@ -136,7 +136,7 @@ bool kp_target_replaces(const char *path)
     return replaces;
 }
 
-/* Whether a descriptor of this process can be written: 0 or a negative errno. */
+/* Returns 0 if a descriptor of this process can be written, else a negative errno. */
 static int try_descriptor(int descriptor)
 {
     int flags = fcntl(descriptor, F_GETFL);

@@ -36,7 +36,7 @@ struct share {
 /* A kernel and shape. */
 struct entry {
     struct kp_result result;
-    uint64_t hash; /* of what tells it from others */
+    uint64_t hash; /* of what distinguishes it from others */
     struct share *shares;
     size_t n;
 };
@@ -47,7 +47,7 @@ struct together {
     struct entry *entries;
     size_t n_entries, capacity;
     size_t now;       /* the session being read */
-    size_t next;      /* where the entry of its next launch is expected: ranks launch in the same order */
+    size_t next;      /* expected place of its next launch's entry: ranks launch in the same order */
     const char *chip; /* of all entries; NULL = there is none yet */
     size_t chip_of;   /* the session that it is from */
     struct kp_store *to;
@@ -89,7 +89,7 @@ static int check_session(const struct together *t, size_t at)
     for (size_t i = 0; i < at; i++)
         for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
             if (reasons[k].holds(&s[i].facts, &s[at].facts))
-                return kp_error(t->err, "%s and %s cannot be put together: %s", s[i].file->path, s[at].file->path,
+                return kp_error(t->err, "%s and %s cannot be merged: %s", s[i].file->path, s[at].file->path,
                                 reasons[k].text);
     return 0;
 }
@@ -98,14 +98,14 @@ static int check_chip(struct together *t, const struct kp_launch_info *l)
 {
     const struct session *s = t->sessions;
     if (t->chip && is_other(t->chip, l->chip))
-        return kp_error(t->err, "%s and %s cannot be put together: they have counters of different chips, %s and %s",
+        return kp_error(t->err, "%s and %s cannot be merged: they have counters of different chips, %s and %s",
                         s[t->chip_of].file->path, s[t->now].file->path, t->chip, l->chip ? l->chip : "");
     return 0;
 }
 
 /* ---- entries ---- */
 
-/* With kernel, grid and block, what tells shapes apart where the session has it. */
+/* With kernel, grid and block, what distinguishes shapes if the session has it. */
 static const char *const shape_metrics[] = {
     "launch__shared_mem_per_block_dynamic",
     "launch__cluster_dim_x",
@@ -144,7 +144,8 @@ static bool is_same_shape(const struct kp_result *a, const struct kp_result *b)
     return same;
 }
 
-/* Whether the entry has launches of this device of the session: each has its kernels and shapes once in a context. */
+/* Returns true if the entry has launches of this device of the session: each has its kernels and shapes once in a
+ * context. */
 static bool has_share(const struct entry *e, size_t session, int device)
 {
     for (size_t i = 0; i < e->n; i++)
@@ -198,7 +199,7 @@ static int append(struct together *t, struct kp_result *r, uint64_t hash, struct
         return rc;
     *out = &t->entries[t->n_entries];
     **out = (struct entry){.result = *r, .hash = hash};
-    *r = (struct kp_result){.launch.id = r->launch.id}; /* the store goes on behind it */
+    *r = (struct kp_result){.launch.id = r->launch.id}; /* the store continues after it */
     (*out)->result.launch.id = t->n_entries++;
     return 0;
 }
@@ -251,15 +252,14 @@ static int read_session(struct together *t, size_t at)
     int rc = kp_store_each_result(s->file->store, take_launch, t, t->err);
     if (!rc && !s->is_rotated)
         rc = kp_error(t->err,
-                      "%s cannot be put together with others: rotation (--replay-mode rotate) counted none of "
-                      "its launches",
+                      "%s cannot be merged with others: rotation (--replay-mode rotate) counted none of its launches",
                       s->file->path);
     return rc;
 }
 
 /* ---- names of ranks ---- */
 
-/* Names a session after its rank: a number, as text of a file may be anything. NULL without one. */
+/* Names a session after its rank, a number: text from a file may be anything. NULL without one. */
 static char *rank_name(const struct kp_session *s)
 {
     size_t len, digits = 0;
@@ -281,7 +281,7 @@ static bool have_names(const struct together *t)
     return true;
 }
 
-/* Names all sessions, after their files where they do not have ranks of their own. */
+/* Names all sessions, after their files if their ranks are not distinct. */
 static int name_sessions(struct together *t)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -376,14 +376,14 @@ static int add_all_facts(struct together *t)
     s->timeline = false; /* each process has its own */
     s->timeline_dropped = 0;
     free(s->replay);
-    if (asprintf(&s->replay, "rotation, %zu rank%s put together", t->n, t->n == 1 ? "" : "s") < 0)
+    if (asprintf(&s->replay, "rotation, %zu rank%s merged", t->n, t->n == 1 ? "" : "s") < 0)
         s->replay = NULL;
     return rc ? rc : s->replay ? 0 : -ENOMEM;
 }
 
 /* ---- all of it ---- */
 
-/* Derives anew what follows from the samples of all ranks. */
+/* Recomputes what follows from the samples of all ranks. */
 static int derive_source(struct together *t, struct kp_result *r)
 {
     struct kp_lookup code = kp_store_lookup(t->to);

@@ -22,8 +22,8 @@ struct kp_rank_file {
  * together, or another negative errno. *err: a malloc'ed line or NULL. */
 int kp_put_together(const struct kp_rank_file *files, size_t n, const char *to, char **err);
 
-/* Whether sessions are those of different ranks, as their environments say, which a rotation recorded with the same
- * options. */
+/* Returns true if the sessions are those of different ranks, by their environments, and a rotation recorded them with
+ * the same options. */
 bool kp_are_rotated_ranks(const struct kp_rank_file *files, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Keeps code and the text of its source files for the pages, as all launches of a kernel need the same. */
+/* Keeps code and the text of its source files for the pages: all launches of a kernel need the same. */
 #include "report/define/code_cache.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum {
     LARGEST_SHOWN = 64 << 20,   /* byte; generated sources are large, but nothing of this size is a source */
 };
 
-/* A file that was looked for. */
+/* A file that was searched for. */
 struct file {
     char *path, *found; /* text; NULL = not found */
     const char *text;   /* `found`, or the embedded text */
@@ -29,7 +29,7 @@ struct file {
 struct kp_code_cache {
     const struct kp_lookup *lookup;
     const char *folders;
-    struct kp_code **codes; /* their places stay, as others point there */
+    struct kp_code **codes; /* their addresses stay: others point there */
     size_t n_codes, n_instructions;
     struct file *files;
     size_t n_files;

@@ -18,7 +18,7 @@ static const struct kp_derived rows[] = {
 
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* Definitions from section files. Kept to the end of the process, as the sections are. */
+/* Definitions from section files. Kept to the end of the process, like the sections. */
 static struct {
     struct kp_arena arena;
     const struct kp_derived **list;
@@ -174,7 +174,7 @@ int kp_derived_inputs(const struct kp_derived *d, int (*fn)(const char *metric, 
     return rc;
 }
 
-/* Where the names of an expression are looked up. */
+/* Looks up the names of an expression. */
 struct derivation {
     struct kp_result *r;
     size_t length;     /* of the chain of definitions so far */
@@ -211,7 +211,7 @@ static int look_up(const char *name, void *arg, double *value)
     }
     if (kp_metric_number(m, value))
         return 0;
-    return m->kind == KP_VALUE_NA ? missing_as(v, m) : missing(v, "%s is no number", name);
+    return m->kind == KP_VALUE_NA ? missing_as(v, m) : missing(v, "%s is not a number", name);
 }
 
 static int derive(struct kp_result *r, const char *name, size_t length)

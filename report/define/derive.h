@@ -20,8 +20,8 @@ struct kp_derived {
 
 /* Returns the definition of `name`, NULL when there is none. */
 const struct kp_derived *kp_derived_find(const char *name);
-/* Returns all definitions, the user's first; *n receives their number. The array is malloc'ed, to free(); the data
- * behind its pointers is static. NULL without memory. */
+/* Returns all definitions, the user's first; *n receives their number. The array is malloc'ed, to free(); the data it
+ * points to is static. NULL without memory. */
 const struct kp_derived **kp_derived_all(size_t *n);
 /* Adds a copy of a definition, in place of one of the same name. Returns 0, -ENOMEM, or -EINVAL with *err (malloc'ed
  * line) for an unreadable expression. */
@@ -32,13 +32,13 @@ int kp_derived_add(const struct kp_derived *d, char **err);
 int kp_derived_inputs(const struct kp_derived *d, int (*fn)(const char *metric, void *arg), void *arg);
 
 /* Computes metric `name` of `r` and sets it, unless `r` has it. A missing input makes it n/a, for the reason of that
- * input. Division by zero gives 0 in definitions of the table, where it means that nothing happened. In a definition
- * of the user's it makes the metric n/a. Returns 0, -ENOENT for a name without definition, or -ENOMEM. */
+ * input. Division by zero gives 0 in definitions of the table: it means that nothing happened. In a user's definition
+ * it makes the metric n/a. Returns 0, -ENOENT for a name without definition, or -ENOMEM. */
 int kp_derive(struct kp_result *r, const char *name);
-/* Computes all definitions of the user's in the same way. Returns 0 or -ENOMEM. */
+/* Computes all of the user's definitions in the same way. Returns 0 or -ENOMEM. */
 int kp_derive_users(struct kp_result *r);
 
-/* Whether there are derived metrics of the user. */
+/* Returns true if the user has defined derived metrics. */
 bool kp_derive_has_users(void);
 
 #endif

@@ -27,11 +27,11 @@ enum how {
     BY_SPACE, /* of instructions that access memory, others do not count */
     BY_ACCESS,
     BY_SIZE,
-    BY_MODIFIERS, /* by opcode with all its modifiers, as the disassembly has it */
+    BY_MODIFIERS, /* by opcode with all its modifiers, as in the disassembly */
     SAMPLES,      /* of all reasons */
 };
 
-/* Rows of any other kind take the total of the metric itself. */
+/* Rows of any other kind have the total of the metric itself. */
 static const struct computed {
     const char *metric;
     enum how how;
@@ -55,7 +55,7 @@ struct launch {
     struct kp_code *codes;
     const char *(*category)(const char *opcode);
     bool sampled, counted;
-    struct kp_arena *keys; /* of mixes, where neither the code nor a table has them */
+    struct kp_arena *keys; /* of mixes, if neither the code nor a table has them */
 };
 
 /* ---- values ---- */
@@ -93,7 +93,7 @@ static uint64_t excess(const struct launch *l, const struct computed *c)
     return sum;
 }
 
-/* Counts the instructions of a function without the padding behind its end: a jump to itself, and NOPs. */
+/* Counts the instructions of a function without the padding after its end: a jump to itself, and NOPs. */
 static size_t without_padding(const struct kp_code *c)
 {
     size_t n = c->n_instructions;
@@ -112,8 +112,8 @@ struct ratios {
     bool any;
 };
 
-/* Rounds EXACT down, as ncu's values at an instruction are whole numbers. EXACT is at least 0, so a cast does it:
- * floor() may need libm, and the library has libc alone. */
+/* Rounds EXACT down because ncu's values at an instruction are whole numbers. EXACT is at least 0, so a cast suffices:
+ * floor() may need libm, and the library only links libc. */
 static void add_ratio(struct ratios *to, uint32_t offset, double exact)
 {
     double ratio = (double)(uint64_t)exact, step = ratio - to->last;
@@ -126,7 +126,7 @@ static void add_ratio(struct ratios *to, uint32_t offset, double exact)
     to->any = true;
 }
 
-/* Adds a ratio for each instruction; code without values was never executed. Padding behind the end does not count. */
+/* Adds a ratio for each instruction; code without values was never executed. Padding after the end does not count. */
 static void add_ratios(const struct kp_code_counts *s, const struct kp_code *code, const struct computed *c,
                        struct ratios *to)
 {
@@ -197,7 +197,7 @@ const char *kp_memory_access(const char *opcode)
     return opcode ? memory_key(opcode, BY_ACCESS) : "";
 }
 
-/* Returns the bits that the instruction accesses; "" for one that accesses no memory, NULL where they are not known. */
+/* Returns the bits that the instruction accesses; "" for one that accesses no memory, NULL if unknown. */
 static const char *size_key(const struct launch *l, const struct kp_instruction *i)
 {
     char bits[8];
@@ -217,8 +217,7 @@ static const char *modifiers_key(const struct launch *l, const struct kp_instruc
     return *text ? kp_arena_text(l->keys, text, strcspn(text, " ")) : NULL;
 }
 
-/* Returns what the mix tells instructions apart by; NULL when it is not known, "" when the instruction does not
- * count. */
+/* Returns the key of the instruction in the mix; NULL if unknown, "" when the instruction does not count. */
 static const char *key_of(const struct launch *l, const struct kp_code *code, uint32_t offset, enum how how)
 {
     const struct kp_instruction *i = kp_code_at(code, offset);
@@ -234,7 +233,7 @@ static const char *key_of(const struct launch *l, const struct kp_code *code, ui
     return *category ? category : "Other";
 }
 
-/* Lists executed counts, one entry an instruction. Sets *unknown where some have no key. */
+/* Lists executed counts, one entry for each instruction. Sets *unknown if some have no key. */
 static size_t list_shares(const struct launch *l, const struct computed *c, struct share *to, bool *unknown)
 {
     size_t n = 0;
@@ -271,7 +270,7 @@ static enum kp_reason why_unknown(enum how how)
                                : KP_REASON_NO_OPCODES;
 }
 
-/* Whether an instruction may be without a part in the mix, so that there may be none. */
+/* Returns true if an instruction may not count in the mix, so the mix may be empty. */
 static bool may_be_empty(enum how how)
 {
     return how == BY_SPACE || how == BY_ACCESS || how == BY_SIZE;
@@ -327,7 +326,7 @@ static bool is_counted(const struct kp_result *r, const char *metric)
     return false;
 }
 
-/* Whether a metric of accesses lacks its ideal: an ideal of 0 was not counted. */
+/* Returns true if a metric of accesses lacks its ideal: an ideal of 0 was not counted. */
 static bool lacks_ideal(const struct launch *l, const char *metric, const struct computed *c)
 {
     for (size_t i = 0; i < sizeof computed / sizeof *computed; i++) {
@@ -435,7 +434,7 @@ static int set_of_counters(const struct launch *l)
     return rc;
 }
 
-/* Sets counts of spills; only the code of all functions of the launch tells which instructions are spills. */
+/* Sets counts of spills; finding the instructions that are spills needs the code of all functions of the launch. */
 static int set_spills(const struct launch *l)
 {
     static const struct {

@@ -12,14 +12,14 @@
 #include "report/model/model.h"
 
 /*
- * Sets the metrics of `r` that are made of its counts by instruction. These are totals, excesses, averages over the
- * threads of a warp, and the compiler's spills. So are the mixes of opcodes and of what they do with memory. A counted
- * metric gets its exact total in place of any other value; a metric that the collector made n/a stays so.
+ * Sets the metrics of `r` that are computed from its counts by instruction: totals, excesses, averages over the threads
+ * of a warp, the compiler's spills, and the mixes of opcodes and of their memory accesses. A counted metric gets its
+ * exact total in place of any other value; a metric that the collector made n/a stays n/a.
  *
  * Puts the counts of the kernel's own function before those of the functions that it calls.
  *
- * Counts leave out metrics that are 0 everywhere. So where anything was sampled, or counted, missing metrics of that
- * kind become 0; where nothing was, they stay unset.
+ * Counts leave out metrics that are 0 everywhere. So if anything was sampled, or counted, missing metrics of that kind
+ * become 0; otherwise they stay unset.
  *
  * `lookup` (NULL = none) finds the code of the launch. Without code there is no mix of opcodes, and never executed
  * instructions are unknown; without its disassembly no mix of opcodes with modifiers. `category` (NULL = not known)
@@ -34,8 +34,8 @@ int kp_derive_source(struct kp_result *r, const struct kp_lookup *lookup, const 
 const char *kp_memory_space(const char *opcode);
 const char *kp_memory_access(const char *opcode);
 
-/* Whether a metric of the list, of exact names separated by commas, is made of disassembly: the texts of the code have
- * to be there before kp_derive_source. `metrics` may be NULL. */
+/* Returns true if a metric of the list, of exact names separated by commas, is made of disassembly: the texts of the
+ * code have to be there before kp_derive_source. `metrics` may be NULL. */
 bool kp_derive_source_reads_texts(const char *metrics);
 
 #endif

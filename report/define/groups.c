@@ -66,7 +66,7 @@ static bool has(const char *cc, int major, int minor)
     return major < 0 || kp_cc_matches(cc, major, minor);
 }
 
-/* Whether a chip may have something in the body. */
+/* Returns true if a chip may have something in the body. */
 static bool is_shown(const struct kp_group *g, int major, int minor)
 {
     for (size_t i = g->first; i < g->end; i++)

@@ -19,8 +19,8 @@ struct kp_group {
 };
 
 /* Calls `fn` for every name that "group:" accepts on chips of that compute capability; a negative `major` means any
- * chip. A name is the body's title in lower case with an underscore for every other character, plus ncu's name where
- * it has one. A name may come more than once. Bodies of series are no groups, and some of ncu's groups belong to no
+ * chip. A name is the body's title in lower case with an underscore for every other character, plus ncu's name if it
+ * has one. A name may come more than once. Bodies of series are not groups, and some of ncu's groups belong to no
  * section. The group passed to `fn` is valid until `fn` returns. A non-zero return ends the calls and is returned. */
 int kp_groups_each(int major, int minor, int (*fn)(const struct kp_group *group, void *arg), void *arg);
 /* Does the same with each name once. */

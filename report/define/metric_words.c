@@ -18,7 +18,7 @@ static const char *const stalls[KP_STALL_REASONS] = {
 #include "report/define/metric_words.def"
 };
 
-/* Says it of samples: of all, or of those of cycles in which the scheduler issued nothing. */
+/* Describes samples: all, or only those from cycles in which the scheduler issued nothing. */
 static bool stall_words(const char *name, char *text, size_t size)
 {
     for (size_t i = 0; i < KP_STALL_REASONS; i++) {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes into text[0..size) what the metric is. Returns false where that is not known, with the text untouched. */
+/* Writes into text[0..size) what the metric is. Returns false if unknown, with the text untouched. */
 bool kp_metric_words(const char *name, char *text, size_t size);
 
 #endif

@@ -42,7 +42,7 @@ static int read_text(const char *path, char **out, char **err)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name must not block the program */
     int rc = fd < 0 || fstat(fd, &st) ? kp_error(err, "cannot read '%s': %s", path, strerror(errno)) : 0;
     if (!rc && (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE))
-        rc = kp_error(err, "cannot read '%s': %s", path, S_ISREG(st.st_mode) ? "it is too large" : "it is no file");
+        rc = kp_error(err, "cannot read '%s': %s", path, S_ISREG(st.st_mode) ? "it is too large" : "it is not a file");
     if (!rc && !(*out = calloc(1, (size_t)st.st_size + 1)))
         rc = -ENOMEM;
     while (!rc && have < (size_t)st.st_size && (n = read(fd, *out + have, (size_t)st.st_size - have)) > 0)
@@ -50,7 +50,7 @@ static int read_text(const char *path, char **out, char **err)
     if (!rc && n < 0)
         rc = kp_error(err, "cannot read '%s': %s", path, strerror(errno));
     if (!rc && strlen(*out) < have)
-        rc = kp_error(err, "cannot read '%s': it is no text", path);
+        rc = kp_error(err, "cannot read '%s': it is not text", path);
     if (fd >= 0)
         close(fd);
     return rc;
@@ -98,7 +98,7 @@ static enum kp_source source_by_name(const char *metric)
     return KP_SRC_COUNTER;
 }
 
-/* Rows of the table that are no counters: few, and the source of other rows is taken from them. */
+/* Rows of the table that are not counters: few; other rows get their source from them. */
 struct known {
     const struct kp_row **rows;
     size_t n;
@@ -143,7 +143,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds the content of all files. Sources come last, as a file may show metrics that another one defines. */
+/* Adds the content of all files. Sources come last: a file may show metrics that another one defines. */
 static int add_all(struct kp_section_file *files, size_t n, char **err)
 {
     struct known known = {0};
@@ -183,7 +183,7 @@ static int make_note(const struct kp_section_reader *r, const char *folder, size
     if (!n_files)
         fprintf(f, "no file *%s in '%s'", ending, folder);
     else if (r->n_notes)
-        fputs("not used of section files: ", f);
+        fputs("ignored in section files: ", f);
     print_notes(f, r->notes, r->n_notes);
     if (r->n_notes > MAX_NOTES)
         fprintf(f, " and %zu more", r->n_notes - MAX_NOTES);

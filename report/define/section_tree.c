@@ -257,7 +257,7 @@ static int arch(struct builder *b, const struct kp_field *f)
     const char *digits = f->text + (strncmp(f->text, "CC_", 3) ? 0 : 3);
     size_t n = strspn(digits, "0123456789");
     if (!n || n > 4 || digits[n])
-        fail(b, f, "'%s' is no architecture; write one such as CC_90", f->text);
+        fail(b, f, "'%s' is not an architecture; write one such as CC_90", f->text);
     return n && n <= 4 ? atoi(digits) : 0;
 }
 
@@ -267,7 +267,7 @@ static struct archs bounds(struct builder *b, const struct kp_field *filter)
     return range(min ? arch(b, min) : 0, max ? arch(b, max) : N_ARCHS - 1);
 }
 
-/* Whether a filter admits launches: the only one of the file's scopes that kprof collects. */
+/* Returns true if a filter admits launches: the only one of the file's scopes that kprof collects. */
 static bool wants_launches(struct builder *b, const struct kp_field *filter)
 {
     const struct kp_field *collection = child(filter, "CollectionFilter"), *scopes;
@@ -318,7 +318,8 @@ static struct built *new_row(struct builder *b)
     return row;
 }
 
-/* Whether another metric of the file has the row's place on some chip, and would be taken for an option of the row. */
+/* Returns true if another metric of the file has the row's place on some chip, and would be read as an option of the
+ * row. */
 static bool is_taken(const struct builder *b, const struct built *row, const char *label)
 {
     for (size_t i = b->body; i < b->n; i++) {
@@ -331,7 +332,7 @@ static bool is_taken(const struct builder *b, const struct built *row, const cha
     return false;
 }
 
-/* Returns the label, with a number behind it where it is taken. */
+/* Returns the label, with a number after it if it is in use. */
 static const char *free_label(struct builder *b, const struct built *row, const char *label)
 {
     char text[1024];
@@ -366,7 +367,7 @@ static void add_row(struct builder *b, const struct place *p, const struct archs
         *added = row;
 }
 
-/* Whether a name stands for several metrics, which only the chip knows, or for samples over time. */
+/* Returns true if a name stands for several metrics, which only the chip knows, or for samples over time. */
 static bool is_no_metric(const char *name)
 {
     static const char *const prefixes[] = {"regex:", KP_GROUP, KP_SAMPLED};
@@ -380,7 +381,7 @@ static void check_name(struct builder *b, const struct kp_field *at, const char 
 {
     for (const char *c = name; *c; c++)
         if (*c <= ' ' || *c > '~' || *c == ',') {
-            fail(b, at, "'%s' is no name of a metric", name);
+            fail(b, at, "'%s' is not a metric name", name);
             return;
         }
 }
@@ -402,7 +403,7 @@ static bool is_breakdown(const char *name)
     return !strncmp(name, "breakdown:", strlen("breakdown:"));
 }
 
-/* Adds a metric and its options. Options come first, as the first row that applies is shown. */
+/* Adds a metric and its options. Options come first because the first row that applies is shown. */
 static void add_metric(struct builder *b, const struct kp_field *metric, const struct place *p)
 {
     const char *name = metric_name(b, metric), *label = text_of(metric, "Label");
@@ -678,7 +679,7 @@ static const char *identifier(struct builder *b, const struct kp_field *message,
     const char *id = required(b, message, what, "Identifier");
     for (const char *c = id; *c; c++)
         if ((unsigned char)*c <= ' ' || *c == ',')
-            fail(b, child(message, "Identifier"), "'%s' is no identifier: it has a blank or a comma", id);
+            fail(b, child(message, "Identifier"), "'%s' is not an identifier: it has a blank or a comma", id);
     return id;
 }
 

@@ -21,7 +21,7 @@ struct kp_section_note {
 struct kp_section_reader {
     struct kp_arena arena;               /* holds the notes and all text of sections and definitions */
     const char *file;                    /* of the tree being read, for messages */
-    const struct kp_section_note *notes; /* each `what` once, the last one first; incomplete where there are many */
+    const struct kp_section_note *notes; /* each `what` once, the last one first; incomplete if there are many */
     size_t n_notes;                      /* their number */
 };
 
@@ -34,8 +34,8 @@ struct kp_section_file {
 };
 
 /* Reads `root`. Bodies that cannot be drawn become tables. Bodies without metrics of their own (memory tables and
- * chart, NVLink, NUMA) take the rows of the built-in body of the same title. Returns 0; -EINVAL with *err
- * (malloc'ed, "FILE:LINE:COLUMN: what; what is near"); -ENOMEM. */
+ * chart, NVLink, NUMA) get the rows of the built-in body of the same title. Returns 0; -EINVAL with *err (malloc'ed,
+ * "FILE:LINE:COLUMN: what; what is near"); -ENOMEM. */
 int kp_section_tree_read(struct kp_section_reader *r, const struct kp_field *root, struct kp_section_file *out,
                          char **err);
 

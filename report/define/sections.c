@@ -53,7 +53,7 @@ static const char *const set_names[] = {
 #include "report/define/sections.def"
     NULL};
 
-/* The present sections: the table, until section files add to it. Replaced arrays stay, as a reader may hold them. */
+/* The present sections: the table, until section files add to it. Replaced arrays stay: a reader may hold them. */
 static struct {
     struct kp_arena arena;
     const struct kp_section *sections;

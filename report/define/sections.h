@@ -1,5 +1,5 @@
 /*
- * The section table: which metrics a section shows, where and under which label, on which chips. Data only; see
+ * The section table: the metrics that each section shows, with their place, label and chips. Data only; see
  * sections.def.
  * Facts: section files of Nsight Compute 2025.3 (identifiers, labels, metric names).
  */
@@ -27,7 +27,7 @@ enum kp_row_kind {
     KP_ROW_BODY,   /* opens a body: label = title, group = heading above its values ("" = none), see `body` */
     KP_ROW_ITEM,   /* a value of the body; in a grid, group = row and label = column */
     /* Rows of a roofline; group names the roof or the point. Work per second is the sum of the WORK rows, times the
-     * WORK_CLOCK row where those are per cycle. Traffic per second likewise. */
+     * WORK_CLOCK row if those are per cycle. The same for traffic per second. */
     KP_ROW_WORK,
     KP_ROW_WORK_CLOCK,
     KP_ROW_TRAFFIC,
@@ -63,7 +63,7 @@ enum kp_body {
 struct kp_row {
     const char *label;
     const char *metric; /* full name with suffix */
-    const char *unit;   /* base unit, KP_UNIT_OF_CHIP, or one behind KP_UNIT_DRAWN */
+    const char *unit;   /* base unit, KP_UNIT_OF_CHIP, or one after KP_UNIT_DRAWN */
     const char *cc;     /* compute capabilities that have it: "" all, else "75-86,89-100,103,120" ("90-" open end) */
     enum kp_source source;
     enum kp_row_kind kind;
@@ -73,7 +73,7 @@ struct kp_row {
 
 /* How a section's counters are collected when no other section is asked for. */
 enum kp_passes {
-    KP_PASSES_ANY, /* as many passes as the counters take: launches are replayed */
+    KP_PASSES_ANY, /* as many passes as the counters need: launches are replayed */
     KP_PASSES_ONE, /* one pass; counters that do not fit are left out: nothing is replayed, saved or restored */
 };
 
@@ -82,7 +82,7 @@ struct kp_section {
     const char *display;       /* "GPU Speed Of Light Throughput" */
     int order;                 /* ascending in the report */
     const char *sets;          /* comma list: "basic,detailed,full,roofline" */
-    const char *cc;            /* compute capabilities that have the section, as in kp_row */
+    const char *cc;            /* compute capabilities that have the section; see kp_row */
     const struct kp_row *rows; /* KP_PASSES_ONE: by priority */
     size_t n_rows;
     enum kp_passes passes;
@@ -91,12 +91,11 @@ struct kp_section {
 /* Returns all sections by ascending order, section files included; *n receives their number. The data lasts as long
  * as the process; kp_sections_add makes a new array. */
 const struct kp_section *kp_sections(size_t *n);
-/* Returns the sections of the table alone. */
+/* Returns only the sections of the table. */
 const struct kp_section *kp_sections_builtin(size_t *n);
-/* Adds `n` sections. A section replaces one of the same identifier; others are placed by their order, behind those
- * of the same order. New names of sets make new sets. Data that the sections point to must last as long as the
- * process. Call this while the options are read, before other threads look. Returns 0, or -ENOMEM with everything as
- * it was. */
+/* Adds `n` sections. A section replaces one of the same identifier; others are placed by their order, after those of
+ * the same order. New names of sets make new sets. Data that the sections point to must last as long as the process.
+ * Call this while the options are read, before other threads look. Returns 0, or -ENOMEM with everything as it was. */
 int kp_sections_add(const struct kp_section *added, size_t n);
 /* Finds a section by its exact, case-sensitive identifier; NULL when unknown. */
 const struct kp_section *kp_section_find(const char *id);
@@ -105,21 +104,21 @@ const char *const *kp_set_names(void);
 /* Returns the set name equal to `name`, NULL when there is none. */
 const char *kp_set_find(const char *name);
 bool kp_section_in_set(const struct kp_section *s, const char *set);
-/* Whether a selection (see kp_sections_select) with the user's `metrics` ("" = none) is collected in one pass. This
- * holds when it has KP_PASSES_ONE sections only, at least one, and lists no metric. Beside other sections, such a
+/* Returns true if a selection (see kp_sections_select) with the user's `metrics` ("" = none) is collected in one pass.
+ * This holds when it has KP_PASSES_ONE sections only, at least one, and lists no metric. Beside other sections, such a
  * section is collected like them. */
 bool kp_sections_one_pass(const struct kp_section *const *selected, size_t n, const char *metrics);
-/* Returns the KP_PASSES_ONE section for launches that must not be replayed, whatever else is asked for. Lasts as
- * kp_sections does. */
+/* Returns the KP_PASSES_ONE section for launches that must not be replayed, whatever else is asked for. Lasts as long
+ * as kp_sections. */
 const struct kp_section *kp_section_quick(void);
-/* Whether a chip without the row's metric shows the row as missing: so for the table that is always printed. All
- * other rows disappear on such a chip. */
+/* Returns true if a chip without the row's metric shows the row as missing: true for the table that is always printed.
+ * All other rows disappear on such a chip. */
 bool kp_row_required(const struct kp_row *row);
 /* Returns the unit in which the row's metric is collected. */
 const char *kp_row_unit(const struct kp_row *row);
 /* Returns the end of the body that begins at `from`: the next body row, or the section's end. */
 size_t kp_section_body_end(const struct kp_section *s, size_t from);
-/* Whether a cc condition (see kp_row.cc) holds for compute capability major.minor. */
+/* Returns true if a cc condition (see kp_row.cc) holds for compute capability major.minor. */
 bool kp_cc_matches(const char *cc, int major, int minor);
 
 /* Resolves a selection to sections: `set` plus the comma list `section_list` ("" = none for both). An item may be

@@ -180,7 +180,7 @@ static int load_functions(const struct kp_result *r, struct kp_source_map *s)
 
 /* ---- lines ---- */
 
-/* Groups instructions into lines, by file, line, function and offset; the fields behind tell apart the calls that
+/* Groups instructions into lines, by file, line, function and offset; the later fields distinguish the calls that
  * inlined the line. */
 struct key {
     const char *file;
@@ -341,8 +341,8 @@ void kp_make_printable(char *text)
     }
 }
 
-/* Returns the outermost call that the location is inlined at, as users change their own code, not a library's
- * header. NULL = none. */
+/* Returns the outermost call that the location is inlined at: users change their own code, not a library's header. NULL
+ * = none. */
 static const struct kp_location *outermost_site(const struct kp_code *c, const struct kp_location *l)
 {
     const struct kp_location *site = NULL;

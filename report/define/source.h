@@ -52,7 +52,7 @@ void kp_code_cache_free(struct kp_code_cache *c);
  * neither embedded nor found, or is shorter. Valid as long as the cache, or until the next kp_source_load from it. */
 const char *kp_code_cache_line(struct kp_code_cache *c, const struct kp_code *code, uint32_t file, uint32_t line,
                                size_t *len);
-/* Whether the file's text is embedded or was found. */
+/* Returns true if the file's text is embedded or was found. */
 bool kp_code_cache_has_file(struct kp_code_cache *c, const struct kp_code *code, uint32_t file);
 
 /* Embeds the text of the files of `c` that have none yet and can be read; files over 1 MiB stay without. Returns 0
@@ -98,11 +98,11 @@ struct kp_source_function {
     const uint64_t *values[KP_AT_VALUES], *stalls[KP_STALL_REASONS];
 };
 
-/* The unit by which values are told apart. Usually it is a line; where no instruction of the launch has a line, an
- * instruction. Where only others have a line, it is all instructions of a function without one. */
+/* The unit of values: usually a line; an instruction if no instruction of the launch has a line; all instructions of a
+ * function without lines if only other instructions have lines. */
 struct kp_source_line {
     size_t hottest; /* its instruction with the most samples, or else executions */
-    size_t sites;   /* places where it was inlined */
+    size_t sites;   /* places that inlined it */
     struct kp_source_sums sums;
 };
 
@@ -119,16 +119,16 @@ struct kp_source_map {
     bool has_samples;         /* any */
 };
 
-/* Joins the counts of `r` with its code. *out needs no freeing where the launch has no values by instruction. `r`
- * and `cache` must outlive *out. Returns 0 or -ENOMEM. */
+/* Joins the counts of `r` with its code. *out needs no freeing if the launch has no values by instruction. `r` and
+ * `cache` must outlive *out. Returns 0 or -ENOMEM. */
 int kp_source_load(const struct kp_result *r, struct kp_code_cache *cache, struct kp_source_map *out);
 void kp_source_free(struct kp_source_map *s);
 
 /* Computes the sums of one instruction. */
 void kp_source_sums_of(const struct kp_source_map *s, const struct kp_source_instruction *i,
                        struct kp_source_sums *out);
-/* Computes the sums of each line of the function's PTX, and behind them that of instructions without such a line.
- * `out` has room for one more than the code has lines. */
+/* Computes the sums of each line of the function's PTX, followed by that of instructions without such a line. `out` has
+ * room for one more than the code has lines. */
 void kp_source_sums_of_ptx(const struct kp_source_map *s, const struct kp_source_function *f,
                            struct kp_source_sums *out);
 /* Returns the reason with the most samples, or NULL. */
@@ -137,19 +137,19 @@ const struct kp_stall_reason *kp_source_main_stall(const struct kp_source_sums *
 /* Names a place: "file.cu:42", without folders; "mma.hpp:99, inlined at file.cu:42" with the outermost call that
  * inlines it. Without a line: "kernel+0x1a0", or "kernel". malloc'ed; NULL without memory. */
 char *kp_source_place(const struct kp_source_map *s, const struct kp_source_line *line);
-/* Returns the call where the location is inlined; NULL for a location that is not inlined. Repeated calls walk
- * outwards. Locations come from files and are not trusted: *steps, 0 at first, ends a circle. */
+/* Returns the call that inlined the location; NULL for a location that is not inlined. Repeated calls walk outwards.
+ * Locations come from files and are not trusted: *steps, 0 at first, ends a circle. */
 const struct kp_location *kp_location_parent(const struct kp_code *c, const struct kp_location *l, unsigned *steps);
 /* Returns the path of the location's file, "" when it has none. Valid as long as `c`. */
 const char *kp_location_path(const struct kp_code *c, const struct kp_location *l);
-/* Replaces characters that move a terminal's cursor, as paths and texts of a session are not trusted. */
+/* Replaces characters that move a terminal's cursor: paths and texts of a session are not trusted. */
 void kp_make_printable(char *text);
-/* Returns the part behind the last slash. */
+/* Returns the part after the last slash. */
 const char *kp_base_name(const char *path);
 
 /* ---- which line has most of something ---- */
 
-/* Quantities whose hottest line advice points to; source.c says which counts each takes. */
+/* Quantities whose hottest line advice points to; source.c says which counts each includes. */
 enum kp_hot {
     KP_HOT_SAMPLES,
     KP_HOT_GLOBAL,
@@ -168,8 +168,8 @@ enum kp_hot {
     KP_HOTS
 };
 
-/* Returns the line with the most of `hot`. *share receives its part of the total, 0 to 1, and *what the words for
- * the quantity. NULL where the total is 0, or without memory. */
+/* Returns the line with the most of `hot`. *share receives its part of the total, 0 to 1, and *what the words for the
+ * quantity. NULL if the total is 0, or without memory. */
 const struct kp_source_line *kp_source_hottest(const struct kp_source_map *s, enum kp_hot hot, double *share,
                                                const char **what);
 /* Does the same for the samples of one reason, by its state (see stalls.def). */

@@ -24,7 +24,7 @@ static const struct ladder ladders[] = {
     {"ns", {"ns", "us", "ms", "s"}},
     {"hz", {"hz", "Khz", "Mhz", "Ghz"}},
     {"cycle/s", {"hz", "Khz", "Mhz", "Ghz"}},
-    /* one step for all values, as rooflines compare values of all sizes */
+    /* one step for all values because rooflines compare values of all sizes */
     {"FLOP/s", {"FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"}},
     {"op/s", {"op/s", "Kop/s", "Mop/s", "Gop/s", "Top/s", "Pop/s"}},
 };

@@ -36,10 +36,10 @@ void kp_format_quantity(double value, const char *unit, bool base, char out[KP_N
 /* Writes the cell texts of a metric to `value` and `unit`; NULL and NA give `(!) n/a` and no unit. Returns the
  * value's text: `value`, or the metric's own text, valid as long as `m`. */
 const char *kp_format_metric(const struct kp_metric *m, bool base, char value[KP_NUMBER_MAX], char unit[KP_UNIT_MAX]);
-/* Writes how far the value of a rotation may be off, in the unit that kp_format_metric gives: half of the 95 %
- * interval. False where it is not known (see kp_metric_interval), or where all launches gave the same. */
+/* Writes how far the value of a rotation may be off: half of the 95 % interval, in the unit of kp_format_metric. False
+ * if unknown (see kp_metric_interval), or if all launches gave the same. */
 bool kp_format_interval(const struct kp_metric *m, bool base, char out[KP_NUMBER_MAX]);
-/* Returns the text of the value alone, for a cell of a column whose unit is the metric's times `divisor`. */
+/* Returns the text of the value without its unit, for a cell of a column whose unit is the metric's times `divisor`. */
 const char *kp_format_scaled(const struct kp_metric *m, double divisor, char value[KP_NUMBER_MAX]);
 /* Returns the cell text of a metric with instances, all in the unit that kp_format_metric gives. The form is `TOTAL
  * (v1; v2)`, or, with `keys`, `TOTAL (key: v1; key: v2)`. malloc'ed, NULL without memory. */

@@ -14,7 +14,7 @@
 /* The most nested inlined functions that are shown. */
 enum { PLACES_MAX = 32 };
 
-/* A stretch of code that one compilation unit describes. */
+/* A range of code that one compilation unit describes. */
 struct stretch {
     Dwarf_Addr start, end;
     Dwarf_Die *unit;
@@ -102,7 +102,7 @@ static const char *absolute(Dwarf_Die *unit, const char *file, char room[PATH_MA
     return length >= 0 && length < PATH_MAX ? room : file;
 }
 
-/* Reads where the function of the copy `die` was inlined. */
+/* Reads the place that inlined the function of the copy `die`. */
 static void read_call(Dwarf_Die *unit, Dwarf_Die *die, struct kp_symbol_place *out)
 {
     Dwarf_Attribute attribute;
@@ -229,8 +229,8 @@ static bool is_same(Dwfl_Module *m, const unsigned char *build_id, size_t size)
     return !build_id || length < 0 || ((size_t)length == size && !memcmp(bits, build_id, size));
 }
 
-/* Looks for split-off debug information by build ID alone. elfutils' own search would contact servers that the
- * environment names. */
+/* Searches separate debug information only by build ID. elfutils' own search would contact servers that the environment
+ * names. */
 static const Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_build_id_find_debuginfo,
                                          .section_address = dwfl_offline_section_address};
 

@@ -1,5 +1,5 @@
-/* The script and the style sheet of the HTML file, as they were when kprof was built (assets.S), and
- * their hashes. The file's content security policy knows them by these. */
+/* The script and the style sheet of the HTML file, from the build of kprof (assets.S), and their hashes for the file's
+ * content security policy. */
 #ifndef KP_REPORT_HTML_ASSETS_H
 #define KP_REPORT_HTML_ASSETS_H
 

@@ -113,7 +113,7 @@ void kp_data_real(FILE *to, double value)
     fputs(isfinite(value) ? text : isnan(value) ? "null" : value < 0 ? "-1e999" : "1e999", to);
 }
 
-/* Whether a character ends a text of JSON, steers a terminal, or means something in HTML. */
+/* Returns true if a character ends a JSON string, controls a terminal, or is special in HTML. */
 static bool is_special(char c)
 {
     return strchr("\"\\<>&'", c) != NULL;

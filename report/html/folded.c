@@ -21,8 +21,8 @@ struct kp_folded {
     struct kp_launch_ranges ranges;
 };
 
-/* Writes a frame in one line; a semicolon would begin another one. Where nothing of a name is seen, the frame says so:
- * tools that read it drop an empty one. */
+/* Writes a frame in one line; a semicolon would begin another one. A name without visible characters is replaced: tools
+ * that read the file drop an empty frame. */
 static void write_frame(struct kp_folded *f, FILE *to, const char *name, char end)
 {
     char *copy = strdup(name);
@@ -158,8 +158,8 @@ const char *kp_folded_lacks(const struct kp_folded *f)
     if (f->any)
         return NULL;
     return f->by == KP_FOLDED_STACK
-               ? "no launch has a call stack, and each line is a kernel alone: run the program with --call-stack native"
-               : "no launch has an NVTX range, and each line is a kernel alone: run the program with --nvtx, or with "
+               ? "no launch has a call stack, so each line is a kernel alone: run the program with --call-stack native"
+               : "no launch has an NVTX range, so each line is a kernel alone: run the program with --nvtx, or with "
                  "--timeline";
 }
 

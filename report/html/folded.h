@@ -2,7 +2,7 @@
  * Writes time on the GPU by call stack or by NVTX range as folded stacks, a line each: frames from the outermost to the
  * kernel, separated by semicolons, a blank, and nanoseconds. Tools that draw flame graphs read it.
  *
- * Part of the command, as the HTML file is. Threads: one at a time.
+ * Part of the command, like the HTML file. Threads: one at a time.
  */
 #ifndef KP_REPORT_HTML_FOLDED_H
 #define KP_REPORT_HTML_FOLDED_H
@@ -21,8 +21,8 @@ void kp_folded_display(struct kp_display *d);
 /* Returns the writer, which collects what kp_page_write_store writes; call that for each session. Lasts as long as `f`.
  */
 struct kp_writer *kp_folded_writer(struct kp_folded *f);
-/* Returns what the user can do about stacks that are kernels alone, as nothing else was collected; NULL = they are not.
- * For after the session was written. */
+/* Returns what the user can do if stacks are kernels alone because nothing else was collected; else NULL. Call it after
+ * the session was written. */
 const char *kp_folded_lacks(const struct kp_folded *f);
 /* Prints the lines in the order of first launches. They add up to the time of all launches. 0 or -EIO. */
 int kp_folded_print(const struct kp_folded *f, FILE *to);

@@ -12,7 +12,7 @@
 #include "report/html/assets.h"
 #include "report/html/parts.h"
 
-enum { FULL_MOST = 150 /* launches in full where there are many: what keeps the file below 10 MB */ };
+enum { FULL_MOST = 150 /* launches in full if there are many: keeps the file below 10 MB */ };
 
 static struct kp_html *html_of(struct kp_writer *w)
 {
@@ -49,7 +49,7 @@ static size_t keys_of(struct kp_data *d, const struct kp_metric *m)
     return kp_draft_add(d, &draft, KP_DATA_KEYS);
 }
 
-/* Writes a number; a text as {"text"}; the reason for having none as [reason]. Instances stand beside the value. */
+/* Writes a number; a text as {"text"}; the reason for having none as [reason]. Instances follow the value. */
 static void write_value(struct kp_data *d, FILE *to, const struct kp_metric *m)
 {
     if (m->n_instances)
@@ -70,7 +70,7 @@ static void write_value(struct kp_data *d, FILE *to, const struct kp_metric *m)
     fputs("]}", to);
 }
 
-/* Whether the launch shows the metric for the first time. */
+/* Returns true if the launch shows the metric for the first time. */
 static bool is_new(struct kp_html *h, size_t metric)
 {
     struct kp_full *f = &h->full;
@@ -90,7 +90,7 @@ static bool is_new(struct kp_html *h, size_t metric)
     return found;
 }
 
-/* Returns the number of a metric: name, unit, formula where it has one, and what it is where that is known. */
+/* Returns the number of a metric: name, unit, formula and description, if known. */
 static size_t metric_of(struct kp_data *d, const char *name, const char *unit)
 {
     const struct kp_derived *derived = kp_derived_find(name);
@@ -148,7 +148,7 @@ static void begin_section(struct kp_html *h, const char *title)
     kp_draft_begin(&h->data, &h->full.blocks);
 }
 
-/* Begins a block of the present section; returns where it is written, or NULL outside of sections. */
+/* Begins a block of the present section; returns its destination, or NULL outside of sections. */
 static FILE *begin_block(struct kp_html *h, const char *kind)
 {
     struct kp_full *f = &h->full;
@@ -158,7 +158,7 @@ static FILE *begin_block(struct kp_html *h, const char *kind)
     return f->blocks.to;
 }
 
-/* Begins an element of a list that belongs to the launch, as blocks hold no values. */
+/* Begins an element of a list that belongs to the launch: blocks hold no values. */
 static FILE *next_of(struct kp_draft *list)
 {
     fputs(ftell(list->to) > 0 ? ",\n" : "", list->to);

@@ -22,7 +22,7 @@ size_t kp_html_rule(struct kp_data *d, const struct kp_rule *rule, const struct 
     return kp_draft_add(d, &draft, KP_DATA_RULES);
 }
 
-/* Writes the ranges that are no push-pop ranges of the launching thread. */
+/* Writes the ranges that are not push-pop ranges of the launching thread. */
 static void write_others(struct kp_data *d, FILE *to, const struct kp_nvtx *n)
 {
     const char *gap = "";
@@ -201,7 +201,7 @@ size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full)
 
 /* --- a session --- */
 
-/* Returns the rank that the environment tells; -1 for none. */
+/* Returns the rank from the environment; -1 for none. */
 static long rank_of(const struct kp_session *s)
 {
     size_t len;

@@ -34,11 +34,11 @@ struct kp_html {
 size_t kp_html_launch(struct kp_html *h, const struct kp_shown *s, long full);
 /* Writes roofs and points of a roofline as an array. */
 void kp_html_roofs(struct kp_data *d, FILE *to, const struct kp_lines *lines);
-/* Writes the values by instruction of a launch, and the code that they belong to, as elements of an array. */
+/* Writes the values by instruction of a launch, and the code that they belong to: elements of an array. */
 void kp_html_source(struct kp_data *d, FILE *to, const struct kp_source_map *source);
 /* Writes the session: its process, account and facts. */
 void kp_html_session(struct kp_html *h, const struct kp_choice *choice);
-/* Writes the timeline of the present session as a member of an object; nothing where there is none. */
+/* Writes the timeline of the present session as a member of an object; nothing if there is none. */
 void kp_html_timeline(struct kp_html *h, FILE *to);
 /* Returns the number of a rule, with its section. */
 size_t kp_html_rule(struct kp_data *d, const struct kp_rule *rule, const struct kp_section *section);

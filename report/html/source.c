@@ -19,7 +19,7 @@ static void mark_files(const struct kp_source_map *s, const struct kp_source_fun
     }
 }
 
-/* Returns the number of the file's text; -1 where it is not there. */
+/* Returns the number of the file's text; -1 if there is none. */
 static long text_of(struct kp_data *d, struct kp_code_cache *cache, const struct kp_code *code, uint32_t file)
 {
     struct kp_draft draft;
@@ -34,7 +34,7 @@ static long text_of(struct kp_data *d, struct kp_code_cache *cache, const struct
     return (long)kp_draft_add(d, &draft, KP_DATA_STRINGS);
 }
 
-/* Writes path and text of each file; of one that is not used, the path alone. */
+/* Writes path and text of each file; of an unused one, only the path. */
 static void write_files(struct kp_data *d, FILE *to, const struct kp_source_map *s, const struct kp_source_function *f)
 {
     bool *used = calloc(f->code->n_files + 1, sizeof *used);

@@ -38,7 +38,7 @@ struct trace {
 
 /* ---- times ---- */
 
-/* Writes microseconds. Perfetto's parser multiplies by 1000 and cuts: where that would lose a nanosecond, a little less
+/* Writes microseconds. Perfetto's parser multiplies by 1000 and cuts: if that would lose a nanosecond, a little less
  * than half of one is added. */
 static void write_us(struct kp_json *j, const char *key, int64_t ns)
 {
@@ -172,7 +172,7 @@ static void write_sample(struct trace *t, const char *name, unsigned pid, int64_
     kp_json_end(j);
 }
 
-/* Writes what was sampled while a launch was repeated, as if it had been in the program's own execution. */
+/* Writes the samples from a replay of a launch at the times of the program's own execution. */
 static int write_counters(struct trace *t, const struct kp_result *r)
 {
     const struct kp_activity *a = r->n_series ? kernel_of(t, r->launch.ordinal) : NULL;

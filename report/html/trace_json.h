@@ -3,7 +3,7 @@
  * a process there, a stream a thread; NVTX ranges have a process with a thread for each of the program's. Samples over
  * time of profiled launches become counters of their device.
  *
- * Part of the command, as the HTML file is. Threads: one at a time.
+ * Part of the command, like the HTML file. Threads: one at a time.
  */
 #ifndef KP_REPORT_HTML_TRACE_JSON_H
 #define KP_REPORT_HTML_TRACE_JSON_H

@@ -27,14 +27,15 @@ bool kp_result_has_lines(const struct kp_result *r)
     return false;
 }
 
-/* Whether a row has values by instruction. These outnumber all others of their section, and other collectors gather
- * them. */
+/* Returns true if a row has values by instruction. These outnumber all others of their section, and other collectors
+ * gather them. */
 static bool is_by_instruction(const struct kp_row *row)
 {
     return row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS;
 }
 
-/* Whether the launch has most of the section's rows: a few may belong to another section, or to a later version. */
+/* Returns true if the launch has most of the section's rows: a few may belong to another section, or to a later
+ * version. */
 static bool has_section(const struct kp_result *r, const struct kp_section *s)
 {
     size_t rows = 0, found = 0;
@@ -75,7 +76,7 @@ static size_t put_number(FILE *f, const char *digits)
     return n;
 }
 
-/* Returns the length of a word, as "FP32" and "l1tex" are no numbers. */
+/* Returns the length of a word: "FP32" and "l1tex" are no numbers. */
 static size_t word_length(const char *text)
 {
     size_t n = 0;

@@ -74,15 +74,15 @@ static struct gain of_slack(double share, double slack)
     return isnan(slack) ? local_gain(100 * share) : global_gain(100 * (share < slack ? share : slack));
 }
 
-/* Bounds an estimate. Its inputs come from several passes, so that a unit may seem busy for more cycles than there
- * were. Yet no kernel can be saved as a whole, nor a unit more than that; and what would take longer is no gain. */
+/* Bounds an estimate. Its inputs come from several passes, so a unit may seem busy for more cycles than there were. No
+ * gain can exceed the kernel's whole time, and a loss is no gain. */
 static double bounded(struct gain gain)
 {
     double most = gain.global ? GAIN_MOST : 100;
     return gain.percent < 0 ? NAN : gain.percent > most ? most : gain.percent;
 }
 
-/* Stands in for fmax, as libkprof.so does not link libm. */
+/* Replaces fmax: libkprof.so does not link libm. */
 static double larger(double a, double b)
 {
     return a > b || isnan(b) ? a : b;
@@ -114,7 +114,7 @@ static double whole(double value)
     return value >= 0 && value < 0x1p53 ? (double)(uint64_t)value : value;
 }
 
-/* Whether the occupancy that was achieved is far below the launch's, both in percent of what the SM holds. */
+/* Returns true if achieved occupancy is far below the launch's, both in percent of the SM's maximum. */
 static bool falls_short(double theory, double achieved)
 {
     return theory - achieved > 10;
@@ -280,12 +280,12 @@ static const struct {
     const char *row, *unit, *metric, *why;
 } wider[] = {
     {"L2 Cache Throughput", "L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-     "has parts of the L2 that memory throughput leaves out"},
+     "includes parts of the L2 that memory throughput leaves out"},
     {"L1/TEX Cache Throughput", "L1", "l1tex__throughput.avg.pct_of_peak_sustained_active",
-     "is of the cycles in which the L1 had work"},
+     "is relative to the cycles in which the L1 had work"},
 };
 
-/* Explains a row of another unit than the busiest, that is above the memory throughput `mem`; "" where none is. */
+/* Explains a row of another unit than the busiest that exceeds the memory throughput `mem`; "" if none does. */
 static const char *higher_row(const run_t *run, double mem, struct aside *to)
 {
     const char *busiest = memory_unit(run);
@@ -293,7 +293,8 @@ static const char *higher_row(const run_t *run, double mem, struct aside *to)
     for (size_t i = 0; *busiest && i < sizeof wider / sizeof *wider; i++)
         if (strcmp(wider[i].unit, busiest) && kp_metric_number(kp_result_find(run->result, wider[i].metric), &value) &&
             value > mem + same_within) {
-            snprintf(to->text, sizeof to->text, " %s is higher (%.1f%%), as it %s.", wider[i].row, value, wider[i].why);
+            snprintf(to->text, sizeof to->text, " %s is higher (%.1f%%) because it %s.", wider[i].row, value,
+                     wider[i].why);
             return to->text;
         }
     return "";
@@ -310,7 +311,7 @@ static const char *bytes(double n, struct phrase *to)
     return to->text;
 }
 
-/* Metrics of which only the largest counts. */
+/* Metrics of a group; only the largest counts. */
 struct top {
     const char *label, *what;
     double value;
@@ -329,8 +330,8 @@ static void rank(struct top *t, const char *label, double value, const char *wha
     }
 }
 
-/* Names the part that causes a pipe's use. Only "Shared" and "Tensor" are sums of others; FP64, whose row says so,
- * is a part of "Shared" alone. */
+/* Names the part that causes a pipe's use. Only "Shared" and "Tensor" are sums of others; FP64, marked in its row, is
+ * part of "Shared" only. */
 static const char *dominant_name(const struct top *pipe, const struct top *part)
 {
     if (!strcmp(pipe->label, "Shared") || (!strcmp(pipe->label, "Tensor") && !*part->what))
@@ -352,7 +353,7 @@ static const char *by_instructions(const struct top *inst, double busy, struct p
         snprintf(to->text, sizeof to->text, " By instructions the busiest is %s (%.1f%%: %s)%s.", inst->label,
                  inst->value, inst->what,
                  ratio < 0.3   ? "; far fewer, so they are slow ones"
-                 : ratio > 0.7 ? "; nearly as much, so it is their number that counts"
+                 : ratio > 0.7 ? "; nearly as much, so their number is what counts"
                                : "");
     return to->text;
 }
@@ -459,7 +460,7 @@ struct levels {
     bool beyond_l1;
 };
 
-/* Finds where a pattern that uses only part of each sector costs most, and how much. */
+/* Finds the place and the cost of the most expensive pattern that uses only part of each sector. */
 static void access_pattern(run_t *run, const char *key, const char *what, struct levels at, enum kp_hot hot)
 {
     static const char *const names[] = {"the L1", "the L2", "the DRAM"};
@@ -504,8 +505,7 @@ static void bank_conflicts(run_t *run, const char *key, const char *what, double
     if (requests > 0 && share >= 0.10)
         add(run, 0, KP_SEVERITY_OPT, of_unit(share, run->passed.l1),
             "The %.0f requests of %s have %.1f-way bank conflicts on average: %.0f of their %.0f wavefronts, %.2f%%, "
-            "only "
-            "repeat a request; over 10%% counts. First let the threads of a warp use different banks: pad the rows of "
+            "only repeat a request, over 10%%. First let the threads of a warp use different banks: pad the rows of "
             "arrays by one element, or permute the columns.%s",
             requests, what, wavefronts / requests, conflicts, wavefronts, 100 * share,
             where_or_look(run, hot, &(struct spot){""}));
@@ -579,7 +579,7 @@ static double opcode_count(const run_t *run, const char *opcode)
 #define WAVEFRONTS(op)                            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" op ".sum"
 #define CONFLICTS(op)                             "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" op ".sum"
 
-/* Each list ends with an empty row, as some rules have no inputs. */
+/* Each list ends with an empty row because some rules have no inputs. */
 #define KP_ABOUT(id, text)                            static const char about_##id[] = text;
 #define KP_RULE(id, section, parent, kind)            static const struct kp_rule_input inputs_##id[] = {
 #define KP_NEED(name, source, cc, metric)             INPUT(#name, source, cc, metric, true)

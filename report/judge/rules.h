@@ -1,5 +1,5 @@
 /*
- * Rules tell what limits a launch, its possible gain, and where to look. They are one table, rules.def.
+ * Rules say what limits a launch, how much could be gained, and where to look. They are one table, rules.def.
  *
  * Facts: rules of Nsight Compute 2025.3 (thresholds, formulas, which sections have them).
  *
@@ -72,7 +72,7 @@ struct kp_message {
     double rank;    /* orders the messages of one rule, descending */
 };
 
-/* By section in report order, then by rule identifier, as in ncu. */
+/* Sorted by section in report order, then by rule identifier (like ncu). */
 struct kp_messages {
     struct kp_message *list;
     size_t n, capacity;
@@ -99,7 +99,7 @@ const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s
 #define KP_VERBATIM "\x1f"
 /* Returns the text of a rule for launch `r`, with the marks of rules.def replaced. malloc'ed; NULL without memory. */
 char *kp_message_text(const struct kp_result *r, const char *text);
-/* Whether the launch has values by source line: samples of its warps, or counts of its instructions. */
+/* Returns true if the launch has values by source line: samples of its warps, or counts of its instructions. */
 bool kp_result_has_lines(const struct kp_result *r);
 
 #endif

@@ -58,7 +58,7 @@ void kp_summary_free(struct kp_summary *s)
     free(s);
 }
 
-/* Returns the index of `name`, or where to insert it. */
+/* Returns the index of `name`, or its place to insert. */
 static size_t place(const struct kp_summary *s, const char *name)
 {
     size_t low = 0, high = s->n;

@@ -21,7 +21,7 @@ int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const
 struct kp_summary_kernel {
     const char *name;
     size_t range;               /* length of the NVTX range in the name, see kp_launch_range_length */
-    bool is_text;               /* a graph or a range, whose name is no signature */
+    bool is_text;               /* a graph or a range, whose name is not a signature */
     uint64_t launches, timed;   /* timed: those whose duration is known */
     double ns;                  /* of these */
     const char *bound;          /* as kp_verdict.what, for most of its time; "" when unknown */

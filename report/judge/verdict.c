@@ -8,15 +8,15 @@
 
 #include "base/text.h"
 
-/* Percent of peak from which a unit counts as the bound, as in rule SOLBottleneck. */
+/* Percent of peak from which a unit counts as the bound: that of rule SOLBottleneck. */
 static const double busy_from = 60;
 /* If a unit misses that by fewer points, and leads the other as in rule SOLBottleneck, the gains decide. */
 static const double misses_by = 5, ahead_by = 10;
 /* A part that is nearly as busy as the whole explains it. */
 static const double nearly = 0.9;
 
-/* Parts of an SM, the most helpful names first; they are inputs of rule HighPipeUtilization. "Shared" is named only
- * when none of the pipes that share it is full alone. */
+/* Parts of an SM, the most helpful names first; they are inputs of rule HighPipeUtilization. "Shared" is named only if
+ * none of the pipes that share it is full by itself. */
 static const char *const parts[] = {"pipe/", "inst/", "pipe/Shared"};
 
 static bool is_part(const char *name, const char *kind)
@@ -64,7 +64,7 @@ static const char *stall_label(const struct kp_rule *rule, const struct kp_rule_
     return in->name;
 }
 
-/* Whether a state is a wait: a warp that is ready, while another one is issued, waits for nothing. */
+/* Returns true if a state is a wait: a ready warp that was not selected waits for nothing. */
 static bool is_wait(const struct kp_rule_input *in)
 {
     return !in->required && strcmp(in->name, "not_selected") != 0;

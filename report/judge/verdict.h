@@ -31,8 +31,8 @@ struct kp_verdict {
     const struct kp_message *gains[KP_VERDICT_GAINS]; /* best first; NULL: no more. Valid as long as the messages */
 };
 
-/* Whether the estimate is a gain of the kernel: not that of one unit alone (local), not a ceiling, and not too small
- * to be named. */
+/* Returns true if the estimate is a gain of the kernel: not that of one unit alone (local), not a ceiling, and not too
+ * small to name. */
 bool kp_is_gain(const struct kp_message *m);
 
 /* Computes the verdict; `s` as for kp_rules_apply; `m` are the launch's messages. */

@@ -114,7 +114,7 @@ void kp_counts_forget(struct kp_result *r)
         kp_result_remove(r, gathered[i]);
 }
 
-/* Whether instructions of the launch were counted, not only sampled. */
+/* Returns true if instructions of the launch were counted, not only sampled. */
 static bool is_counted(const struct kp_result *r)
 {
     for (size_t k = 0; k < r->n_counts; k++)

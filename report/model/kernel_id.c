@@ -53,12 +53,14 @@ static int read_numbers(const char *what, const char *text, struct numbers *out,
         return read_list(text, out, err);
     /* An expression with letters matches no number: the user wrote a name, or put a field in the wrong place. */
     if (strpbrk(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"))
-        return kp_error(err, "'%s' is no %s; write a number, a list of numbers or an expression that matches some",
-                        text, what);
+        return kp_error(err, "'%s' is not a valid %s; write a number, a list of numbers or a regular expression", text,
+                        what);
     size_t digits = strspn(text, "0123456789");
     if (digits && text[digits] == '-' && strspn(text + digits + 1, "0123456789") == strlen(text + digits + 1))
-        return kp_error(err, "'%s' is no %s; as an expression it would match that text alone: write a list of numbers",
-                        text, what);
+        return kp_error(
+            err,
+            "'%s' is not a valid %s; as a regular expression it would match only that text: write a list of numbers",
+            text, what);
     return kp_regex_new(text, true, &out->regex, err);
 }
 

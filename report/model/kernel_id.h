@@ -7,9 +7,9 @@
 
 struct kp_kernel_id;
 
-/* Parses an identifier. Context, stream and invocation are numbers, comma lists of numbers, or expressions that
- * match a whole number. The name is as kp_pattern_new takes it. An empty field matches everything. Names may have
- * colons: the first two and the last one separate. Returns 0; -EINVAL with *err (malloc'ed line); -ENOMEM. */
+/* Parses an identifier. Context, stream and invocation are numbers, comma lists of numbers, or expressions that match a
+ * whole number. The name has the syntax of kp_pattern_new. An empty field matches everything. Names may have colons:
+ * the first two and the last one separate. Returns 0; -EINVAL with *err (malloc'ed line); -ENOMEM. */
 int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err);
 void kp_kernel_id_free(struct kp_kernel_id *id);
 

@@ -36,7 +36,7 @@ const char *kp_launch_name(const struct kp_launch_info *l)
     return l->demangled && *l->demangled ? l->demangled : l->mangled && *l->mangled ? l->mangled : "?";
 }
 
-/* Returns NULL where the thread has no range. */
+/* Returns NULL if the thread has no range. */
 static const struct kp_nvtx_range *innermost(const struct kp_nvtx *n)
 {
     const struct kp_nvtx_range *last = NULL;
@@ -124,7 +124,7 @@ static void write_qualified(const char *from, char *to)
     *to = '\0';
 }
 
-/* Returns the part behind the last "::". */
+/* Returns the part after the last "::". */
 static const char *without_namespaces(const char *name)
 {
     const char *last = name;
@@ -191,7 +191,7 @@ static bool is_counter(const char *word, size_t len)
     return false;
 }
 
-/* Whether the digits from `at` to `end` count steps. */
+/* Returns true if the digits from `at` to `end` count steps. */
 static bool counts_steps(const char *name, const char *at, const char *end)
 {
     const char *last = at;

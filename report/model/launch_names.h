@@ -18,10 +18,10 @@ const char *kp_launch_kind(const struct kp_launch_info *l);
 /* Returns which launches it names: "in the NVTX range step #"; "" for all. malloc'ed; NULL
  * without memory. */
 char *kp_launch_which(const struct kp_launch_info *l);
-/* Writes RANGE/NAME to *out, as print-nvtx-rename and ncu do: that name behind the launching thread's innermost
- * push-pop range. *out is malloc'ed, NULL without such a range. 0 or -ENOMEM. */
+/* Writes RANGE/NAME to *out, the name for print-nvtx-rename (and in ncu): the launching thread's innermost push-pop
+ * range, then the name. *out is malloc'ed, NULL without such a range. 0 or -ENOMEM. */
 int kp_launch_range_name(const struct kp_launch_info *l, char **out);
-/* Returns that range; else the last of those around the launch, NULL where there is none. */
+/* Returns that range; else the last range around the launch, NULL if there is none. */
 const struct kp_nvtx_range *kp_nvtx_innermost(const struct kp_nvtx *n);
 /* Returns the length of the range with its '/' in kp_launch_name, once kp_launch_range_name has become the name;
  * else 0. */
@@ -37,23 +37,23 @@ char *kp_trace_name(const char *demangled, size_t width);
 /* Returns the name of a range as a heading for its launches: as a filter names it, without line ends. malloc'ed;
  * NULL without memory. */
 char *kp_range_title(const struct kp_nvtx_range *r);
-/* Stands for a number in a range's name that counts steps, where these are one range; the same character of the name
- * itself, or an escape, has an escape before it. */
+/* Stands for a number that counts steps in a range's name when the steps are merged; the same character in the name
+ * itself, or an escape, is preceded by an escape. */
 #define KP_RANGE_NUMBER '#'
 #define KP_RANGE_ESCAPE '\\'
-/* Reads the next character, or number that counts steps, of a name and moves *at, which begins as `name`, behind it.
+/* Reads the next character, or number that counts steps, of a name and moves *at, which begins as `name`, past it.
  * Writes what stands for it; returns the length of that. Digits count steps
- * - behind a word for it, directly or after other characters: "step 3", "Iter12", "batch[7]", "seq = 40, sizes = []";
- * - as the whole name, or its end behind such a character and a letter: "12", "train_5", "conv2d (3)".
- * They do not where a letter follows, nor anywhere else: "layer1", "conv2d", "layers.0.mlp", "[64, 3]", "lr 0.5". */
+ * - after a word for it, directly or after other characters: "step 3", "Iter12", "batch[7]", "seq = 40, sizes = []";
+ * - as the whole name, or its end after such a character and a letter: "12", "train_5", "conv2d (3)".
+ * They do not if a letter follows, nor anywhere else: "layer1", "conv2d", "layers.0.mlp", "[64, 3]", "lr 0.5". */
 size_t kp_range_next(const char *name, const char **at, char out[2]);
 /* Returns such a name as a whole; malloc'ed, NULL without memory. */
 char *kp_range_without_numbers(const char *name);
-/* Whether such a text stands for names with other numbers, too. */
+/* Returns true if such a text stands for names with other numbers, too. */
 bool kp_range_has_number(const char *text);
 /* Replaces the name of a nameless range. */
 extern const char kp_range_nameless[];
-/* Whether range `i` is the first of its kind, domain and name around the launch; recursion opens several. */
+/* Returns true if range `i` is the first of its kind, domain and name around the launch; recursion opens several. */
 bool kp_range_is_new(const struct kp_nvtx *n, size_t i);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Finds the call stacks and code that launches name by id. Ids count within one session, so each session has a
- * look-up beside its launches (struct kp_launches).
+ * Finds the call stacks and code that launches name by id. Ids count within one session, so each session has a look-up
+ * along with its launches (struct kp_launches).
  *
- * Threads: those of the store, or of whatever else stands behind the look-up.
+ * Threads: those of the store, or of any other source of the look-up.
  */
 #ifndef KP_REPORT_MODEL_LOOKUP_H
 #define KP_REPORT_MODEL_LOOKUP_H
@@ -23,7 +23,7 @@ struct kp_lookup {
     void *arg;
 };
 
-/* Do the same, also where `l` is NULL, or the id is 0: -ENOENT. */
+/* Do the same, also if `l` is NULL, or the id is 0: -ENOENT. */
 int kp_lookup_code(const struct kp_lookup *l, uint64_t id, struct kp_code *out);
 int kp_lookup_stack(const struct kp_lookup *l, uint64_t id, struct kp_stack *out);
 int kp_lookup_timeline(const struct kp_lookup *l, struct kp_timeline *out);

@@ -32,7 +32,7 @@ static size_t lower_bound(const struct kp_result *r, const char *name)
     return lo;
 }
 
-/* Whether `r` has the metric; *at receives its index, or that to insert it at. */
+/* Returns true if `r` has the metric; *at receives its index, or that to insert it at. */
 static bool has(const struct kp_result *r, const char *name, size_t *at)
 {
     *at = lower_bound(r, name);
@@ -165,7 +165,7 @@ bool kp_metric_interval(const struct kp_metric *m, double *half)
     return true;
 }
 
-/* Allocates the instances and the text of their keys in one block, as each launch has curves of hundreds of points. */
+/* Allocates the instances and the text of their keys in one block: each launch has curves of hundreds of points. */
 static struct kp_instance *instances_new(const char *const *keys, const double *values, size_t n)
 {
     size_t text = 0;
@@ -450,7 +450,7 @@ struct seen {
     struct kp_count_index *index;
 };
 
-/* Returns the slot that has the name, or the free one where it belongs. */
+/* Returns the slot that has the name, or the free one for it. */
 static size_t *slot_of(const struct seen *s, const char *name)
 {
     const struct kp_count_index *index = s->index;
@@ -549,7 +549,7 @@ int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r)
 void kp_nvtx_free(struct kp_nvtx *n)
 {
     for (size_t i = 0; i < n->n_ranges; i++)
-        free(n->ranges[i].domain); /* frees the texts behind it, too */
+        free(n->ranges[i].domain); /* frees the texts after it, too */
     free(n->ranges);
     free(n->thread_name);
     free(n->stream_name);

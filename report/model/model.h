@@ -1,6 +1,6 @@
 /*
- * The neutral model: the facts of one launch and of the whole session, as plain values. Everything after evaluation
- * works on these types alone, in the profiled process and in `kprof report`.
+ * The neutral model: the facts of one launch and of the whole session as plain values. Everything after evaluation uses
+ * only these types, in the profiled process and in `kprof report`.
  *
  * Ownership: a struct owns every char * in it, and its _free function releases them.
  * Threads: no locking here; a struct belongs to its holder.
@@ -23,7 +23,7 @@ enum kp_value_kind {
 
 /* The value of one instance of a metric: of one opcode, one register count, one NUMA node. */
 struct kp_instance {
-    char *key; /* the opcode, count or node, as printed */
+    char *key; /* the opcode, count or node in its printed form */
     double value;
 };
 
@@ -56,7 +56,7 @@ struct kp_source_file {
     char *text; /* embedded; NULL = none */
 };
 
-/* A place in the source. Inlined code has its own place and, as the parent, the place of the call. */
+/* A place in the source. Inlined code has its own place; the parent is the place of the call. */
 struct kp_location {
     uint32_t file;   /* index into the files of the code */
     uint32_t line;   /* from 1 on */
@@ -65,12 +65,12 @@ struct kp_location {
 };
 
 struct kp_instruction {
-    uint32_t offset;      /* of the function's begin, byte */
+    uint32_t offset;      /* of the function's start, in bytes */
     uint32_t location;    /* index + 1 into the locations; 0 = no line is known */
     char *opcode;         /* basic opcode ("FFMA", "LDG"); "" = not known */
     char *text;           /* disassembly, without the trailing semicolon; "" = no disassembler */
     uint16_t access_bits; /* of memory, that a thread accesses; 0 = none, or not known */
-    bool spill;           /* moves a register to memory or back, for want of registers; not kept in sessions */
+    bool spill;           /* moves a register to memory or back, for lack of registers; not kept in sessions */
     uint32_t ptx;         /* line of the PTX; 0 = not known */
 };
 
@@ -80,11 +80,11 @@ struct kp_ptx_line {
     char *text;
 };
 
-/* A function of a module, as it runs on the GPU; a session has each once. */
+/* A function of a module in its form on the GPU; a session has each once. */
 struct kp_code {
     uint64_t id;    /* from 1 on */
     char *function; /* mangled name */
-    uint64_t crc;   /* of its cubin, as CUPTI computes it */
+    uint64_t crc;   /* of its cubin, computed by CUPTI */
     struct kp_instruction *instructions;
     size_t n_instructions; /* by ascending offset; 0 = the module's image was unavailable */
     struct kp_location *locations;
@@ -104,7 +104,7 @@ struct kp_code_metric {
 /* The counts of one launch in one function. Metrics that are 0 everywhere are left out. */
 struct kp_code_counts {
     uint64_t code;     /* id of the kp_code */
-    uint32_t *offsets; /* of the instructions that have values, byte, ascending: those of the code or fewer */
+    uint32_t *offsets; /* of the instructions that have values, in bytes, ascending: those of the code or fewer */
     size_t n_offsets;
     struct kp_code_metric *metrics; /* by name */
     size_t n_metrics;
@@ -116,7 +116,7 @@ struct kp_series {
     char *unit; /* base unit */
     double *values;
     size_t n_values;
-    double start_ns;    /* end of the first sample, from the begin of the kernel in that pass on */
+    double start_ns;    /* end of the first sample, since the start of the kernel in that pass */
     double interval_ns; /* between two samples */
 };
 
@@ -230,7 +230,7 @@ struct kp_skip {
 #define KP_REASON_ROTATE_RESTS    KP_REASON_ROTATE_RESTS
 #define KP_REASON_ROTATE_FLEETING KP_REASON_ROTATE_FLEETING
 
-/* Whether a reason comes from the user's choice of launches. */
+/* Returns true if a reason comes from the user's choice of launches. */
 bool kp_skip_is_choice(enum kp_reason reason);
 
 /* Reasons that several places use. */
@@ -277,7 +277,7 @@ struct kp_session {
     char *section_folder;               /* ditto; "" */
     char *cache_control, *clock_control;
     char *environment; /* see environment.h; "" or, of an older session, NULL */
-    char *replay;      /* how launches were counted, where not by kernel replay: "application, 9 runs"; "" or NULL */
+    char *replay;      /* how launches were counted, if not by kernel replay: "application, 9 runs"; "" or NULL */
     uint64_t launches_seen, launches_profiled;
     uint64_t passes;
     double profiling_ns; /* wall time that kprof took from the program in total */
@@ -322,7 +322,7 @@ struct kp_mean {
     uint32_t counted; /* launches, 1 or more */
     double mean, deviation;
 };
-/* Does the same with the mean of further launches, as if each of them had been added by itself. */
+/* Does the same with the mean of further launches; the result equals adding each by itself. */
 int kp_result_add_mean(struct kp_result *r, const char *name, const char *unit, const struct kp_mean *of);
 /* Sets over how many launches metric `name`, which must be set, is a mean, and their standard deviation. 0 or -ENOENT.
  */
@@ -334,8 +334,8 @@ bool kp_metric_interval(const struct kp_metric *m, double *half);
 double kp_students_t(uint64_t degrees);
 /* Removes the metrics that are means. */
 void kp_result_drop_means(struct kp_result *r);
-/* Moves from `from` each metric that `r` lacks, or has as n/a where `from` has a value. Returns 0 or -ENOMEM, with
- * both as far as it got. */
+/* Moves from `from` each metric that `r` lacks, or that is n/a in `r` but has a value in `from`. Returns 0 or -ENOMEM,
+ * with both as far as it got. */
 int kp_result_take(struct kp_result *r, struct kp_result *from);
 /* Copies header and metrics into *out, but not what was counted by instruction, nor series and variants. 0, or -ENOMEM
  * with *out empty. */
@@ -348,11 +348,11 @@ const struct kp_metric *kp_result_find(const struct kp_result *r, const char *na
 
 /* Returns the numeric value of `m` (REAL or COUNT) in *out; false for others and for NULL. */
 bool kp_metric_number(const struct kp_metric *m, double *out);
-/* Reads how long the launch ran on the GPU, in ns. False where that is not known: without the metric, or where it is
- * no time, as in a file that was edited. */
+/* Reads how long the launch ran on the GPU, in ns. False if unknown: without the metric, or if it is no time (in an
+ * edited file). */
 bool kp_result_duration(const struct kp_result *r, double *ns);
 
-/* Returns how many launches an entry stands for: those of its kernel and shape where rotation counted it, else 1. */
+/* Returns how many launches an entry stands for: those of its kernel and shape if rotation counted it, else 1. */
 uint64_t kp_launch_weight(const struct kp_launch_info *l);
 
 void kp_result_free(struct kp_result *r); /* frees what `r` owns and zeroes it, not `r` itself */
@@ -372,7 +372,7 @@ void kp_code_free(struct kp_code *c);
 void kp_code_counts_free(struct kp_code_counts *s);
 void kp_series_free(struct kp_series *s);
 
-/* Append to `r`, which takes over the data of `counts` or `series`. Return 0, or -ENOMEM with both as they were. */
+/* Append to `r`, which then owns the data of `counts` or `series`. Return 0, or -ENOMEM with both as they were. */
 int kp_result_add_counts(struct kp_result *r, struct kp_code_counts *counts);
 int kp_result_add_series(struct kp_result *r, struct kp_series *series);
 /* Appends a variant of that name (copied), without metrics. NULL without memory. Valid until the next one. */
@@ -383,9 +383,9 @@ const struct kp_series *kp_result_find_series(const struct kp_result *r, const c
 const uint64_t *kp_code_counts_find(const struct kp_code_counts *s, const char *name);
 /* Returns the instruction at `offset`, or NULL. */
 const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset);
-/* Adds a line of PTX behind the others, with a copy of the text. 0, or -ENOMEM with the code as it was. */
+/* Adds a line of PTX after the others, with a copy of the text. 0, or -ENOMEM with the code as it was. */
 int kp_code_add_ptx(struct kp_code *c, uint32_t line, const char *text, size_t len);
-/* Returns the text of a line of the PTX; NULL where the code lacks it. */
+/* Returns the text of a line of the PTX; NULL if the code lacks it. */
 const char *kp_code_ptx(const struct kp_code *c, uint32_t line);
 
 /* Adds a copy of `r`. Returns 0, or -ENOMEM with `n` as it was. */

@@ -109,7 +109,7 @@ static bool is_quantifier(const struct piece *p, char which)
     return p->end - p->at == 1 && *p->at == which;
 }
 
-/* Adds the name of `p` behind the `gap` read since the last one. */
+/* Adds the name of `p` after the `gap` read since the last one. */
 static int add_step(struct expression *e, const struct piece *p, struct step *gap, char **err)
 {
     struct step *grown = realloc(e->steps, (e->n + 1) * sizeof *grown);
@@ -147,8 +147,8 @@ static int read_steps(struct expression *e, const struct piece *part, char **err
     return rc;
 }
 
-/* Removes the marks from both ends of a range part: they tell its place in the stack, and that it is one of a stack.
- * In an expression, a '/' in front of a bracket means that the bracket is no mark; *shielded is the '/' at the end. */
+/* Removes the marks from both ends of a range part: they give its place in the stack, and make it one of a stack. In an
+ * expression, a '/' in front of a bracket means that the bracket is not a mark; *shielded is the '/' at the end. */
 static void take_marks(struct expression *e, struct piece *p, bool *stack, bool *shielded)
 {
     size_t len = (size_t)(p->end - p->at);
@@ -187,8 +187,9 @@ static int read_ranges(struct expression *e, struct piece *p, char **err)
     int rc = 0;
     stack |= find(&own, "/") < own.end;
     if (list && stack)
-        rc = kp_error(err, "push-pop and start-end ranges do not go into one expression; a '/' or ',' within a name is "
-                           "written '\\/' or '\\,'");
+        rc = kp_error(
+            err, "push-pop and start-end ranges cannot be combined in one expression; a '/' or ',' within a name is "
+                 "written '\\/' or '\\,'");
     e->kind = stack ? KP_NVTX_PUSH_POP : KP_NVTX_START_END;
     if (!rc)
         rc = read_steps(e, &own, err);
@@ -208,8 +209,9 @@ static int read_expression(struct expression *e, struct piece p, char **err)
         return read_ranges(e, &p, err);
     p.at = domain.end + 1;
     if (find(&p, "@") < p.end)
-        return kp_error(err, "ranges of several domains do not go into one expression; a '@' within a name is written "
-                             "'\\@'");
+        return kp_error(
+            err, "ranges of several domains cannot be combined in one expression; a '@' within a name is written "
+                 "'\\@'");
     if (!p.regex && find(&domain, "/,") < domain.end)
         return kp_error(err, "the domain comes first; a '/' or ',' in its name is written '\\/' or '\\,'");
     int rc = read_name(&domain, &e->domain, err);
@@ -230,7 +232,7 @@ static void free_expression(struct expression *e)
     free(e->steps);
 }
 
-/* Whether the last character of the piece has a '\' of this syntax before it. */
+/* Returns true if the last character of the piece has a '\' of this syntax before it. */
 static bool last_is_escaped(const struct piece *p)
 {
     const char *c = p->end - 1;
@@ -317,7 +319,7 @@ struct stack {
     size_t n;
 };
 
-/* Whether the range that the previous step matched is as far from `at` as this step wants. */
+/* Returns true if the range that the previous step matched is as far from `at` as this step requires. */
 static bool follows(const struct step *s, const bool *before, size_t at)
 {
     if (!s->more)
@@ -330,7 +332,7 @@ static bool follows(const struct step *s, const bool *before, size_t at)
 
 static bool match_stack(const struct expression *e, const struct stack *s)
 {
-    bool now[KP_NVTX_DEPTH], before[KP_NVTX_DEPTH]; /* places where the steps up to this one can end */
+    bool now[KP_NVTX_DEPTH], before[KP_NVTX_DEPTH]; /* possible ends of the steps up to this one */
     for (size_t i = 0; i < e->n; i++) {
         const struct step *step = &e->steps[i];
         for (size_t at = 0; at < s->n; at++)

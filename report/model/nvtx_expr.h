@@ -8,7 +8,7 @@
  *   A         inside the start-end range A;  A,B: inside both
  *   D@...     of the domain D, else of the default domain; a stack has one domain's ranges
  *   regex:... domain and names are POSIX extended expressions, found anywhere in the name. A '[' that begins the part
- *             after '@', or a ']' that ends it, needs a '/' before it, as it would mean the end of a stack
+ *             after '@', or a ']' that ends it, needs a '/' before it: it would mean the end of a stack
  *
  * In a name, the characters @ , [ ] / * + ; and \ need a '\' before them. In an expression only @ , / and ; need one;
  * any other '\' is part of the expression. Blanks around an expression do not count, unless a '\' is before them.
@@ -31,8 +31,8 @@ struct kp_nvtx_filter;
  * expression makes a filter that matches nothing. */
 int kp_nvtx_filter_new(const char *text, struct kp_nvtx_filter **out, char **err);
 bool kp_nvtx_filter_empty(const struct kp_nvtx_filter *f);
-/* Whether the filter matches `ranges`: those of each thread from the outermost to the innermost, threads and kinds
- * in any order. */
+/* Returns true if the filter matches `ranges`: those of each thread from the outermost to the innermost, threads and
+ * kinds in any order. */
 bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_range *ranges, size_t n);
 void kp_nvtx_filter_free(struct kp_nvtx_filter *f);
 

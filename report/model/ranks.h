@@ -16,8 +16,8 @@
 
 /* Adds what another rank counted of the same kernel and shape. Means of both become one mean, with the spread of all
  * launches; what `r` lacks is moved from `from`. Counts and series come together as in counts.h: those by instruction
- * must have the same ids of functions. Launches and counted ones add up. Of values that are no means, `r` keeps its
- * own. 0, or -ENOMEM with both as far as it got. */
+ * must have the same ids of functions. Launches and counted ones add up. Values of `r` that are not means stay. 0, or
+ * -ENOMEM with both as far as it got. */
 int kp_ranks_add(struct kp_result *r, struct kp_result *from);
 
 /* A kernel and shape on one rank. */
@@ -27,8 +27,8 @@ struct kp_rank {
     struct kp_mean duration; /* ns; counted 0 = not known */
 };
 
-/* Sets the metrics of the ranks. Duration and imbalance are of those ranks whose duration is known, and are left out
- * without any. The imbalance has the spread that follows from the durations', to first order. 0 or -ENOMEM. */
+/* Sets the metrics of the ranks. Duration and imbalance include only ranks with a known duration, and are left out if
+ * there are none. The spread of the imbalance is propagated from the durations', to first order. 0 or -ENOMEM. */
 int kp_ranks_set(struct kp_result *r, const struct kp_rank *at, size_t n);
 
 struct kp_ranks {
@@ -37,11 +37,11 @@ struct kp_ranks {
     double mean, low, high; /* of the ranks' mean durations, ns */
     const char *slowest;    /* the rank of the highest one; as long as the result */
     double imbalance;       /* percent by which the slowest is above the mean */
-    double half;            /* of its interval, as kp_metric_interval; NAN = not known */
+    double half;            /* of its interval, see kp_metric_interval; NAN = unknown */
     double total, lost;     /* of all launches, ns; that ranks would wait for the slowest */
 };
 
-/* Reads the metrics of the ranks; false where there are none. */
+/* Reads the metrics of the ranks; false if there are none. */
 bool kp_ranks_of(const struct kp_result *r, struct kp_ranks *out);
 
 #endif

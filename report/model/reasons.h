@@ -48,7 +48,7 @@ const char *kp_reason_text(enum kp_reason reason);
 /* Returns the reason with that key; KP_REASON_NONE if no row has it, or `key` is NULL. */
 enum kp_reason kp_reason_find(const char *key);
 
-/* A reason together with what varies in it. Functions that take one by value only read it. */
+/* A reason together with what varies in it. Functions with a parameter by value only read it. */
 struct kp_why {
     enum kp_reason reason;
     char *text; /* the whole clause, malloc'ed; NULL = the row's own */
@@ -59,7 +59,7 @@ const char *kp_why_text(const struct kp_why *why);
 
 /* Makes "text of the row: detail". Without memory the clause is the row's own. The caller frees it by kp_why_free. */
 struct kp_why kp_why_make(enum kp_reason reason, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Makes one with this clause, which it takes over; NULL is the row's own. */
+/* Makes one with this clause, which it then owns; NULL is the row's own. */
 struct kp_why kp_why_of(enum kp_reason reason, char *text);
 /* Copies it. Without memory the clause is the row's own. */
 struct kp_why kp_why_copy(struct kp_why why);

@@ -76,7 +76,7 @@ static char *plain(const char *text)
     return strndup(text, len);
 }
 
-/* Reads the value behind a key. */
+/* Reads the value after a key. */
 static int read_value(const struct reading *r, const char *text, char **out, char **err)
 {
     bool is_quoted, whole = true;
@@ -89,7 +89,7 @@ static int read_value(const struct reading *r, const char *text, char **out, cha
         return 0;
     free(*out);
     *out = NULL;
-    return bad_line(r, whole ? "a name is missing behind the ':'" : "the quote has no end on this line", err);
+    return bad_line(r, whole ? "a name is missing after the ':'" : "the quote has no end on this line", err);
 }
 
 /* --- pairs --- */
@@ -119,7 +119,7 @@ static int take_renamed(struct reading *r, const char *text, char **err)
     struct rename one = {0};
     char *why = NULL;
     if (!r->original)
-        return bad_line(r, "no Original stands before this Renamed", err);
+        return bad_line(r, "this Renamed has no Original before it", err);
     int rc = make_room(&r->found);
     if (!rc)
         rc = read_value(r, text, &one.renamed, err);

@@ -24,7 +24,7 @@ int kp_renames_load(const char *path, char **err);
 /* Returns the new name of a kernel, that of the first pair that fits; NULL when none does. Valid until the next load.
  */
 const char *kp_renames_find(const char *demangled);
-/* Whether this is one of the new names, which are no signatures. */
+/* Returns true if this is one of the new names, which are not signatures. */
 bool kp_renames_gave(const char *name);
 
 #endif

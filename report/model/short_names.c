@@ -15,15 +15,15 @@ static const char cut[] = "...";
 
 /* --- one name --- */
 
-/* Offsets of the parts of a demangled name; all are its end where it has no parts. */
+/* Offsets of the parts of a demangled name; all are its end if it has no parts. */
 struct parts {
-    size_t scoped; /* the function with its scopes, behind the return type */
+    size_t scoped; /* the function with its scopes, after the return type */
     size_t function;
     size_t arguments; /* of a template */
     size_t parameters;
 };
 
-/* Returns where the bracket that ends before `end` opens; the closing bracket itself if unmatched. */
+/* Returns the opening bracket of the one that ends before `end`; the closing bracket itself if unmatched. */
 static size_t opening(const char *name, size_t end)
 {
     int depth = 0;
@@ -93,7 +93,7 @@ static size_t write_difference(const struct kp_long_name *n, const char *name, s
     const char *function = name + p.function;
     size_t head = kp_width_fit(function, p.arguments - p.function, room / 2), gap = strlen(cut);
     for (size_t back = 0; differs && back < room / 8 && !strchr(" ,<:_", name[differs - 1]); back++)
-        differs--; /* moves to the begin of the word */
+        differs--; /* moves to the start of the word */
     while (((unsigned char)name[differs] & 0xc0) == 0x80)
         differs--; /* and to that of a character */
     const char *rest = name + differs;
@@ -104,7 +104,7 @@ static size_t write_difference(const struct kp_long_name *n, const char *name, s
     return differs + shown;
 }
 
-/* Whether the name of a template's function says nothing of what it does: its arguments do. */
+/* Returns true if the name of a template's function says nothing of what it does: its arguments do. */
 static bool says_nothing(const struct parts *p, const char *name)
 {
     static const char *const words[] = {"Kernel", "Kernel2", "kernel", "device_kernel"};
@@ -129,9 +129,8 @@ static int write_bare(const struct kp_long_name *n, const char *name, size_t roo
     return bare ? 0 : -ENOMEM;
 }
 
-/* Shortens a name; `differs` 0: the name begins where it does. A range before it has at most half of the room. Then
- * *visible is the offset up to which the name is written from `differs` on; 0 without `differs`. malloc'ed; NULL
- * without memory. */
+/* Shortens a name; `differs` 0: from its start. A range before it has at most half of the room. Then *visible is the
+ * offset up to which the name is written from `differs` on; 0 without `differs`. malloc'ed; NULL without memory. */
 static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, enum kp_short_form form,
                      size_t *visible)
 {
@@ -162,7 +161,7 @@ static char *shorten(const struct kp_long_name *n, size_t differs, size_t room, 
 /* A name while all are shortened. */
 struct shortened {
     const struct kp_long_name *of;
-    char *first; /* as it alone would be */
+    char *first; /* as if it were the only one */
     size_t index;
 };
 
@@ -186,8 +185,8 @@ static size_t common_of(const struct alike *a, size_t i, size_t j)
     return common(a->at[i].of->name, a->at[j].of->name);
 }
 
-/* Returns how many names behind name `which`, or before it where `step` is -1, have their first `visible` bytes in
- * common with it. In their order, names have ever less in common with it the further off they are. */
+/* Returns how many names after name `which`, or before it if `step` is -1, share its first `visible` bytes. In sorted
+ * order, names share less with it the further away they are. */
 static size_t reach(const struct alike *a, size_t which, int step, size_t visible)
 {
     size_t low = 0, high = step > 0 ? a->n - 1 - which : which;
@@ -201,8 +200,8 @@ static size_t reach(const struct alike *a, size_t which, int step, size_t visibl
     return low;
 }
 
-/* Whether name `other` differs from `which` behind `differs`, and looks like `text` when it is shortened there. 1, 0 or
- * -ENOMEM. */
+/* Returns 1 if name `other` differs from `which` after `differs`, and looks like `text` when it is shortened there,
+ * else 0; or -ENOMEM. */
 static int looks_like(const struct alike *a, size_t which, size_t other, size_t differs, const char *text)
 {
     size_t same = common_of(a, which, other), visible;
@@ -239,8 +238,8 @@ static int next_difference(const struct alike *a, size_t which, size_t differs, 
     return 0;
 }
 
-/* Shortens name `which` so that it differs from the others. Cuts at the first difference from those that look the
- * same. Where it still looks like some of them, cuts at the next difference. NULL without memory. */
+/* Shortens name `which` so that it differs from the others. Cuts at the first difference from those that look the same.
+ * If it still looks like some of them, cuts at the next difference. NULL without memory. */
 static char *tell_apart(const struct alike *a, size_t which)
 {
     size_t differs = 0, next = 0, visible;
@@ -331,7 +330,7 @@ static size_t *numbers_of(const struct kp_long_name *names, size_t n)
     return numbers;
 }
 
-/* Puts the number behind a text, in at most `room` columns. 0 or -ENOMEM. */
+/* Appends the number to a text, in at most `room` columns. 0 or -ENOMEM. */
 static int mark(char **text, size_t number, size_t room)
 {
     char words[32], *marked;
@@ -344,7 +343,7 @@ static int mark(char **text, size_t number, size_t room)
     return 0;
 }
 
-/* Numbers names that look the same all the same, as they differ in places too far apart: f...#2. */
+/* Numbers names that still look the same because they differ in places too far apart: f...#2. */
 static int number_equal(const struct kp_long_name *names, size_t all, size_t n, size_t room, char **texts)
 {
     struct entry *sorted = calloc(n + 1, sizeof *sorted);

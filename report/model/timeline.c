@@ -85,7 +85,7 @@ static int by_start(const void *a, const void *b)
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
     if (x->end != y->end)
-        return x->end > y->end ? -1 : 1; /* a range that lies in another comes behind it */
+        return x->end > y->end ? -1 : 1; /* a range inside another comes after it */
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
@@ -130,7 +130,7 @@ static int by_call(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* The next record and note that are no part of a graph. */
+/* The next record and note that are not part of a graph. */
 struct cursor {
     struct kp_kernel_record *records;
     const struct kp_launch_note *notes;

@@ -31,7 +31,7 @@ struct kp_activity {
     uint32_t context_id, stream_id;
     int64_t start_ns, end_ns;
     uint64_t correlation; /* CUPTI's number of the call; kernels of one graph launch share it */
-    int64_t ordinal;      /* of the launch, as kp_launch_info has it; -1: not known, or not profiled */
+    int64_t ordinal;      /* of the launch, the same as in kp_launch_info; -1: unknown, or not profiled */
     uint64_t thread;      /* operating system's id of the thread that launched, or opened the range; 0 = not known */
     int64_t launched_ns;  /* when the program made the call; 0 = not known */
     uint32_t grid[3], block[3];
@@ -47,9 +47,9 @@ struct kp_timeline {
     size_t n_names;
 };
 
-/* Returns the name of an activity; "" where the timeline has none. Owned by `t`. */
+/* Returns the name of an activity; "" if the timeline has none. Owned by `t`. */
 const char *kp_timeline_name(const struct kp_timeline *t, const struct kp_activity *a);
-/* Returns a word for a kind, as in JSON: "kernel". Static text. */
+/* Returns the word for a kind in JSON: "kernel". Static text. */
 const char *kp_activity_word(enum kp_activity_kind kind);
 /* Appends a copy. */
 int kp_timeline_add(struct kp_timeline *t, const struct kp_activity *a);
@@ -68,7 +68,7 @@ struct kp_launch_note {
     uint32_t shape; /* kp_timeline_shape */
     bool is_graph;  /* a launch of a graph: nodes with a launch of the report follow */
     bool is_node;   /* a node of the graph before it */
-    bool refused;   /* the driver did not take it: there is no record */
+    bool refused;   /* the driver did not accept it: there is no record */
 };
 
 /* A record of a kernel. */
@@ -84,8 +84,8 @@ struct kp_kernel_record {
 
 /* Returns a number for a grid and a block. */
 uint32_t kp_timeline_shape(const uint32_t grid[3], const uint32_t block[3]);
-/* Finds the launch of each record. CUPTI numbers calls as they are made, so the order of both lists is the same. Where
- * shapes differ, a few records or notes are passed over. Sorts `records` by call. */
+/* Finds the launch of each record. CUPTI numbers calls in their order, so the order of both lists is the same. If
+ * shapes differ, a few records or notes are skipped. Sorts `records` by call. */
 void kp_timeline_link(struct kp_kernel_record *records, size_t n, const struct kp_launch_note *notes, size_t n_notes);
 
 #endif

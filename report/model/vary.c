@@ -98,7 +98,7 @@ static int find_kind(const char *name, char **err)
         if (!strcmp(name, words[i]))
             return i;
     }
-    return kp_error_choice(err, "there is no kind of variant", name, words);
+    return kp_error_choice(err, "unknown kind of variant", name, words);
 }
 
 /* Reads an item: NAME=VALUES. */

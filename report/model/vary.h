@@ -1,6 +1,6 @@
 /*
- * What a profile series varies, as the user wrote it: "block=64,128;shared=0,16K". Each combination of the values is
- * a variant.
+ * What a profile series varies, in the user's words: "block=64,128;shared=0,16K". Each combination of the values is a
+ * variant.
  */
 #ifndef KP_REPORT_MODEL_VARY_H
 #define KP_REPORT_MODEL_VARY_H
@@ -11,7 +11,7 @@
 
 enum kp_vary_kind {
     KP_VARY_BLOCK,    /* threads of a block */
-    KP_VARY_SHARED,   /* dynamic shared memory of a block, byte */
+    KP_VARY_SHARED,   /* dynamic shared memory of a block, in bytes */
     KP_VARY_CARVEOUT, /* the preferred share of shared memory, % */
     KP_VARY_KINDS,
 };

@@ -33,7 +33,7 @@ static bool same_name(const char *a, const char *b)
     return !strncmp(a, b, len) && b[len] == '=';
 }
 
-/* A file being read. A hash table with open addressing finds the entry of a name, as a file may have very many. */
+/* A file being read. A hash table with open addressing finds the entry of a name: a file may have very many. */
 struct reading {
     struct kp_config_file *c;
     size_t *slots; /* by the hash of the name: index + 1 in c->entries, 0 = free; at most half are taken */
@@ -112,7 +112,7 @@ static int read_line(struct reading *r, const char *text, size_t len, size_t lin
     text += name_len;
     rest = trimmed(&text, rest - name_len);
     if (!name_len || !rest || *text != '=' || memchr(text, '\0', rest))
-        return kp_error(err, "%s:%zu: no line of the form NAME = VALUE", r->c->path, line);
+        return kp_error(err, "%s:%zu: the line is not NAME = VALUE", r->c->path, line);
     text++;
     rest = trimmed(&text, rest - 1);
     char *entry = entry_of(name, name_len, text, rest);
@@ -161,7 +161,7 @@ void kp_config_file_free(struct kp_config_file *c)
     *c = (struct kp_config_file){.n = 0};
 }
 
-/* Whether `env` sets the variable of an entry; an empty value does not count. */
+/* Returns true if `env` sets the variable of an entry; an empty value does not count. */
 static bool sets(char *const *env, const char *entry)
 {
     for (; *env; env++)

@@ -1,6 +1,6 @@
 /*
- * Reads a file of options, KPROF_CONFIG: lines of NAME = VALUE. Names are those of the environment
- * (KPROF_LAUNCH_SKIP) or of the flags (launch-skip). The environment takes precedence over the file.
+ * Reads a file of options, KPROF_CONFIG: lines of NAME = VALUE. Names are those of the environment (KPROF_LAUNCH_SKIP)
+ * or of the flags (launch-skip). The environment overrides the file.
  */
 #ifndef KP_REPORT_OPTIONS_CONFIG_H
 #define KP_REPORT_OPTIONS_CONFIG_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct kp_config_file {
-    char **entries; /* KPROF_NAME=value, as in an environment; owned */
+    char **entries; /* KPROF_NAME=value, an entry of an environment; owned */
     size_t *lines;  /* of each entry, from 1 on */
     size_t n;
     char *path;
@@ -21,7 +21,7 @@ struct kp_config_file {
 int kp_config_file_read(const char *path, struct kp_config_file *out, char **err);
 void kp_config_file_free(struct kp_config_file *c);
 
-/* Returns an `environ`-like array of the entries of `env` and of those that only the file sets. The array is
+/* Returns an `environ`-like array of the entries of `env` and of variables that only the file sets. The array is
  * malloc'ed; its entries belong to `env` and `c`. NULL without memory. */
 char **kp_config_file_over(const struct kp_config_file *c, char *const *env);
 

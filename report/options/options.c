@@ -150,7 +150,7 @@ static int read_size(const char *value, const char *lowest, uint64_t *out, char 
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     int shift = unit ? 10 * (int)(unit - units + 1) : 0;
     if (!isdigit((unsigned char)*value) || end[unit != NULL])
-        return kp_error(err, "'%s' is not a size; write a number and, where wanted, K, M or G, such as 512M", value);
+        return kp_error(err, "'%s' is not a size; write a number, optionally with K, M or G, such as 512M", value);
     if (errno == ERANGE || *out > UINT64_MAX >> shift)
         return kp_error(err, "%s is too large", value);
     *out <<= shift;
@@ -246,7 +246,7 @@ static int check_pattern(const char *value, char **err)
     return rc;
 }
 
-/* Checks expressions only, as names depend on the chip. Blanks separate names, too. */
+/* Checks expressions only: names depend on the chip. Blanks separate names, too. */
 static int check_names(const char *list, char **err)
 {
     char *copy = kp_strdup(list), *save = NULL;
@@ -428,18 +428,18 @@ static const struct {
     {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python"},
     {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session"},
     {{.flag = "list-metrics"}, "`kprof query-metrics` lists metrics"},
-    {{.flag = "query-metrics-collection"}, "series are metrics that are called pmsampling:NAME"},
+    {{.flag = "query-metrics-collection"}, "series are metrics named pmsampling:NAME"},
     {{.flag = "config-file"}, "config takes the file"},
     {{.flag = "config-file-path"}, "config takes the file"},
     {{.flag = "range-filter"}, "launch-skip and launch-count choose ranges, too"},
     {{.flag = "open-in-ui"}, "`kprof report --open FILE` shows a session in a browser"},
-    {{.flag = "section-folder-recursive"}, "section-folder takes one folder, without those in it"},
-    {{.flag = "section-folder-restore"}, "the sections of kprof are in its library, and need no folder"},
-    {{.flag = "import-sass"}, "the code of all kernels is in the session; the page source shows it"},
+    {{.flag = "section-folder-recursive"}, "section-folder reads one folder, without subfolders"},
+    {{.flag = "section-folder-restore"}, "kprof's own sections are in its library and need no folder"},
+    {{.flag = "import-sass"}, "the session contains the code of all kernels; the page source shows it"},
     {{.flag = "check-exit-code"},
-     "kprof ends with the program's exit code, and with --strict tells its own failures, too"},
-    {{.flag = "kill"}, "duration ends the profiling, and the program goes on"},
-    {{.flag = "lockstep-kernel-launch"}, "launches of several processes are not held back for each other"},
+     "kprof ends with the program's exit code, or with --strict with a status for its own failures"},
+    {{.flag = "kill"}, "duration ends the profiling, not the program"},
+    {{.flag = "lockstep-kernel-launch"}, "launches of several processes do not wait for each other"},
     {{.flag = "sampling-interval"}, "it is called warp-sampling-interval"},
     {{.flag = "sampling-buffer-size"}, "it is called warp-sampling-buffer-size"},
     {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
@@ -523,7 +523,7 @@ static bool is_choosing(const struct kp_option *row)
     return false;
 }
 
-/* Takes one NAME=value of the environment, whose name has our prefix. */
+/* Stores one NAME=value of the environment, whose name has our prefix. */
 static int take(struct kp_options *o, const struct kp_option *row, const char *entry, bool *set_given, char **err)
 {
     const char *value = entry + strcspn(entry, "=");
@@ -553,7 +553,7 @@ static int say_where(const struct kp_config_file *c, const char *entry, char **e
     return rc;
 }
 
-/* Takes the entries that name a folder, or all others. */
+/* Stores the entries that name a folder, or all others. */
 static int take_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, bool folders,
                     bool *set_given, char **err)
 {
@@ -637,7 +637,7 @@ static const char *without_dots(const char *path)
     return path;
 }
 
-/* Whether a path is `-`, by which commands mean stdout. */
+/* Returns true if a path is `-`, which stands for stdout. */
 static bool is_dash(const char *path)
 {
     return !strcmp(path, "-");
@@ -651,7 +651,7 @@ enum kp_log_target kp_options_log_target(const char *log_file)
                                          : KP_LOG_TO_FILE;
 }
 
-/* Refuses output files that would overwrite each other. `stdout` and `stderr` are no files as log-file. */
+/* Refuses output files that would overwrite each other. `stdout` and `stderr` as log-file are not files. */
 static int check_files(const struct kp_options *o, char **err)
 {
     const bool to_file = kp_options_log_target(o->log_file) == KP_LOG_TO_FILE;
@@ -677,11 +677,9 @@ static int several_pages(const struct kp_choices *pages, char **err)
     FILE *to = open_memstream(&names, &size);
     for (size_t i = 0; to && i < pages->n; i++)
         fprintf(to, "%s%s", i ? "," : "", kp_option_word(offsetof(struct kp_options, page), pages->at[i]));
-    int rc = to && !kp_text_end(to, &names) ? kp_error(err,
-                                                       "csv takes one page, not '%s'; a stored session can be printed "
-                                                       "page by page",
-                                                       names)
-                                            : -ENOMEM;
+    int rc = to && !kp_text_end(to, &names)
+                 ? kp_error(err, "csv prints one page, not '%s'; a stored session can be printed page by page", names)
+                 : -ENOMEM;
     free(names);
     return rc;
 }
@@ -690,10 +688,10 @@ static int several_pages(const struct kp_choices *pages, char **err)
 static int check_vary_with(const struct kp_options *o, char **err)
 {
     if (*o->vary && o->replay_mode != KP_REPLAY_KERNEL)
-        return kp_error(err, "vary goes with replay-mode kernel alone, not %s",
+        return kp_error(err, "vary needs replay-mode kernel, not %s",
                         kp_option_word(offsetof(struct kp_options, replay_mode), o->replay_mode));
     if (*o->vary && !strcmp(o->set, "quick") && !*o->section && !*o->metrics)
-        return kp_error(err, "vary repeats launches, which the set quick never does; take another set");
+        return kp_error(err, "vary repeats launches, which the set quick never does; use another set");
     return 0;
 }
 
@@ -701,15 +699,14 @@ static int check_vary_with(const struct kp_options *o, char **err)
 static int check_dashes(const struct kp_options *o, char **err)
 {
     if (is_dash(o->export_file))
-        return kp_error(err,
-                        "export takes the name of a file, as a session is a database; write 'run.kprof', or './-'");
+        return kp_error(err, "export needs a file name because a session is a database; write 'run.kprof', or './-'");
     if (is_dash(o->html_file))
-        return kp_error(err, "html takes the name of a file, as stdout is the program's; write 'run.html', "
-                             "or `kprof report --html - FILE` when it has ended");
+        return kp_error(err, "html needs a file name because stdout is the program's; write 'run.html', or run `kprof "
+                             "report --html - FILE` afterwards");
     return 0;
 }
 
-/* Checks values that are valid alone but not together. */
+/* Checks values that are valid by themselves but not in combination. */
 static int check_together(const struct kp_options *o, char **err)
 {
     if (o->csv && o->json)
@@ -731,14 +728,14 @@ static bool is_on(const char *value)
     return on;
 }
 
-/* Whether an option's non-empty value has ranges recorded on the timeline. */
+/* Returns true if an option's non-empty value has ranges recorded on the timeline. */
 static bool needs_timeline(const struct kp_option *row, const char *value)
 {
     return (row->offset == offsetof(struct kp_options, timeline) && is_on(value)) ||
            (row->offset == offsetof(struct kp_options, page) && kp_list_has(value, row->words[KP_PAGE_TIMELINE]));
 }
 
-/* Whether an option's non-empty value needs NVTX. */
+/* Returns true if an option's non-empty value needs NVTX. */
 static bool needs_nvtx(const struct kp_option *row, const char *value)
 {
     switch (row->offset) {

@@ -66,9 +66,9 @@ struct kp_options {
 #define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)  enum tag field;
 #define KP_CHOICES(field, tag, flag, letter, fallback, values, group, help) struct kp_choices field;
 #include "report/options/options.def"
-    bool only_columns; /* `metrics` are the columns of the page trace, as nothing else was asked for: see kp_trace_wants
-                        */
-    bool only_timeline; /* the page timeline is all that was asked for: nothing is counted */
+    bool only_columns;  /* `metrics` are the columns of the page trace: nothing else was asked for (kp_trace_wants)
+                         */
+    bool only_timeline; /* only the page timeline was requested: nothing is counted */
     bool as_it_comes;   /* neither page, selection, format nor a print option was given: the report may be brief */
 };
 
@@ -76,14 +76,14 @@ struct kp_options {
 enum kp_option_kind {
     KP_OPT_FILE,     /* read after all others */
     KP_OPT_SET,      /* a name of kp_set_names() */
-    KP_OPT_SECTIONS, /* as kp_sections_select() takes it */
-    KP_OPT_RULES,    /* as kp_rules_select() takes it */
+    KP_OPT_SECTIONS, /* for kp_sections_select() */
+    KP_OPT_RULES,    /* for kp_rules_select() */
     KP_OPT_NAMES,    /* checked here for expressions only */
-    KP_OPT_PATTERN,  /* as kp_pattern_new() takes it */
+    KP_OPT_PATTERN,  /* for kp_pattern_new() */
     KP_OPT_PATTERNS, /* a comma list of these */
     KP_OPT_KERNEL_ID,
-    KP_OPT_RANGES,  /* as kp_nvtx_filter_new() takes it */
-    KP_OPT_VARY,    /* as kp_vary_read() takes it */
+    KP_OPT_RANGES,  /* for kp_nvtx_filter_new() */
+    KP_OPT_VARY,    /* for kp_vary_read() */
     KP_OPT_CHOICE,  /* a word, stored as its index */
     KP_OPT_CHOICES, /* a comma list of them */
     KP_OPT_COUNT,
@@ -91,14 +91,14 @@ enum kp_option_kind {
     KP_OPT_SIZE,       /* K, M, G for binary multiples */
     KP_OPT_TIME,       /* in seconds, or with ms, s, m */
     KP_OPT_DEVICES,    /* a comma list of numbers */
-    KP_OPT_PATH,       /* as kp_expand_path() takes it */
-    KP_OPT_FOLDER,     /* as kp_sections_load() takes it; checking loads it; stored as an absolute path */
-    KP_OPT_RENAMES,    /* as kp_renames_load() takes it; checking loads it; stored as an absolute path */
+    KP_OPT_PATH,       /* for kp_expand_path() */
+    KP_OPT_FOLDER,     /* for kp_sections_load(); checking loads it; stored as an absolute path */
+    KP_OPT_RENAMES,    /* for kp_renames_load(); checking loads it; stored as an absolute path */
     KP_OPT_SWITCH,
     KP_OPT_KINDS, /* number of kinds */
 };
 
-/* Which sub-commands take an option: those of its group and of all groups before it. */
+/* Which sub-commands accept an option: those of its group and of all groups before it. */
 enum kp_option_group {
     KP_OPT_HANDOVER, /* none: see handover.def */
     KP_OPT_TOOLS,    /* run; no document names it */
@@ -112,7 +112,7 @@ struct kp_option {
     const char *flag;
     char letter;
     enum kp_option_kind kind;
-    const char *fallback;     /* the default, as a user would write it */
+    const char *fallback;     /* the default in a user's spelling */
     const char *values;       /* "" of choices */
     const char *const *words; /* CHOICE, CHOICES: the values, NULL at the end; NULL of others */
     enum kp_option_group group;
@@ -129,11 +129,11 @@ const struct kp_option *kp_option_rows(size_t *n);
 const struct kp_option *kp_option_row(size_t offset);
 /* Writes the environment variable of a row: KPROF_LAUNCH_SKIP for launch-skip. */
 void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX]);
-/* Rewrites a flag, up to its end or the first '=', as the variable's name behind the prefix: launch-skip becomes
+/* Rewrites a flag, up to its end or the first '=', as the variable's name without the prefix: launch-skip becomes
  * LAUNCH_SKIP. A prefix before the flag stays. */
 void kp_option_env_spell(char *flag);
-/* Returns kprof's equivalent of an ncu option that has no row (its flag: import), as the end of a sentence. NULL for
- * any other name. Static text. */
+/* Returns kprof's equivalent of an ncu option that has no row (its flag: import): the end of a sentence. NULL for any
+ * other name. Static text. */
 const char *kp_option_instead(const char *flag);
 const char *kp_option_instead_of_letter(int letter);
 /* Returns the word for a value of a choice. Static text. */
@@ -145,32 +145,32 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
 /* Fills *o from `environ`-like array `env` over the defaults. On the first unknown KPROF_ name or bad value returns
  * -EINVAL and *err is a malloc'ed line such as
  *   unknown KPROF_KERNELNAME; did you mean KPROF_KERNEL_NAME?
- * Checks values fully (sets, sections, regexes, numbers), so that no misspelling fails later; metric names are
- * checked where the chip is known. Loads the section folder first, as other values may name its sections;
- * kp_sections_note() names its unused parts. An empty value means the default. Reads the file that KPROF_CONFIG
- * names (config.h); errors in it name its line. Returns -ENOMEM otherwise. Frees nothing on entry: *o is
- * overwritten; after a failure nothing in *o needs freeing. */
+ * Checks values fully (sets, sections, regexes, numbers), so that no misspelling fails later; metric names are checked
+ * when the chip is known. Loads the section folder first because other values may name its sections; kp_sections_note()
+ * names its unused parts. An empty value means the default. Reads the file that KPROF_CONFIG names (config.h); errors
+ * in it name its line. Returns -ENOMEM otherwise. Frees nothing on entry: *o is overwritten; after a failure nothing in
+ * *o needs freeing. */
 int kp_options_from_env(struct kp_options *o, char *const *env, char **err);
 void kp_options_free(struct kp_options *o);
 
-/* Whether the environment needs NVTX: by `nvtx`, by a filter over ranges, or by names or a summary that use them.
- * Ignores everything else; kp_options_from_env reports bad values. */
+/* Returns true if the environment needs NVTX: by `nvtx`, by a filter over ranges, or by names or a summary that use
+ * them. Ignores everything else; kp_options_from_env reports bad values. */
 bool kp_options_want_nvtx(char *const *env);
 
-/* Whether the environment asks for the application alone. Ignores everything else, as kp_options_want_nvtx. */
+/* Returns true if the environment asks for the application only. Ignores everything else, like kp_options_want_nvtx. */
 bool kp_options_want_application(char *const *env);
 
-/* Whether the program runs once for each pass. */
+/* Returns true if the program runs once for each pass. */
 bool kp_options_by_runs(const struct kp_options *o);
-/* Whether ranges of the program are the workloads. */
+/* Returns true if ranges of the program are the workloads. */
 bool kp_options_by_ranges(const struct kp_options *o);
 
 /* Returns the destination of the report, by the value of log-file. */
 enum kp_log_target { KP_LOG_TO_STDERR, KP_LOG_TO_STDOUT, KP_LOG_TO_FILE };
 enum kp_log_target kp_options_log_target(const char *log_file);
 
-/* Returns an option's value from the environment, or from the file of options that it names. malloc'ed; NULL where
- * neither sets it, or the file is unreadable. `name`: the variable. */
+/* Returns an option's value from the environment, or from the file of options that it names. malloc'ed; NULL if neither
+ * sets it, or the file is unreadable. `name`: the variable. */
 char *kp_options_value(char *const *env, const char *name);
 
 #endif

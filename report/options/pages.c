@@ -9,7 +9,7 @@
 #include "report/define/sections.h"
 #include "report/define/source.h"
 
-/* The section that a page cannot do without; NULL: none. */
+/* The section that a page needs; NULL: none. */
 static const char *const section_of[KP_PAGE_IDS] = {[KP_PAGE_SOURCE] = kp_source_section, [KP_PAGE_PM] = "PmSampling"};
 
 /* --- selection of sections --- */

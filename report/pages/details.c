@@ -39,7 +39,7 @@ static int write_header(struct written *s)
     size_t end = kp_rows_before_bodies(s->section, last);
     int rc = kp_lines_of_rows(s->section, 0, end, s->view, s->asked_for, &lines);
     if (!rc && lines.n) {
-        if (s->section->passes != KP_PASSES_ONE) /* its rows keep their order: most telling first */
+        if (s->section->passes != KP_PASSES_ONE) /* its rows keep their order: the most informative first */
             kp_lines_sort(&lines);
         begin(s);
         kp_write_metrics(s->to, &lines);
@@ -58,7 +58,7 @@ static bool has_any_value(const struct kp_lines *l)
     return false;
 }
 
-/* Writes a body of series: those that the launch has, and why others are missing, where known. */
+/* Writes a body of series: those that the launch has, and why others are missing, if known. */
 static int write_timelines(struct written *s, size_t at, size_t end)
 {
     struct kp_lines missing = {0};
@@ -160,7 +160,7 @@ static const char *absence_of(const struct kp_section *s, const struct kp_result
     return NULL;
 }
 
-/* Whether the section was asked for by its name. The session's names include those of its set's sections. */
+/* Returns true if the section was asked for by its name. The session's names include those of its set's sections. */
 static bool is_named(const struct kp_display *d, const struct kp_section *s, const struct kp_session *session)
 {
     if (d->choose)
@@ -177,7 +177,7 @@ static void write_absence(struct written *s, const char *absence)
     kp_write_gap(s->to);
 }
 
-/* Explains, to whoever named a section of drawings alone, why header tables are empty. */
+/* Explains why header tables are empty if the user named a section that only has drawings. */
 static void tell_not_drawn(struct written *s)
 {
     const struct kp_display *d = s->to->out.display;

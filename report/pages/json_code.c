@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes a word, "" where unknown. */
+/* Writes a word, "" if unknown. */
 static void write_word(struct kp_json *j, const char *key, const char *word)
 {
     kp_json_text(j, key, word ? word : "");

@@ -22,8 +22,8 @@ enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
 
 static const struct page_row {
     kp_page_fn *page;
-    bool nvtx;    /* its rows have the columns of NVTX, where launches have any */
-    bool grouped; /* kp_grouped_page takes over where launches are grouped */
+    bool nvtx;    /* its rows have the columns of NVTX, if launches have any */
+    bool grouped; /* kp_grouped_page replaces it if launches are grouped */
     bool whole;   /* shows the session, but not its launches, whatever launches the filters choose */
 } rows[KP_PAGE_IDS] = {
     [KP_PAGE_DETAILS] = {kp_details_page, .nvtx = true, .grouped = true},
@@ -50,13 +50,13 @@ static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w
     return (is_grouped(pages->display, id) ? kp_grouped_page : rows[id].page)(pages, n, w);
 }
 
-/* Whether the page ends without the gap that ends all others. */
+/* Returns true if the page ends without the gap that ends all others. */
 static bool page_ends_with_a_table(const struct kp_page *p, enum kp_page_id id)
 {
     return id == KP_PAGE_DETAILS && p->display->rules && !p->display->grouping && !p->summary;
 }
 
-/* Whether a page that is shown has launches, of which the filters choose some. */
+/* Returns true if a page that is shown has launches, so that filters apply. */
 static bool shows_launches(const struct kp_display *d)
 {
     bool any = !d->n_pages;
@@ -101,7 +101,7 @@ static int has_thread(struct kp_result *r, void *arg)
     return ENOUGH;
 }
 
-/* Whether launches of a page have NVTX: then all sessions get the columns. */
+/* Returns true if launches of a page have NVTX: then all sessions get the columns. */
 static int find_nvtx(const struct kp_page *pages, size_t n, bool *found)
 {
     int rc = 0;
@@ -283,7 +283,7 @@ static int one_stored(struct kp_result *r, void *arg)
     return shown > 0 ? c->fn(r, c->arg) : shown;
 }
 
-/* Makes the list of metrics of what is read and what the choice needs, where that is more than `only`. 0 or -ENOMEM. */
+/* Makes the list of metrics of what is read and what the choice needs, if that is more than `only`. 0 or -ENOMEM. */
 static int add_needed(const struct kp_display *d, const char *const *only, const char ***with)
 {
     const char *more = d->chooser ? kp_chooser_needs(d->chooser) : NULL;
@@ -323,7 +323,7 @@ static int each_stored(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     return each_stored_with(from, NULL, fn, arg, err);
 }
 
-/* Returns the launches of a store, of which `stored` keeps what was chosen. */
+/* Returns the launches of a store; `stored` keeps the chosen ones. */
 static struct kp_launches launches_of(struct stored *stored)
 {
     return (struct kp_launches){.each = each_stored,
@@ -349,7 +349,7 @@ static int see_near(struct unmatched *u, const struct kp_launch_info *l)
     if (!base)
         return -ENOMEM;
     const char *const both[] = {base, u->near, NULL};
-    bool is_whole = !strcmp(u->kernel_name, kp_launch_name(l)); /* as it is listed, where the function's is asked for */
+    bool is_whole = !strcmp(u->kernel_name, kp_launch_name(l)); /* the listed name, if the function's is asked for */
     if (!is_whole && kp_nearest(u->kernel_name, both) != base) {
         free(base);
         return 0;

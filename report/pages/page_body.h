@@ -8,7 +8,7 @@
 #include "report/write/cells.h"
 #include "report/write/writer.h"
 
-/* The heading of a column of ranges, as kp_range_title names them. */
+/* The heading of a column of ranges; see kp_range_title. */
 #define KP_NVTX_RANGE "NVTX Range"
 
 /* A session being printed. */
@@ -16,7 +16,7 @@ struct kp_page {
     const struct kp_display *display;
     const struct kp_session *session;
     const struct kp_launches *launches;
-    struct kp_summary *summary; /* where the page adds its launches; NULL: details have their own */
+    struct kp_summary *summary; /* the page adds its launches here; NULL: details have their own */
     char **err;
     bool shared; /* several sessions share the table: each row names its process */
 };
@@ -24,23 +24,23 @@ struct kp_page {
 /* Calls `fn` for each launch, with the metrics and the name to show. */
 int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg);
 
-/* Does the same where `fn` looks at these metrics alone, a list that ends with NULL, and at no code, series or
+/* Does the same if `fn` looks at these metrics alone, a list that ends with NULL, and at no code, series or
  * variants. */
 int kp_page_each_with(const struct kp_page *p, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
                       void *arg);
 
-/* Writes the blocks of a page, for `n` sessions: several only where w->kind->rows. Returns errors of the launches or
- * of memory; errors of the writer stay there. */
+/* Writes the blocks of a page, for `n` sessions: several only if w->kind->rows. Returns errors of the launches or of
+ * memory; errors of the writer stay there. */
 typedef int kp_page_fn(const struct kp_page *pages, size_t n, struct kp_writer *w);
 kp_page_fn kp_details_page, kp_raw_page, kp_session_page, kp_summary_page, kp_trace_page, kp_source_page, kp_pm_page,
     kp_timeline_page, kp_series_page, kp_ranks_page;
-/* Writes the pages details and raw where the display groups launches. */
+/* Writes the pages details and raw if the display groups launches. */
 kp_page_fn kp_grouped_page;
 /* Makes this the session of all further blocks. */
 void kp_page_enter(const struct kp_page *p, struct kp_writer *w);
-/* Whether samples of warps of this launch were lost. */
+/* Returns true if samples of warps of this launch were lost. */
 bool kp_page_has_dropped(const struct kp_result *r);
-/* Notes how many samples of warps were lost, and how to keep them; *told: whether any were. 0 or -ENOMEM. */
+/* Notes how many samples of warps were lost, and how to keep them; *told: any were lost. 0 or -ENOMEM. */
 int kp_page_tell_dropped(struct kp_writer *w, const struct kp_view *v, bool *told);
 /* Notes how many launches the page leaves out: the number, `one` or `several` by it, and `what`. */
 void kp_page_tell_without(struct kp_writer *w, uint64_t launches, const char *one, const char *several,
@@ -50,8 +50,8 @@ void kp_page_tell_without(struct kp_writer *w, uint64_t launches, const char *on
 enum { KP_PAGE_NAME_LEAST = 20, KP_PAGE_GAP = 2 };
 
 /* Hides columns that stand before names in a line of `wide` bytes, in the order of `dispensable`, until the names have
- * room. widths[0..n): without gaps. `hidden` has room for n, all false. Returns the room, which is the least that names
- * get where all that may go does not do. */
+ * room. widths[0..n): without gaps. `hidden` has room for n, all false. Returns the room; the minimum if hiding all of
+ * them does not suffice. */
 size_t kp_page_fit_columns(const size_t *widths, size_t n, const int *dispensable, size_t n_dispensable, size_t wide,
                            bool *hidden);
 

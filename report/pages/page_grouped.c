@@ -101,7 +101,7 @@ static int insert(struct part *p, size_t at, const char *title, const struct kp_
     return 0;
 }
 
-/* Adds a number; other values do not count. `at` moves on, as the launch and the part both sort metrics by name. */
+/* Adds a number; other values do not count. `at` moves on: the launch and the part both sort metrics by name. */
 static int add_value(struct part *p, size_t *at, const char *title, const struct kp_metric *m)
 {
     double value;
@@ -248,7 +248,7 @@ struct cells {
     const char *at[COLUMNS];
 };
 
-/* Uses the unit of the average for all three values, as extremes may differ in magnitude. */
+/* Uses the unit of the average for all three values: extremes may differ in magnitude. */
 static void fill_cells(struct cells *c, const struct spread *s, bool base, bool plain)
 {
     double average = s->sum / (double)s->n, divisor = kp_unit_divisor(s->unit, average, base, c->unit);
@@ -330,8 +330,8 @@ static void tell_without_ranges(struct kp_writer *w, const struct groups *all)
 {
     if (all->page->display->grouping == KP_GROUPING_NVTX && all->n == 1 && !all->at->name)
         kp_write_note(w, KP_LEVEL_LAUNCH, NULL,
-                      "No launch of this session has an NVTX range: it was made without KPROF_NVTX=on, or the program "
-                      "opened none");
+                      "No launch of this session has an NVTX range: it was recorded without KPROF_NVTX=on, or the "
+                      "program opened none");
 }
 
 static struct fields fields_of(enum kp_grouping grouping)

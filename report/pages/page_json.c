@@ -50,7 +50,7 @@ static void write_capability(struct kp_json *j, int major, int minor)
     kp_json_text(j, "compute_capability", text);
 }
 
-/* Writes a word, "" where unknown. */
+/* Writes a word, "" if unknown. */
 static void write_word(struct kp_json *j, const char *key, const char *word)
 {
     kp_json_text(j, key, word ? word : "");
@@ -340,7 +340,7 @@ static int write_metrics(struct kp_json *j, const struct kp_page *p, const struc
     return 0;
 }
 
-/* Writes a variant; what is chosen of launches does not leave out what tells variants apart. */
+/* Writes a variant; the choice of metrics does not leave out what distinguishes variants. */
 static void write_variant(struct kp_json *j, const struct kp_variant *v)
 {
     kp_json_object(j, NULL, false);

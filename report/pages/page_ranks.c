@@ -1,4 +1,5 @@
-/* The page ranks: the same kernel and shape on several ranks of a program, and how evenly it takes its time on them. */
+/* The page ranks: the same kernel and shape on several ranks of a program, and how evenly its time is distributed over
+ * them. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ struct entry {
     char *name, *slowest;
     char *which;  /* of the launches of the kernel and shape; "" = all */
     size_t range; /* of the name, see kp_launch_range_length */
-    bool is_text; /* a graph or a range, whose name is no signature */
+    bool is_text; /* a graph or a range, whose name is not a signature */
     uint32_t grid[3], block[3];
     struct kp_ranks of;
 };
@@ -122,7 +123,7 @@ static void fill_size(char *to, const uint32_t size[3])
     snprintf(to, CELL, "(%u, %u, %u)", size[0], size[1], size[2]);
 }
 
-/* Writes the end of a text that takes more than a quarter of the line: the innermost range tells most. */
+/* Writes the end of a text that needs more than a quarter of the line: the innermost range says most. */
 static void fill_which(char *to, const char *which, size_t wide)
 {
     enum { MOST = 44, MOST_BYTES = CELL - 4 };
@@ -153,14 +154,14 @@ static void fill_cells(struct cells *c, const struct entry *e, double total, boo
     fill_which(c->text[WHICH], e->which, plain ? SIZE_MAX : wide);
     for (int i = 0; i < NAME; i++)
         c->at[i] = c->text[i];
-    c->at[SLOWEST] = e->of.high > e->of.low ? e->slowest : ""; /* no rank is, where all are alike */
+    c->at[SLOWEST] = e->of.high > e->of.low ? e->slowest : ""; /* no rank is, if all are alike */
     if (plain)
         c->at[WHICH] = e->which;
     c->at[NAME] = e->name;
 }
 
-/* Columns that a narrow terminal loses, in this order: the last ones only where marks stand for what is in WHICH, which
- * tells entries of one kernel and shape apart. */
+/* Columns that a narrow terminal loses, in this order: the last ones only if marks replace the content of WHICH, which
+ * distinguishes entries of one kernel and shape. */
 static const int dispensable[] = {AVERAGE, BLOCK, LOWEST, GRID, RANKS, LAUNCHES, INTERVAL};
 enum { DISPENSABLE = sizeof dispensable / sizeof *dispensable, BESIDE_WHICH = DISPENSABLE - 2 };
 
@@ -203,7 +204,7 @@ static size_t first_of(const struct written *s, size_t i)
     return first;
 }
 
-/* Whether entries with other launches have the same cell, as their beginnings are cut. */
+/* Returns true if entries with other launches have the same cell because their beginnings are cut. */
 static bool is_ambiguous(const struct written *s)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -241,7 +242,7 @@ static size_t fit_columns(struct written *s, size_t n, bool *fits)
     size_t widths[NAME], wide = kp_out_wide(&s->to->out), used = 1;
     for (size_t i = 0; i < NAME; i++)
         widths[i] = width_of(s, i);
-    if (s->hidden[WHICH]) { /* it takes no room */
+    if (s->hidden[WHICH]) { /* it needs no room */
         widths[WHICH] = 0;
         wide += KP_PAGE_GAP;
     }
@@ -304,7 +305,7 @@ static void write_notes(const struct written *s, size_t rest)
     char text[256];
     const char *means = s->hidden[LOWEST] ? "Max is" : s->hidden[AVERAGE] ? "Min and Max are" : "Avg, Min and Max are";
     snprintf(text, sizeof text,
-             "%s of the ranks' mean durations. The imbalance is how far Max is above %s; %s may be chance", means,
+             "%s of the ranks' mean durations. The imbalance is how far Max exceeds %s; %s may be chance", means,
              s->hidden[AVERAGE] ? "their average" : "Avg",
              s->hidden[INTERVAL] ? "a wider line has the column +- (%), and one that is not above it"
                                  : "one that is not above its +-");
@@ -350,8 +351,8 @@ int kp_ranks_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
             rc = write_entries(w, &e);
         if (!rc && e.without)
             kp_page_tell_without(w, e.without, "launch has", "launches have",
-                                 "no durations by rank: `kprof report --ranks FILE...` puts the sessions of ranks "
-                                 "together that rotation recorded");
+                                 "no durations by rank: `kprof report --ranks FILE...` merges the sessions of ranks "
+                                 "that rotation recorded");
         free_entries(&e);
     }
     return rc;

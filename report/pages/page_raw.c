@@ -84,7 +84,7 @@ static int insert(struct names *n, size_t at, const struct kp_metric *m)
     return 0;
 }
 
-/* Takes the unit of another launch where the metric has no value, and so no unit. */
+/* Uses the unit of another launch if the metric has no value, and so no unit. */
 static int note_known(struct name *known, const struct kp_metric *m)
 {
     known->mean |= m->counted;

@@ -46,7 +46,7 @@ static void write_number(const struct kp_writer *w, double value, const char *un
         kp_format_quantity(value, unit, false, out);
 }
 
-/* Writes the row of a way of launching; in text those without a time are told behind the table. */
+/* Writes the row of a way of launching; text lists those without a time after the table. */
 static void write_row(struct kp_writer *w, const struct kp_table *table, const struct kp_result *r, size_t i,
                       bool is_best)
 {

@@ -149,7 +149,7 @@ static void add_counts(struct facts *f, const struct kp_session *s)
         free(name);
     }
     add_count(f, "Passes", s->passes);
-    double spent = kp_whole(s->profiling_ns); /* sums of conversions have digits behind the point that mean nothing */
+    double spent = kp_whole(s->profiling_ns); /* sums of conversions have meaningless decimals */
     add_range(f, "Time Spent Profiling", spent, spent, "ns");
 }
 

@@ -118,7 +118,7 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct kp_write
         if (!rc && sourced.without)
             kp_page_tell_without(w, sourced.without, "launch has", "launches have",
                                  "no values by instruction: collect them with KPROF_SECTION=SourceCounters (section), "
-                                 "or with one of the sets that have it (kprof --list-sets)");
+                                 "or with a set that includes it (kprof --list-sets)");
     }
     free(fields);
     return rc;

@@ -16,7 +16,7 @@
 #include "report/write/fit.h"
 #include "report/write/text_writer.h"
 
-/* Fields of rows. Those of the advice exist where there are rules, that of a range where there are ranges. */
+/* Fields of rows. Those of the advice exist if there are rules, that of a range if there are ranges. */
 enum {
     TIME,
     TOTAL,
@@ -51,7 +51,7 @@ struct group {
     uint64_t launches, timed; /* timed: those whose duration is known */
     double total, saved;      /* of these; saved by the best rule */
     size_t range;             /* of the name, see kp_launch_range_length */
-    bool is_text;             /* a graph or a range, whose name is no signature */
+    bool is_text;             /* a graph or a range, whose name is not a signature */
     const char *bound, *rule; /* "" when there is none. Not owned */
 };
 
@@ -88,7 +88,7 @@ static int insert(struct groups *k, size_t at, const char *name)
     return 0;
 }
 
-/* Returns the index of `name`, or where to insert it. */
+/* Returns the index of `name`, or its place to insert. */
 static size_t place(const struct groups *k, const char *name)
 {
     size_t low = 0, high = k->n;
@@ -110,7 +110,7 @@ static struct group *find_or_insert(struct groups *k, const char *name)
     return known || !insert(k, at, name) ? &k->at[at] : NULL;
 }
 
-/* Counts launches; those of unknown time take no part in times. */
+/* Counts launches; those of unknown time do not contribute to times. */
 static int add_time(struct group *k, const struct timed *t)
 {
     k->launches += t->launches;
@@ -186,8 +186,8 @@ static int by_choice(const void *a, const void *b, void *sort)
                     &(struct kp_ordered){y->name, y->total, y->saved, y->timed}, *(const enum kp_sort *)sort);
 }
 
-/* Returns the deviation of a sample, as nvprof's successors do: the divisor is one instance less. Launches of a
- * rotation that were not counted are taken to spread as those that were. */
+/* Returns the sample standard deviation (divisor n - 1, like nvprof's successors). Uncounted launches of a rotation are
+ * assumed to spread like the counted ones. */
 static double deviation(const struct group *k)
 {
     double all = (double)k->timed, mean = k->total / all, squares = 0;
@@ -378,7 +378,7 @@ static void write_rows(struct written *s)
     kp_write_table_end(s->to);
 }
 
-/* Writes groups, of which rows have the first `fields` fields: the first `top` of them, 0 for all. */
+/* Writes the first `top` groups, 0 for all; rows have the first `fields` fields. */
 static int write_groups(struct kp_writer *w, struct groups *g, size_t top, double total, size_t name_field,
                         size_t fields)
 {
@@ -409,7 +409,7 @@ static int write_times(struct kp_writer *w, struct times *t, size_t range_field)
     int rc = write_groups(w, &t->kernels, w->out.display->top, t->total, NAME, t->judged ? ADVISED : COLUMNS);
     if (t->without) {
         kp_format_count(t->without, number);
-        snprintf(text, sizeof text, "%s without a duration: not in the times", number);
+        snprintf(text, sizeof text, "%s without a duration: not included in the times", number);
         kp_write_note(w, KP_LEVEL_PAGE, NULL, text);
     }
     if (!rc && t->ranges.n) {

@@ -46,10 +46,10 @@ static const char *const fields[FIELDS] = {
     "Max (ns)",    "Copying (ns)",     "Before",          "Next",           KP_NVTX_RANGE,   "Launch ID"};
 
 enum { NAME_ROOM = 34, RANGE_ROOM = 20, LONG_ROOM = 70, MOST_CELLS = 12, CELL = KP_NUMBER_MAX + KP_UNIT_MAX };
-/* Columns of a line that the tables of gaps and kernels take beside names, and ranges. */
+/* Columns of a line that the tables of gaps and kernels need in addition to names and ranges. */
 enum { GAP_CELLS = 50, KERNEL_CELLS = 59 };
 
-/* A launch of the report that may be behind a gap; id -1: it is not in the session. */
+/* A launch of the report that may follow a gap; id -1: it is not in the session. */
 struct behind {
     int64_t ordinal, id;
 };
@@ -142,7 +142,7 @@ static const char *text_of(const struct context *c, const struct kp_activity *a)
     return a ? kp_timeline_name(&c->line, a) : "";
 }
 
-/* Returns the name of a kernel, short where there are short ones. */
+/* Returns the name of a kernel, short if there are short ones. */
 static const char *kernel_of(const struct context *c, const struct kp_activity *a)
 {
     for (size_t i = 0; a && c->kernels && i < c->gaps.n_kernels; i++)
@@ -165,14 +165,14 @@ struct shown {
     struct kp_table table;
 };
 
-/* What columns may be left out for: `n` of them, in this order, of which `empty` are left out in any case. */
+/* Columns that may be left out: `n`, in this order; the first `empty` are always left out. */
 struct dispensables {
     const struct dispensable *at;
     size_t n, empty;
 };
 
-/* Leaves columns out until `names` names have room for `wish` characters each, beside `taken` of the line. Formats of
- * rows have all columns. Returns the room of a name. */
+/* Leaves columns out until `names` names have room for `wish` characters each; `taken` of the line is in use. Formats
+ * of rows have all columns. Returns the room of a name. */
 static size_t choose_columns(const struct context *c, const struct kp_table *all, size_t taken, size_t names,
                              size_t wish, const struct dispensables *d, struct shown *s)
 {
@@ -237,7 +237,7 @@ static void write_devices(struct context *c)
     end(c);
 }
 
-/* Notes which launch of the report is behind which gap. */
+/* Notes which launch of the report follows which gap. */
 static int find_launch(struct kp_result *r, void *arg)
 {
     struct context *c = arg;
@@ -247,7 +247,7 @@ static int find_launch(struct kp_result *r, void *arg)
     return 0;
 }
 
-/* Looks at the launches once, where one may be behind a gap. */
+/* Reads the launches once, if one may follow a gap. */
 static int find_launches(struct context *c)
 {
     c->behind = calloc(KP_GAPS_MOST * (c->gaps.n_devices + 1), sizeof *c->behind);
@@ -426,7 +426,7 @@ static void tell_dropped(const struct kp_page *p, struct kp_writer *w)
     uint64_t dropped = p->session->timeline_dropped;
     if (!dropped)
         return;
-    snprintf(text, sizeof text, "%" PRIu64 " activities found no room: what follows lacks them", dropped);
+    snprintf(text, sizeof text, "%" PRIu64 " activities had no room: they are missing below", dropped);
     kp_write_note(w, KP_LEVEL_BODY, "Note", text);
 }
 
@@ -437,7 +437,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     if (rc) {
         kp_write_note(w, KP_LEVEL_LAUNCH, NULL,
                       p->session->timeline
-                          ? "The timeline has no activity of a device."
+                          ? "The timeline has no activity on a device."
                           : "No timeline was recorded: `kprof --timeline -o FILE PROGRAM` does, or KPROF_TIMELINE=on.");
         kp_write_gap(w);
         return rc == -ENOMEM ? rc : 0;

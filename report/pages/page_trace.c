@@ -14,8 +14,8 @@
 enum {
     CHOSEN_WIDTH = 15,
     NAME_LEAST = 20,
-    NAME_BESIDE_RANGES = 24, /* as much do names have at least, where there is a column of ranges */
-    RANGE_WIDTH = 20,        /* of that column at least; it takes what names leave */
+    NAME_BESIDE_RANGES = 24, /* minimum for names if there is a column of ranges */
+    RANGE_WIDTH = 20,        /* minimum for that column; it gets what names leave */
 };
 
 /* The page's own columns: rows of the section of one pass. Facts: a trace of a training step in this form; its
@@ -47,7 +47,7 @@ struct trace {
     struct kp_writer *to;
     const char *chosen;             /* metrics; "" when the columns are the page's own */
     char **names;                   /* of them; owned */
-    struct kp_column *columns;      /* behind the kernel's column; owned, as are those below */
+    struct kp_column *columns;      /* after the kernel's column; owned, like those below */
     size_t n;                       /* including the kernel's, without that of ranges, which comes last */
     bool ranged;                    /* the session has a column of ranges */
     const char **cells;             /* of a row */
@@ -70,7 +70,7 @@ static void own_cells(struct trace *t, const struct kp_result *r)
         else if (c->decimals)
             snprintf(text, KP_NUMBER_MAX, "%.*f", c->decimals, value);
         else
-            kp_format_real(kp_whole(value), text); /* with separators, as columns that the user chooses */
+            kp_format_real(kp_whole(value), text); /* with separators, like columns that the user chooses */
         t->cells[i + 1] = text;
     }
 }
@@ -87,7 +87,7 @@ static void chosen_cells(struct trace *t, const struct kp_result *r)
 
 /* --- names --- */
 
-/* Looks a name up; *at is its place, or where it belongs. */
+/* Looks a name up; *at is its place, or the place to insert it. */
 static bool find_name(const struct trace *t, const char *name, size_t *at)
 {
     size_t low = 0, high = t->n_kernels;
@@ -220,7 +220,7 @@ static void share_room(struct trace *t)
     t->columns[t->n] = (struct kp_column){KP_NVTX_RANGE, 0, line - used - 2 - t->columns[0].width, true};
 }
 
-/* Lays out the session's columns, and shortens the names of its kernels, where the writer has little room for them. */
+/* Lays out the session's columns, and shortens the names of its kernels if the writer has little room for them. */
 static int fit_columns(const struct kp_page *p, struct trace *t)
 {
     drop_names(t);

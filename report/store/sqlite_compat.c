@@ -1,5 +1,5 @@
 /*
- * Replaces functions that the statically linked SQLite must not take from the system's libraries. For each function
+ * Replaces functions that the statically linked SQLite must not use from the system's libraries. For each function
  * `kp_sqlite_X` defined here, the Makefile renames `X` to `kp_sqlite_X` in a copy of SQLite's archive. So this file is
  * the only list of them. There are four reasons:
  * - a program that does not use libm must not get it;
@@ -190,7 +190,7 @@ SHIM(int, fstat64, int fd, struct stat *st)
     return fstat(use(fd), st);
 }
 
-/* Variadic in libc; every command takes one argument of a register's width, or none. */
+/* Variadic in libc; every command has one argument of a register's width, or none. */
 SHIM(int, fcntl64, int fd, int command, void *argument)
 {
     return fcntl(use(fd), command, argument);

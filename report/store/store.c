@@ -5,8 +5,9 @@
  *
  * Unsigned 64-bit numbers are stored as the signed ones of the same bits.
  *
- * The journal is a rollback journal, as WAL would leave a killed process's last launches in a side file. Synchronous is
- * off: the data must survive the death of the process, not of the machine, and the kernel has it by then.
+ * The journal is a rollback journal because WAL would leave a killed process's last launches in a side file.
+ * Synchronous is off: the data must survive the death of the process, not of the machine, and the kernel has it by
+ * then.
  */
 #include "report/store/store_body.h"
 
@@ -60,9 +61,8 @@ static int failed(struct kp_store *s, const char *what, int rc, char **err)
 {
     const char *why = sqlite3_errcode(s->db) == rc ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc);
     if (s->is_guarded && (rc == SQLITE_TOOBIG || rc == SQLITE_INTERRUPT))
-        why = "it asks for more than a file of its size can hold; it is damaged, or kprof did not write it";
-    const char *advice =
-        rc == SQLITE_CORRUPT ? "; it is damaged or cut off: copy it again as a whole, or record it anew" : "";
+        why = "it claims more data than a file of its size can hold; it is damaged, or kprof did not write it";
+    const char *advice = rc == SQLITE_CORRUPT ? "; it is damaged or truncated: copy it again, or record it anew" : "";
     rc = kp_error(err, "cannot %s '%s': %s%s", what, s->path, why, advice);
     return rc == -EINVAL ? -EIO : rc;
 }
@@ -117,8 +117,8 @@ bool kp_store_is_database(const char *path)
     return n == (ssize_t)sizeof start && !memcmp(start, magic, sizeof magic);
 }
 
-/* Claims the name: the file must be ours alone, and never a device or a folder of that name. Only the owner may read
- * it, as it contains the environment. */
+/* Claims the name: the file must be only ours, and never a device or a folder of that name. Only the owner may read it
+ * because it contains the environment. */
 static int claim(const char *path, bool overwrite, char **err)
 {
     struct stat st;
@@ -127,7 +127,7 @@ static int claim(const char *path, bool overwrite, char **err)
         if (!S_ISREG(st.st_mode))
             return kp_error(err, "'%s' is not a regular file; choose another path", path);
         if (st.st_size && !kp_store_is_database(path)) /* one that was killed at once is empty */
-            return kp_error(err, "'%s' is no session, and would be lost; choose another path", path);
+            return kp_error(err, "'%s' is not a session and would be overwritten; choose another path", path);
         if (unlink(path))
             rc = -errno;
     }
@@ -218,8 +218,7 @@ static int read_pragma(struct kp_store *s, const char *pragma, int *value)
 
 static int nothing_yet(const struct kp_store *s, char **err)
 {
-    return kp_error(err, "'%s' holds nothing yet: its program is still running, or ended before anything was stored",
-                    s->path);
+    return kp_error(err, "'%s' is still empty: its program is running, or ended before anything was stored", s->path);
 }
 
 static int check_schema(struct kp_store *s, int *rc_sqlite, char **err)
@@ -251,7 +250,7 @@ static int connect_and_check(struct kp_store *s, int flags, int *rc_sqlite, char
     return rc ? failed(s, "open", rc, err) : check_schema(s, rc_sqlite, err);
 }
 
-/* Refuses a file where SQLite would leave or remove a file beside it: one without a page, and one in a journal mode
+/* Refuses a file if SQLite would leave or remove another file next to it: one without a page, and one in a journal mode
  * that kprof does not use. */
 static int check_file(const struct kp_store *s, char **err)
 {
@@ -328,8 +327,7 @@ void kp_store_close(struct kp_store *s)
     if (!s)
         return;
     forget_names(s);
-    /* In a forked child SQLite would take the parent's unfinished work for its own and roll it back, so leave it
-     * alone. */
+    /* In a forked child SQLite would roll back the parent's unfinished work, so leave it alone. */
     if (!forked(s)) {
         for (int i = 0; i < KP_SQL_COUNT; i++)
             sqlite3_finalize(s->statements[i]);
@@ -676,7 +674,7 @@ static void keep_all(void *unused)
     (void)unused;
 }
 
-/* Takes an item of a list to the end of `out`, with a zero behind it, unless it is there. Returns its size. */
+/* Appends an item of a list to `out`, with a zero after it, unless it is there. Returns its size. */
 static size_t take_name(void **names, char *out, const char *name, size_t len)
 {
     char *const *found;
@@ -686,7 +684,7 @@ static size_t take_name(void **names, char *out, const char *name, size_t len)
     return found && *found == out ? len + 1 : 0;
 }
 
-/* Shortens a comma list that is too long for a session: each name once, as far as they fit. */
+/* Shortens a comma list that is too long for a session: each name once, while they fit. */
 static void shorten(char *list)
 {
     const char *cursor = list, *name;
@@ -913,8 +911,8 @@ static int get_metrics(struct kp_store *s, const char *name, struct kp_result *r
     return kp_sql_finish(&r);
 }
 
-/* Reads the first launch from `id` on, with all that it has or with the metrics `only` alone. Finishes the statements
- * before it returns, so that a reader that prints slowly does not block the writing program. */
+/* Reads the first launch from `id` on, complete or with just the metrics `only`. Finishes the statements before it
+ * returns, so that a reader that prints slowly does not block the writing program. */
 static int next_launch(struct kp_store *s, uint64_t id, const char *const *only, struct kp_result *result, bool *found)
 {
     kp_store_next_object(s);
@@ -936,7 +934,7 @@ static int next_launch(struct kp_store *s, uint64_t id, const char *const *only,
     return rc ? rc : kp_store_read_variants(s, result);
 }
 
-/* Does the same in one transaction, which takes a fifth of the system calls. */
+/* Does the same in one transaction, with a fifth of the system calls. */
 static int take_launch(struct kp_store *s, uint64_t id, const char *const *only, struct kp_result *result, bool *found)
 {
     bool alone = !in_transaction(s);
@@ -1065,7 +1063,7 @@ char *kp_store_missing(const struct kp_store *s)
 {
     char *text = NULL, *err = NULL;
     if (s->lost_timeline)
-        return kp_error(&err, "'%s' is damaged or was cut short, and its timeline cannot be read", s->path) == -EINVAL
+        return kp_error(&err, "'%s' is damaged or truncated, and its timeline cannot be read", s->path) == -EINVAL
                    ? err
                    : NULL;
     if (!s->lost_codes && !s->lost_stacks)
@@ -1073,8 +1071,7 @@ char *kp_store_missing(const struct kp_store *s)
     const char *what = !s->lost_stacks ? "the code of functions that launches name: their source lines and instructions"
                        : !s->lost_codes ? "call stacks that launches name: they"
                                         : "code and call stacks that launches name: they";
-    if (kp_error(&err, "'%s' is damaged or was cut short, and has not all of %s are left out", s->path, what) ==
-        -EINVAL)
+    if (kp_error(&err, "'%s' is damaged or truncated, and lacks some of %s are left out", s->path, what) == -EINVAL)
         text = err;
     return text;
 }

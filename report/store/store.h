@@ -14,22 +14,22 @@
 
 struct kp_store;
 
-/* Creates `path` for writing, readable by its owner alone. An existing file is -EEXIST unless `overwrite`. A forked
- * child cannot damage the file: every function returns -ECHILD there. On failure *err is a malloc'ed one-line
- * message that names the path and the remedy. */
+/* Creates `path` for writing, readable only by its owner. An existing file is -EEXIST unless `overwrite`. A forked
+ * child cannot damage the file: every function returns -ECHILD there. On failure *err is a malloc'ed one-line message
+ * that names the path and the remedy. */
 int kp_store_create(const char *path, bool overwrite, struct kp_store **out, char **err);
 /* Opens an existing session for reading, without changing anything on disk. Returns -ENOENT, or -EINVAL with *err:
  * not a kprof session, a newer schema, foreign tables, or still empty. If the writer was killed in a commit, a
  * private copy in TMPDIR is read. The file's size bounds memory and time of reading. */
 int kp_store_open(const char *path, struct kp_store **out, char **err);
 void kp_store_close(struct kp_store *s);
-/* Returns who may read and write the file of a session that was opened, as bits of 0666: what is made of it must not
- * be open to others. */
+/* Returns who may read and write the file of an open session, as bits of 0666: files made from it must not be more
+ * accessible. */
 mode_t kp_store_mode(const struct kp_store *s);
-/* Whether the path is an SQLite database, as a session is. Opens regular files alone: to open a pipe waits, and reading
- * takes what others wait for. */
+/* Returns true if the path is an SQLite database, like a session. Opens only regular files: opening a pipe blocks, and
+ * reading one consumes what others wait for. */
 bool kp_store_is_database(const char *path);
-/* Removes a session that is not open, with the files beside it. */
+/* Removes a session that is not open, with its side files. */
 void kp_store_remove(const char *path);
 
 /* Makes several puts one transaction. When commit returns 0, all of them are in the file, and survive the death of
@@ -44,8 +44,8 @@ int kp_store_put_session(struct kp_store *s, const struct kp_session *session, c
  * caller's transaction is committed. 0 or -EIO, *err. */
 int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char **err);
 
-/* Puts a launch in the place of the stored one of its id, which has header, ranges and metrics alone. 0 or -EIO, *err.
- */
+/* Replaces the stored launch of its id, which has only header, ranges and metrics. 0 or -EIO, *err.
+ * */
 int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, char **err);
 
 /* Sets how many launches the stored launch of this id stands for (kp_launch_info.alike). 0 or -EIO, *err. */
@@ -62,15 +62,15 @@ int kp_store_put_code(struct kp_store *s, const struct kp_code *code, char **err
  * 0 or -EIO with *err. */
 int kp_store_put_activities(struct kp_store *s, const struct kp_activity *at, size_t n, char **err);
 int kp_store_put_activity_name(struct kp_store *s, uint32_t number, const char *name, char **err);
-/* Says of the kernels stored so far by whom and when they were launched, as kp_timeline_link finds it. */
+/* Adds to the kernels stored so far who launched them and when, found by kp_timeline_link. */
 int kp_store_link_activities(struct kp_store *s, const struct kp_launch_note *notes, size_t n, char **err);
 
 int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err);
 /* Calls `fn` for each launch by ascending id and frees the result after the call. A non-zero return of `fn` stops
  * and is returned. */
 int kp_store_each_result(struct kp_store *s, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err);
-/* Does the same; the results have no more than header, NVTX ranges and the metrics `only`, a list that ends with NULL.
- * Nothing else is read. NULL: all that they have. */
+/* Does the same; the results have only header, NVTX ranges and the metrics `only`, a list that ends with NULL; nothing
+ * else is read. NULL: everything. */
 int kp_store_each_result_with(struct kp_store *s, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
                               void *arg, char **err);
 

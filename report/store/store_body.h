@@ -44,7 +44,7 @@ int kp_store_guard(struct kp_store *s);
 /* Checks that the tables of `schemas` are in the file as we write them. Returns 0, or -ENOMEM or -EINVAL as in store.h.
  */
 int kp_store_check_tables(struct kp_store *s, const char *const schemas[4], char **err);
-/* Begins another reading of the file: the budget is for each, as a caller may well read the file many times. */
+/* Begins another reading of the file: each has its own budget because a caller may read the file many times. */
 void kp_store_next_reading(struct kp_store *s);
 /* Begins a session, launch, stack or function, which memory holds as a whole. */
 void kp_store_next_object(struct kp_store *s);
@@ -90,7 +90,7 @@ char *kp_column_text_or_null(struct kp_sql *r);
 
 extern const char kp_store_code_schema[];
 
-/* Whether all references between its parts hold, so that readers may follow them. */
+/* Returns true if all references between its parts hold, so that readers may follow them. */
 bool kp_store_code_is_sound(const struct kp_code *c);
 
 int kp_store_write_stack(struct kp_store *s, const struct kp_stack *stack);

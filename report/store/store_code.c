@@ -10,7 +10,7 @@
 
 #include "base/numbers.h"
 
-/* Values of code_metric are long, so it is a table with a small index beside it, not one tree. */
+/* Values of code_metric are long, so it is a table with a separate small index, not one tree. */
 const char kp_store_code_schema[] =
     "CREATE TABLE frame(stack INTEGER, position INTEGER, kind INTEGER, function TEXT, file TEXT, line INTEGER,"
     " module TEXT, offset INTEGER, PRIMARY KEY(stack, position)) WITHOUT ROWID;"
@@ -40,8 +40,8 @@ const char kp_store_code_schema[] =
     "CREATE VIEW line_values AS SELECT launch, kernel, file, line, name, sum(value) AS value FROM code_values"
     " GROUP BY launch, kernel, file, line, name;";
 
-/* Makes room for one more element behind `n`: the room is a power of 2, or none. NULL without memory, with the list
- * as it was. */
+/* Makes room for one more element after `n`: the room is a power of 2, or none. NULL without memory, with the list as
+ * it was. */
 static void *grown(void *list, size_t n, size_t size)
 {
     return n & (n - 1) ? list : realloc(list, (n ? 2 * n : 1) * size);

@@ -1,6 +1,6 @@
 /*
- * Reads a session whose program was killed during a commit: the journal beside it must undo the rest. This happens
- * on a private copy, so that reading changes nothing, and needs no right to write.
+ * Reads a session whose program was killed during a commit: its journal must undo the rest. This happens on a private
+ * copy, so that reading changes nothing, and needs no right to write.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,8 @@ static int copy_file(int from, const char *to)
     return rc;
 }
 
-/* Whether the journal ends in the name of another one, as for a transaction over several files. SQLite would delete
- * that file, whatever it is; kprof never writes such a name. */
+/* Returns true if the journal ends in the name of another one, which a transaction over several files writes. SQLite
+ * would delete that file, whatever it is; kprof never writes such a name. */
 static bool names_another(int journal)
 {
     static const unsigned char magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
@@ -60,8 +60,8 @@ static int open_journal(const struct kp_store *s, const char *name, int *journal
     *journal = kp_descriptor_raise(open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (*journal < 0)
         return kp_error(err,
-                        "'%s' was being written when its program was killed, and '%s', which belongs to it, cannot be "
-                        "read: %s; make it readable, or bring both files here together",
+                        "'%s' was being written when its program was killed, and its journal '%s' cannot be read: %s; "
+                        "make it readable, or copy both files here together",
                         s->path, name, strerror(errno));
     if (stat(s->path, &file) || fstat(*journal, &st) || !S_ISREG(st.st_mode) || st.st_uid != file.st_uid ||
         names_another(*journal))

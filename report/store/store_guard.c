@@ -16,7 +16,7 @@
 enum {
     STEPS_A_CALL = 1000, /* between two checks of the budget */
     SCHEMA_STEPS = 30000,
-    ROW_COST = 64, /* bytes in memory, besides its texts */
+    ROW_COST = 64, /* bytes in memory, without its texts */
     MIB = 1 << 20,
 };
 
@@ -92,8 +92,8 @@ int kp_store_guard(struct kp_store *s)
 
 /* ---- tables ---- */
 
-/* Whether the file has the table that the statement of `len` bytes at `sql` creates, to the letter. The file's text is
- * what SQLite makes its tables of, so neither a view nor a generated column passes for a table of ours. */
+/* Returns true if the file has the table that the statement of `len` bytes at `sql` creates, to the letter. The file's
+ * text is what SQLite makes its tables of, so neither a view nor a generated column passes for a table of ours. */
 static int has_table(struct kp_store *s, const char *sql, size_t len, bool *has)
 {
     sqlite3_stmt *q = NULL;

@@ -83,7 +83,7 @@ static void get_activity(struct kp_sql *r, struct kp_activity *a)
     a->graph = (uint32_t)kp_column_uint(r);
 }
 
-/* Whether arithmetic with the times is safe, and devices are few: kprof writes no others. */
+/* Returns true if arithmetic with the times is safe, and devices are few: kprof writes no others. */
 static bool is_sound(const struct kp_activity *a)
 {
     enum { MOST_DEVICES = 256 };
@@ -92,7 +92,7 @@ static bool is_sound(const struct kp_activity *a)
            a->start_ns >= -most && a->start_ns <= a->end_ns && a->end_ns <= most;
 }
 
-/* Reads the rows behind *last, which moves on. */
+/* Reads the rows after *last, which moves on. */
 static int read_some(struct kp_store *s, int64_t *last, struct kp_timeline *out, bool *more)
 {
     int found = 0;

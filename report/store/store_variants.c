@@ -86,7 +86,7 @@ static int get_variant(struct kp_sql *r, struct kp_result *result)
 
 static int get_metrics(struct kp_store *s, uint64_t launch, size_t position, struct kp_result *of)
 {
-    enum { KIND = 5, REASON = 7 }; /* behind the name, the unit, the launch, the position and the name's identifier */
+    enum { KIND = 5, REASON = 7 }; /* after the name, the unit, the launch, the position and the name's identifier */
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_VARIANT_METRICS);
     kp_bind_uint(&r, launch);
     kp_bind_uint(&r, position);

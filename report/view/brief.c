@@ -61,7 +61,7 @@ static char *kind_of(const struct kp_launch_info *l)
     return n < 0 ? NULL : text;
 }
 
-/* Returns the index of a kind, or where to insert it. */
+/* Returns the index of a kind, or its place to insert. */
 static size_t place(const struct kp_brief *b, const char *kind)
 {
     size_t low = 0, high = b->n_kinds;
@@ -75,7 +75,7 @@ static size_t place(const struct kp_brief *b, const char *kind)
     return low;
 }
 
-/* Returns the kind of that text, and takes the text over. NULL without memory. */
+/* Returns the kind of that text, which it then owns. NULL without memory. */
 static const char *take_kind(struct kp_brief *b, char *kind)
 {
     size_t at = place(b, kind);

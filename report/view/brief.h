@@ -21,7 +21,7 @@ size_t kp_brief_count(const struct kp_brief *b);
 /* Chooses, once all are added; of more than `most` kernels and shapes (0 = any number) those that took most time.
  * Returns the number of launches chosen. */
 size_t kp_brief_choose(struct kp_brief *b, size_t most);
-/* Whether the launch of this id was chosen. */
+/* Returns true if the launch of this id was chosen. */
 bool kp_brief_has(const struct kp_brief *b, uint64_t id);
 
 #endif

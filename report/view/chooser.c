@@ -20,11 +20,11 @@ struct counted {
     struct counted *next;
 };
 
-/* Launches that launch-skip and launch-count count together, beside others. */
+/* Launches that launch-skip and launch-count count together. */
 struct together {
-    char *name; /* of the kernel or graph; NULL where devices are counted */
+    char *name; /* of the kernel or graph; NULL if devices are counted */
     uint32_t grid[3], block[3];
-    double shared; /* byte; 0 where the session does not have it */
+    double shared; /* in bytes; 0 if the session does not have it */
     int device;
     uint64_t n;
     struct together *next;

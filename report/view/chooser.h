@@ -1,6 +1,6 @@
 /*
  * Chooses launches of a stored session by the filters of a run: device, kernel-name, kernel-id, NVTX ranges, and
- * number. A launch passes these in turn, as it would in a run.
+ * number. A launch passes these in turn, in the order of a run.
  *
  * Threads: one at a time.
  */
@@ -12,7 +12,7 @@
 
 struct kp_chooser;
 
-/* Makes a chooser. `o` must outlive it, and have been checked. *out is NULL where it would take every launch. 0;
+/* Makes a chooser. `o` must outlive it, and have been checked. *out is NULL if it would choose every launch. 0;
  * -ENOMEM; -EINVAL with *err (malloc'ed line). */
 int kp_chooser_new(const struct kp_options *o, struct kp_chooser **out, char **err);
 void kp_chooser_free(struct kp_chooser *c);
@@ -20,10 +20,10 @@ void kp_chooser_free(struct kp_chooser *c);
 /* Begins with the first launch of a session again. */
 void kp_chooser_begin(struct kp_chooser *c);
 
-/* Returns the metric that results need for it beside their header; NULL = none. */
+/* Returns the metric that results need for it in addition to their header; NULL = none. */
 const char *kp_chooser_needs(const struct kp_chooser *c);
 
-/* Whether the next launch is chosen: 1, 0 or -ENOMEM. */
+/* Returns 1 if the next launch is chosen, else 0; or -ENOMEM. */
 int kp_chooser_takes(struct kp_chooser *c, const struct kp_result *r);
 
 /* What it has seen since kp_chooser_begin: launches that all but the numbers let pass, and graphs that were left out as

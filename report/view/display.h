@@ -19,13 +19,13 @@ struct kp_display {
     bool base_units;
     enum kp_instances instances;
     uint64_t rules; /* kp_rule_choice: the rules that give advice */
-    /* The selection shown in place of the session's own, where `choose` is set: as in kp_sections_select, and a
-     * comma list; NULL is "". Not owned. */
+    /* The selection shown in place of the session's own, if `choose` is set: for kp_sections_select, and a comma list;
+     * NULL is "". Not owned. */
     bool choose;
     const char *set, *sections, *metrics;
     struct kp_chooser *chooser; /* of the stored launches that a page shows (chooser.h); NULL = all. Not owned */
     enum kp_page_id pages[KP_PAGES_MAX]; /* in this order */
-    size_t n_pages;                      /* 0: the details page alone */
+    size_t n_pages;                      /* 0: only the details page */
     enum kp_format format;
     enum kp_grouping grouping;      /* for the pages details and raw: how launches are grouped */
     const struct kp_lookup *lookup; /* finds the call stacks of launches; NULL: stacks are not shown. Not owned */
@@ -41,14 +41,14 @@ struct kp_display {
     size_t brief_most;           /* and then at most this many of them in full; 0 = one of each kernel and shape */
     size_t width;                /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
     bool colors;                 /* of text */
-    bool *lost_instances;        /* set where CSV has a metric without its instances; NULL: nobody asks. Not owned */
-    const char *file; /* the session file for a command line, where it stays; NULL: there is none. Not owned */
+    bool *lost_instances;        /* set if CSV has a metric without its instances; NULL: nobody asks. Not owned */
+    const char *file;            /* the session file for a command line, if it stays; NULL: there is none. Not owned */
 };
 
 /* Makes a display of the print-* and page options, which must have been checked. Only trace_columns and
  * source_folders of `o` must outlive the display. */
 struct kp_display kp_display_of(const struct kp_options *o);
-/* Whether the display has a page. */
+/* Returns true if the display has a page. */
 bool kp_display_shows(const struct kp_display *d, enum kp_page_id page);
 /* Sets the width and the colours of text that goes to the descriptor `fd`; -1 is none. */
 void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd);

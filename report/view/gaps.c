@@ -14,7 +14,7 @@ struct times {
     size_t n, cap;
 };
 
-/* Adds a time that starts no sooner than those before; merges it with the last one where they touch. */
+/* Adds a time that starts no sooner than those before; merges it with the last one if they touch. */
 static int add_time(struct times *t, int64_t start, int64_t end)
 {
     if (t->n && start <= t->at[t->n - 1].end) {

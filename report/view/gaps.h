@@ -1,6 +1,6 @@
 /*
  * What a timeline says in numbers: for each device the time in which kernels ran and the gaps between them, for each
- * stream what ran there, and each kernel's time. Times at which kprof held the program up count nowhere.
+ * stream what ran there, and each kernel's time. Times when kprof held the program up do not count.
  *
  * Errors: int results are 0 or -ENOMEM. Threads: any, each with objects of its own.
  */
@@ -11,7 +11,7 @@
 
 enum { KP_GAPS_MOST = 10 };
 
-/* A time in which no kernel ran on a device, between two kernels. */
+/* A time between two kernels when no kernel ran on a device. */
 struct kp_gap {
     int64_t start_ns, end_ns;
     int64_t ns;                       /* without kprof's own work */

@@ -1,6 +1,6 @@
 /*
  * The push-pop NVTX ranges that were open on a thread as it launched. A run with nvtx stores them with the launch; else
- * the timeline tells them, where there is one: it has the ranges of threads, and when each launch was made.
+ * they come from the timeline, if there is one: it has the ranges of threads, and the time of each launch.
  *
  * Errors: int results are 0 or -ENOMEM. Threads: the caller serialises calls for one object.
  */

@@ -17,8 +17,8 @@ struct kp_line {
     const char *group, *label;
     const char *name;               /* of the metric */
     const struct kp_metric *metric; /* NULL when the launch has no such metric */
-    char *made_label;               /* holds `label` where no table does; owned */
-    const char *unit;               /* of the row; for drawings, where the metric has none; NULL = none */
+    char *made_label;               /* holds `label` if no table does; owned */
+    const char *unit;               /* of the row; for drawings, if the metric has none; NULL = none */
 };
 
 struct kp_lines {
@@ -37,7 +37,7 @@ struct kp_view {
     const struct kp_source_map *source; /* its instructions and lines, if any; NULL = none */
 };
 
-/* Adds a line. The lines take over its made_label, even on failure. 0 or -ENOMEM. */
+/* Adds a line. The lines then own its made_label, even on failure. 0 or -ENOMEM. */
 int kp_lines_add(struct kp_lines *l, const struct kp_line *line);
 void kp_lines_free(struct kp_lines *l);
 /* Sorts by the metrics' names; a header row comes before other rows of the same name. */
@@ -49,8 +49,7 @@ void kp_lines_sort(struct kp_lines *l);
  * value wins. "breakdown:X" becomes the constituents of X. 0 or -ENOMEM. */
 int kp_lines_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_view *v, bool asked_for,
                      struct kp_lines *out);
-/* Adds the constituents of the throughput `metric` on the launch's device, as far as the launch has them. 0 or
- * -ENOMEM. */
+/* Adds the constituents of the throughput `metric` on the launch's device that the launch has. 0 or -ENOMEM. */
 int kp_lines_of_breakdown(const char *metric, const struct kp_view *v, struct kp_lines *out);
 /* Adds the metrics of a list (as in kp_display.metrics), under their own names. An item is a metric's name; a name
  * without roll-up, for all roll-ups that the launch has; or "group:NAME". "regex:EXPR" adds the launch's metrics
@@ -63,16 +62,17 @@ const char *kp_breakdown_of(const char *metric, const struct kp_view *v, size_t 
 
 /* Returns the base unit of the line in a drawing: the metric's, else the row's. */
 const char *kp_line_unit(const struct kp_line *l);
-/* Whether the launch has a metric of the section, or a reason for having none. */
+/* Returns true if the launch has a metric of the section, or a reason for having none. */
 bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r);
-/* Whether the launch of session `s` has enough of the section to show it. A section that the session names needs any
- * of its metrics. Sections share metrics, so others need most of their header, or, without one, all that is drawn. */
+/* Returns true if the launch of session `s` has enough of the section to show it. A section that the session names
+ * needs any of its metrics. Sections share metrics, so others need most of their header, or, without one, all that is
+ * drawn. */
 bool kp_section_is_collected(const struct kp_section *section, const struct kp_session *s, const struct kp_result *r);
 /* Counts the rows before the bodies of a section, of the kinds up to `last`, HEADER or EXTRA. */
 size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last);
-/* Whether the line has a value, not just a reason for having none. */
+/* Returns true if the line has a value, not just a reason for having none. */
 bool kp_line_has_value(const struct kp_line *l);
-/* Returns the line's name, as print-metric-name wants it. malloc'ed; NULL without memory. */
+/* Returns the line's name in the form that print-metric-name chooses. malloc'ed; NULL without memory. */
 char *kp_line_title(const struct kp_display *d, const struct kp_line *l);
 /* Returns the name of a line outside its body: a value of a grid or chart has its row or link, too. */
 char *kp_line_full_title(const struct kp_display *d, const struct kp_line *l);

@@ -207,7 +207,7 @@ struct check {
     const struct kp_session *session;
     struct item *items;
     size_t n;
-    bool looked; /* near names were looked for */
+    bool looked; /* near names were searched */
     const struct kp_section *const *sections;
     size_t n_sections;
     bool *had; /* by section of all: some launch has it */
@@ -305,7 +305,7 @@ static int look_for(struct item *item, const struct kp_view *v, bool column)
     return rc;
 }
 
-/* Returns where it is noted that the session has a chosen section, which is one of all. */
+/* Returns the note that the session has a chosen section, which is one of all. */
 static bool *noted(const struct check *c, size_t chosen)
 {
     size_t n;
@@ -418,7 +418,7 @@ static int check_items(struct check *c, struct kp_store *store, char **out, char
 {
     size_t size;
     int rc = c->n || c->n_sections ? kp_store_each_result(store, check_launch, c, err) : 0;
-    if (!rc && lacks_section(c)) /* only then others are looked for, which takes seconds for thousands of launches */
+    if (!rc && lacks_section(c)) /* only then others are searched, which needs seconds for thousands of launches */
         rc = kp_store_each_result(store, note_all, c, err);
     FILE *f = rc ? NULL : open_memstream(out, &size);
     if (!f)

@@ -27,7 +27,7 @@ static int add_input(const struct kp_rule_input *input, void *arg)
     return kp_lines_add(in->lines, &(struct kp_line){KP_ROW_EXTRA, "", m->name, m->name, m, NULL, NULL});
 }
 
-/* Adds all that is collected for a section: its rows, and what its rules look at. */
+/* Adds all metrics of a section: its rows, and the inputs of its rules. */
 static int add_section(const struct kp_section *s, const struct kp_view *v, struct kp_lines *lines)
 {
     const struct kp_launch_info *l = &v->result->launch;

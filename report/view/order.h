@@ -13,7 +13,7 @@ struct kp_ordered {
     uint64_t launches;   /* whose duration is known */
 };
 
-/* Compares two kernels as strcmp does: negative where `a` comes first. No two names are equal in an order. */
+/* Compares two kernels as strcmp does: negative if `a` comes first. No two names are equal in an order. */
 int kp_order(const struct kp_ordered *a, const struct kp_ordered *b, enum kp_sort by);
 
 #endif

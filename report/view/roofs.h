@@ -21,7 +21,7 @@ struct kp_roofs {
 /* Computes all roofs and points. 0, or -ENOMEM with nothing to free. */
 int kp_roofs_of(const struct kp_lines *l, struct kp_roofs *out);
 void kp_roofs_free(struct kp_roofs *r);
-/* Returns the roof or the point that a line's group names; it must be one of those computed. */
+/* Returns the roof or the point that a line's group names; it must have been computed. */
 struct kp_rates *kp_roofs_find(const struct kp_roofs *r, const char *group);
 
 /* Returns work per byte. */

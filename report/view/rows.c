@@ -101,8 +101,8 @@ size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last)
 
 /* --- which rows --- */
 
-/* Whether a row applies. Launch and occupancy values describe one kernel; for a whole graph, values that were not
- * set do not exist. */
+/* Returns true if a row applies. Launch and occupancy values describe one kernel; for a whole graph, values that were
+ * not set do not exist. */
 static bool row_applies(const struct kp_row *row, const struct kp_result *r)
 {
     const struct kp_launch_info *l = &r->launch;

@@ -39,7 +39,7 @@ static bool is_known(const char *set)
 }
 
 /* Selects without sections from a folder of section files that is no longer loaded. Only a session's list has such
- * ones, and identifiers alone: each launch asks, so that nothing is matched or looked for here. */
+ * sections, and only by identifier: this runs for each launch, so nothing is matched or searched here. */
 static int select_known(const char *set, const char *sections, struct kp_wanted *w)
 {
     char *known = calloc(1, strlen(sections) + 1), *end = known, *word;

@@ -5,7 +5,7 @@
 
 enum {
     DEEPEST = 64,
-    MOST_ROWS = 2048, /* the last one takes what comes beyond */
+    MOST_ROWS = 2048, /* the last one gets the rest */
 };
 
 /* A row, with the ends of its activities that may still run, the innermost last. */

@@ -1,6 +1,6 @@
 /*
- * The rows of a drawn timeline: one for each stream, for each thread with NVTX ranges, and for kprof's own work. Where
- * activities of one of them overlap, it has several rows. There are 2,048 at most; the last one takes what is left.
+ * The rows of a drawn timeline: one for each stream, for each thread with NVTX ranges, and for kprof's own work. If its
+ * activities overlap, it has several rows. There are 2,048 at most; the last one gets the rest.
  *
  * Errors: int results are 0 or -ENOMEM. Threads: any, each with objects of its own.
  */

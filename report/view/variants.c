@@ -2,9 +2,9 @@
 
 const char kp_variants_own[] = "the program's own";
 
-const char kp_variants_unchecked[] = "The results of variants are not checked. A kernel whose indices, loops or shared "
-                                     "memory depend on the block's size may "
-                                     "compute something else, or less. Each variant was measured once.";
+const char kp_variants_unchecked[] =
+    "The results of variants are not checked. A kernel whose indices, loops or shared memory depend on the block size "
+    "may compute something else, or less. Each variant was measured once.";
 
 const struct kp_result *kp_variants_at(const struct kp_result *r, size_t i)
 {

@@ -136,8 +136,8 @@ static void print_devices(struct kp_out *o, const struct kp_session *s)
     print_more(o, s->n_devices);
 }
 
-/* What is printed where nothing was profiled, by the reason that skipped the launches. Launches pass the filters in
- * order, so the last filter that stopped any of them is to blame: rows begin with the last filter. */
+/* What is printed if nothing was profiled, by the reason that skipped the launches. Launches pass the filters in order,
+ * so the last filter that stopped any of them is to blame: rows begin with the last filter. */
 static const struct blamed {
     enum kp_reason reason;
     void (*seen)(struct kp_out *o, const struct kp_session *s);
@@ -183,8 +183,8 @@ static const char *advice_of(const struct kp_session *s, const struct blamed *b)
 {
     if (b)
         return kp_reason_row(b->reason)->advice;
-    return s->n_skips ? "the line above says what every launch was skipped for"
-                      : "the program ended before the first launch was measured to its end";
+    return s->n_skips ? "the line above says why every launch was skipped"
+                      : "the program ended before the first launch was fully measured";
 }
 
 static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
@@ -199,11 +199,10 @@ static void print_why_nothing(struct kp_out *o, const struct kp_session *s)
         return;
     }
     if (!s->launches_seen) {
-        kp_out_print(
-            o,
-            "%s the program launched no kernel that kprof could see. Does it use the GPU? Programs that start others "
-            "must hand on LD_PRELOAD; set-user-ID and fully static programs cannot be followed.\n",
-            head);
+        kp_out_print(o,
+                     "%s the program launched no kernel that kprof could see. Does it use the GPU? Programs that start "
+                     "others must pass on LD_PRELOAD; set-user-ID and fully static programs cannot be profiled.\n",
+                     head);
         return;
     }
     if (kp_account_of_timeline(s))
@@ -219,8 +218,8 @@ static void print_graphs(struct kp_out *o, uint64_t graphs)
 {
     if (!graphs)
         return;
-    kp_out_print(o, "==KPROF== Left out as they have no name of a kernel: ");
-    print_counted(o, graphs, "launch of a graph as a whole", "launches of graphs as wholes");
+    kp_out_print(o, "==KPROF== Left out because they have no kernel name: ");
+    print_counted(o, graphs, "launch of a whole graph", "launches of whole graphs");
     kp_out_print(o, "\n");
 }
 
@@ -229,8 +228,7 @@ static void print_choice(struct kp_out *o, const struct kp_choice *choice)
     char shown[KP_NUMBER_MAX], stored[KP_NUMBER_MAX];
     kp_format_count(choice->shown, shown);
     kp_format_count(choice->stored, stored);
-    kp_out_print(o, "==KPROF== Shown above: %s of the %s stored launches, those that the filters choose\n", shown,
-                 stored);
+    kp_out_print(o, "==KPROF== Shown above: the %s of %s stored launches that the filters choose\n", shown, stored);
     print_graphs(o, choice->graphs);
 }
 
@@ -291,8 +289,8 @@ int kp_render_unmatched(const struct kp_sink *out, const struct kp_unmatched *u)
     }
     if (u->matched)
         kp_out_print(&o,
-                     "==KPROF== No launch is shown: of this session %s match, and all of them come before the first "
-                     "one to show; lower launch-skip.\n",
+                     "==KPROF== No launch is shown: %s of this session match, but all come before the first one to "
+                     "show; lower launch-skip.\n",
                      number);
     else if (*u->kernel_name)
         kp_out_print(&o, "==KPROF== No launch is shown: no kernel of this session matches '%s' (kernel-name)",

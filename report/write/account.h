@@ -11,18 +11,17 @@ int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
 /* The launches of a stored session that the display chose. */
 struct kp_choice {
     uint64_t shown, stored;
-    uint64_t graphs; /* left out, as they have no name of a kernel */
+    uint64_t graphs; /* left out because they have no kernel name */
 };
-/* Prints the closing account: launches seen, profiled, skipped and why, passes, time; and, where nothing was
- * profiled, why. With `choice` (else NULL) the account names the whole session, and a last line counts the launches
- * shown. */
+/* Prints the closing account: launches seen, profiled, skipped and why, passes, time; and, if nothing was profiled,
+ * why. With `choice` (else NULL) the account names the whole session, and a last line counts the launches shown. */
 int kp_render_account(const struct kp_sink *out, const struct kp_session *s, const struct kp_choice *choice);
-/* Whether nothing was profiled, as the timeline alone was asked for. */
+/* Returns true if nothing was profiled because only the timeline was asked for. */
 bool kp_account_of_timeline(const struct kp_session *s);
 /* A choice of launches that no launch of a session passes. */
 struct kp_unmatched {
-    const char *kernel_name; /* where it alone chooses, else "" */
-    const char *range;       /* nvtx-include where it alone chooses, else "" */
+    const char *kernel_name; /* if it alone chooses, else "" */
+    const char *range;       /* nvtx-include if it alone chooses, else "" */
     const char *filters;     /* the options that choose */
     const char *near;        /* the kernel nearest to kernel-name, or NULL */
     uint64_t matched;        /* launches that all but their number lets pass */

@@ -13,7 +13,7 @@
 
 enum { INDENT = 10 };
 
-/* From this share of the time on, in percent, warps wait mostly for one thing. */
+/* From this share of the time on, in percent, warps mostly wait for one thing. */
 static const double mostly_from = 50;
 
 /* --- messages --- */
@@ -93,7 +93,7 @@ static void describe_bound(FILE *f, const struct kp_verdict *v)
     fprintf(f, "compute %.1f%%, memory %.1f%% of peak", v->compute, v->memory);
     if (*v->stall)
         fprintf(f, "; %s %s (%.1f%% of the time)",
-                v->stall_share < mostly_from ? "longest wait:" : "warps wait mostly for", v->stall, v->stall_share);
+                v->stall_share < mostly_from ? "longest wait:" : "warps mostly wait for", v->stall, v->stall_share);
 }
 
 static void describe_gains(FILE *f, const struct kp_verdict *v)

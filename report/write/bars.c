@@ -103,7 +103,7 @@ static double full_bar(const struct bar *b, const struct bar *bars, size_t n)
     return most;
 }
 
-/* Whether a bar means anything: alone in its unit it would always be full. A percentage compares to 100. */
+/* Returns true if a bar is meaningful: the only one of its unit would always be full. A percentage compares to 100. */
 static bool is_comparable(const struct bar *b, const struct bar *bars, size_t n)
 {
     size_t same = 0;

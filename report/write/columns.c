@@ -95,7 +95,7 @@ static bool print_line_of_row(struct kp_out *o, const struct kp_columns *c, cons
 static void print_row(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
                       const size_t *widths, const char *const *cells)
 {
-    const char **rest = calloc(c->n, sizeof *rest); /* gcc -O0 takes malloc's for uninitialised */
+    const char **rest = calloc(c->n, sizeof *rest); /* gcc -O0 considers malloc's uninitialised */
     if (!kp_out_has(o, rest))
         return;
     memcpy(rest, cells, c->n * sizeof *rest);
@@ -126,8 +126,8 @@ static size_t dashes_of_last(const struct kp_columns *c, const struct kp_columns
     return widths[last] < most || !c->to_the_left || !c->to_the_left[last] ? widths[last] : most;
 }
 
-/* Narrows the widest columns until the table fits into the line; false where it does not. The last column of a table
- * without a frame stays, as it may be a drawing. */
+/* Narrows the widest columns until the table fits into the line; false if it does not. The last column of a table
+ * without a frame stays: it may be a drawing. */
 static bool narrow(const struct kp_columns *c, const struct kp_columns_look *look, size_t *widths, size_t line)
 {
     size_t total = (size_t)look->indent + (c->n - 1) * (size_t)look->gap, n = c->n - !look->framed;

@@ -26,8 +26,8 @@ struct kp_columns {
 int kp_columns_add(struct kp_columns *c, const char *const *cells);
 void kp_columns_free(struct kp_columns *c);
 
-/* Prints the table. Cells of the widest columns are broken where it is wider than the display; the last column of a
- * table without a frame is not, as it may be a drawing. A table that is too wide all the same is printed as a list. */
+/* Prints the table. Cells of the widest columns are broken if it is wider than the display, except for the last column
+ * of a table without a frame: it may be a drawing. A table that is still too wide is printed as a list. */
 void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look);
 /* Returns how much of a cell stands on its first line, in a column of `width` > 0. */
 size_t kp_columns_piece(const char *text, size_t width);

@@ -40,7 +40,7 @@ void kp_csv_launch_headings(struct kp_csv *c, bool nvtx)
     kp_csv_fields(c, launch_headings, COUNT(launch_headings));
 }
 
-/* Returns the smallest NVTX type that surely holds the number, as the original type is not stored. */
+/* Returns the smallest NVTX type that surely holds the number: the original type is not stored. */
 static const char *payload_type(const char *payload)
 {
     if (!*payload)
@@ -57,7 +57,7 @@ static void write_range(FILE *to, const struct kp_nvtx_range *r)
             *r->payload ? r->payload : not_set, not_set, not_set, not_set, not_set);
 }
 
-/* Writes each thread's stack behind the thread's number. */
+/* Writes each thread's number followed by its stack. */
 static void write_stacks(FILE *to, const struct kp_nvtx *n)
 {
     const struct kp_nvtx_range *before = NULL;

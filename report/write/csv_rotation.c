@@ -99,7 +99,7 @@ static void why(struct kp_csv *c, const struct kp_metric *m)
 static const struct {
     const char *heading;
     void (*write)(struct kp_csv *c, const struct kp_metric *m);
-    bool beside, has_unit; /* beside: also where a metric is a column */
+    bool beside, has_unit; /* beside: also if a metric is a column */
 } mean_columns[] = {
     {"Value Launches", launches, true, false},      {"Value Deviation", deviation, true, true},
     {"Value Interval", interval, true, true},       {"Value Missing", why, false, false},

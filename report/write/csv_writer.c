@@ -25,7 +25,7 @@ static void keep(struct kp_writer *w, int rc)
 
 /* --- the page and its rows --- */
 
-/* Whether rows have columns of a rotation: those of launches do. */
+/* Returns true if rows have columns of a rotation: those of launches do. */
 static bool tells_rotation(const struct kp_csv_writer *c)
 {
     return c->base.rotated && (c->layout->start == KP_START_LAUNCH || c->layout->start == KP_START_ID);
@@ -222,7 +222,7 @@ static void write_columns(struct kp_csv_writer *c, const struct kp_lines *lines)
     end_row(c);
 }
 
-/* Whether a metric came before: bodies show some metrics in several places, but one row is enough. */
+/* Returns true if a metric came before: bodies show some metrics in several places, but one row is enough. */
 static bool is_repeated(const struct kp_lines *l, size_t i)
 {
     const struct kp_line *line = &l->at[i], *before = &l->at[i ? i - 1 : 0];

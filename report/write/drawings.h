@@ -10,7 +10,7 @@
 void kp_table_print(struct kp_out *o, const struct kp_lines *l);
 /* Prints, below a table or a drawing, which lines have no value, and why. */
 void kp_table_print_missing(struct kp_out *o, const struct kp_lines *l);
-/* Prints the instances below a drawing, where print-metric-instances asks for them. */
+/* Prints the instances below a drawing, if print-metric-instances asks for them. */
 void kp_table_print_instances(struct kp_out *o, const struct kp_lines *l);
 
 void kp_bars_draw(struct kp_out *o, const struct kp_lines *l, bool sorted);

@@ -99,7 +99,7 @@ static int put_line(struct kp_fit *f)
         broken = true;
         rc = rc ? rc : put_blanks(f, hang);
     }
-    /* Blanks at the end stay, as ncu has them, unless a terminal would wrap them. */
+    /* Blanks at the end stay (ncu has them, too), unless a terminal would wrap them. */
     bool trim = broken || fitting(f->line, f->len, f->width) < f->len;
     return rc ? rc : put(f, rest, trim ? shown : f->len);
 }

@@ -1,5 +1,5 @@
 /* Breaks lines that are wider than the terminal. What is laid out for the width passes as it is.
- * Errors: those of the sink behind, and -ENOMEM. Threads: one at a time. */
+ * Errors: those of the next sink, and -ENOMEM. Threads: one at a time. */
 #ifndef KP_REPORT_WRITE_FIT_H
 #define KP_REPORT_WRITE_FIT_H
 
@@ -8,7 +8,7 @@
 #include "base/sink.h"
 
 struct kp_fit {
-    struct kp_sink sink;      /* takes the text */
+    struct kp_sink sink;      /* receives the text */
     const struct kp_sink *to; /* gets it in lines that fit; not owned */
     size_t width;
     char *line; /* begun; owned */

@@ -96,7 +96,7 @@ static bool grid_new(struct kp_out *o, const struct kp_lines *l, struct grid *g)
 
 /* --- which rows --- */
 
-/* Whether the value says nothing of the launch: a zero, or a peak, which is a property of the chip. */
+/* Returns true if the value says nothing of the launch: a zero, or a peak, which is a property of the chip. */
 static bool is_zero(const struct kp_line *l)
 {
     double value;

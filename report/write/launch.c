@@ -44,7 +44,7 @@ void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l)
     kp_out_print(o, "%s", shape);
 }
 
-/* Prints the header line. Where it is wider than the display, the place of the launch gets a line of its own. */
+/* Prints the header line. If it is wider than the display, the place of the launch gets a line of its own. */
 static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
 {
     char shape[SHAPE_MAX], place[2 * SHAPE_MAX];
@@ -86,13 +86,12 @@ static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
     if (!l->groups)
         return;
     write_counted(l, counted);
-    if (kp_out_has(o,
-                   asprintf(&text,
-                            "%" PRIu64 " %s of this kernel and shape, of which %" PRIu64 " %s, with the caches as they "
-                            "were; values are means, and +- says where the mean of another run falls with 95 %%",
-                            l->alike, l->alike == 1 ? "launch" : "launches", l->counted, counted) < 0
-                       ? NULL
-                       : text))
+    if (kp_out_has(o, asprintf(&text,
+                               "%" PRIu64 " %s of this kernel and shape; %" PRIu64 " %s, with the caches as they "
+                               "were; values are means; +- is the 95 %% interval for the mean of another run",
+                               l->alike, l->alike == 1 ? "launch" : "launches", l->counted, counted) < 0
+                          ? NULL
+                          : text))
         kp_out_wrapped(o, "    Rotation: ", text);
     free(text);
 }

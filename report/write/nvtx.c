@@ -19,7 +19,7 @@ static void write_range(FILE *to, const struct kp_nvtx_range *r)
                 *payload ? "payload " : "", payload);
 }
 
-/* Writes one line of ranges from number `i` on: a thread's stack, or the start-end ranges. Returns the index behind
+/* Writes one line of ranges from number `i` on: a thread's stack, or the start-end ranges. Returns the index after
  * them. */
 static size_t write_ranges(FILE *to, const struct kp_nvtx *n, size_t i)
 {

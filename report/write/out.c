@@ -78,8 +78,7 @@ void kp_out_one_line(struct kp_out *o, const char *text, size_t len)
     write_shown(o, text, len, "");
 }
 
-/* Keeps line ends only where the format begins or ends with them; others came with an argument, and would forge a
- * line. */
+/* Keeps line ends only at the start and the end of the format; others came with an argument, and would forge a line. */
 void kp_out_print(struct kp_out *o, const char *format, ...)
 {
     char *text;

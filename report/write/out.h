@@ -1,5 +1,5 @@
 /*
- * Writes text in ASCII, as wide as the display.
+ * Writes text in ASCII, at the display's width.
  * Errors: the first one, of the sink or of memory, stays in kp_out.rc; from then on nothing is written.
  */
 #ifndef KP_REPORT_WRITE_OUT_H
@@ -34,7 +34,7 @@ enum kp_paint {
     KP_PAINTS,
 };
 
-/* Returns the characters that begin a colour; "" where the display has none. Static text. */
+/* Returns the characters that begin a colour; "" if the display has none. Static text. */
 const char *kp_paint(const struct kp_out *o, enum kp_paint paint);
 /* Begins a colour. */
 void kp_out_paint(struct kp_out *o, enum kp_paint paint);
@@ -42,7 +42,7 @@ void kp_out_paint(struct kp_out *o, enum kp_paint paint);
 size_t kp_out_width(const struct kp_out *o);
 /* Returns the width for tables of names, which gain by room: that of the display, KP_LINE_NARROWEST or more. */
 size_t kp_out_wide(const struct kp_out *o);
-/* Returns the same up to KP_LINE_WIDTH, without an indent, for prose behind that. */
+/* Returns the same up to KP_LINE_WIDTH, without an indent, for prose after it. */
 size_t kp_out_prose(const struct kp_out *o, size_t indent);
 
 void kp_out_text(struct kp_out *o, const char *text, size_t len);
@@ -53,7 +53,7 @@ void kp_out_print(struct kp_out *o, const char *format, ...) __attribute__((form
 void kp_out_wrapped(struct kp_out *o, const char *prefix, const char *text);
 /* Prints `c` `n` times. */
 void kp_out_repeat(struct kp_out *o, char c, size_t n);
-/* Whether `p` is not NULL; NULL is noted as -ENOMEM. */
+/* Returns true if `p` is not NULL; NULL is noted as -ENOMEM. */
 static inline bool kp_out_has(struct kp_out *o, const void *p)
 {
     if (!p && !o->rc)

@@ -1,4 +1,4 @@
-/* The roofs and points of a roofline, as tables. The HTML file draws them. */
+/* The roofs and points of a roofline in tables. The HTML file draws them. */
 #include "report/write/drawings.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static int add_row(struct kp_out *o, const struct kp_roofs *r, const struct kp_r
     return kp_columns_add(to, (const char *const[]){of->name, cells[0], cells[1], cells[2], cells[3]});
 }
 
-/* Prints all roofs, or the points where work was done. */
+/* Prints all roofs, or the points with work. */
 static void print_rates(struct kp_out *o, const struct kp_roofs *r, bool points)
 {
     static const char *const headings[][CELLS] = {

@@ -25,7 +25,7 @@ enum { CELL_MAX = KP_NUMBER_MAX + KP_UNIT_MAX };
 static const char *const heading[COLUMNS] = {"Time %", "Total Time", "Launches", "Bound by",
                                              "Gain %", "By Rule",    "Kernel"};
 static const bool to_the_left[COLUMNS] = {[BOUND] = true, [RULE] = true, [KERNEL] = true};
-/* Columns that a narrow terminal loses, in this order: others tell nearly the same. */
+/* Columns that a narrow terminal loses, in this order: others say nearly the same. */
 static const int dispensable[] = {TOTAL, LAUNCHES};
 
 /* A line of the table, without the kernel's name, whose room depends on the other columns. */
@@ -86,7 +86,7 @@ static bool is_begin_of_word(const char *at)
     return *at >= 'A' && *at <= 'Z';
 }
 
-/* Takes a letter off the longest word of a name like LaunchConfiguration. */
+/* Removes a letter from the longest word of a name like LaunchConfiguration. */
 static void shorten_longest_word(char *name)
 {
     char *longest = name;
@@ -104,8 +104,8 @@ static void shorten_longest_word(char *name)
     memmove(longest + most - 1, longest + most, strlen(longest + most) + 1);
 }
 
-/* Makes room for names by shorter names of rules; without enough for these, the column is left out. Returns what the
- * columns before the name take, which was `used`. */
+/* Makes room for names by shorter names of rules; without enough for these, the column is left out. Returns the width
+ * of the columns before the name, which was `used`. */
 static size_t narrow_rules(struct table *t, size_t used, size_t line)
 {
     size_t others = used - (size_t)t->width[RULE] - 1, left = line > others ? line - others : 0;
@@ -213,7 +213,7 @@ static int print_first(FILE *f, const struct kp_out *o, const struct kp_summary_
                   ? asprintf(&text, "%s%s%s: rule %s (%s) would save up to %.1f%% of the GPU time shown (%.1f%% of %s)",
                              name, by, k->bound, k->rule->id, k->section->display, 100 * k->saved_ns / s->ns,
                              100 * k->saved_ns / k->ns, k->is_text ? "its own" : "this kernel's")
-                  : asprintf(&text, "%s%s%s, no rule names a gain for a whole kernel", name, by, k->bound);
+                  : asprintf(&text, "%s%s%s; no rule estimates a gain for a whole kernel", name, by, k->bound);
     kp_short_names_free(names, s->n);
     if (len < 0)
         return -ENOMEM;

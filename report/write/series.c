@@ -12,14 +12,14 @@ enum { TITLE, UNIT, LEAST, MEAN, MOST, TIMELINE, COLUMNS };
 static const char *const titles[TIMELINE] = {"Metric", "Unit", "Min", "Mean", "Max"};
 
 enum {
-    TIMELINE_WIDTH = 56, /* the room that a line of a file has beside the longest label */
-    TIMELINE_LEAST = 16, /* narrower drawings tell nothing: names are broken then */
+    TIMELINE_WIDTH = 56, /* the room that a line of a file has next to the longest label */
+    TIMELINE_LEAST = 16, /* narrower drawings show nothing: names are broken then */
     GAP = 2,             /* between columns */
 };
 
 /* What is shown of the columns. */
 struct layout {
-    bool few;     /* without LEAST and MEAN, as the drawing tells nearly the same */
+    bool few;     /* without LEAST and MEAN: the drawing shows nearly the same */
     size_t width; /* of the drawing */
 };
 
@@ -160,7 +160,7 @@ static struct layout layout_of(const struct kp_out *o, const struct row *rows, s
     return l;
 }
 
-/* Adds a row of those columns that are shown. */
+/* Adds a row of the columns that are shown. */
 static int add_row(struct kp_columns *table, const struct layout *l, const struct row *r, double end)
 {
     char line[TIMELINE_WIDTH + 1] = "n/a";
@@ -175,7 +175,7 @@ static int add_row(struct kp_columns *table, const struct layout *l, const struc
     return kp_columns_add(table, cells);
 }
 
-/* Writes the heading of the timelines: the begin of the kernel, and the end of the last sample. */
+/* Writes the heading of the timelines: the start of the kernel, and the end of the last sample. */
 static void write_axis(double end, size_t width, bool base, char out[TIMELINE_WIDTH + 1])
 {
     char text[KP_NUMBER_MAX + KP_UNIT_MAX];

@@ -88,7 +88,7 @@ static void print_line_of_source(struct kp_out *o, const char *text, size_t len,
         n = kp_shown_len(text, len, &shown);
         size_t wide = kp_width_of_char(text, len, &n);
         if (columns + wide > width || (size_t)(to - line) + n + sizeof cut > sizeof line)
-            break; /* marks without a width take room all the same */
+            break; /* marks without a width still need room */
         if (columns + strlen(cut) <= width)
             end_if_cut = to;
         if (*text == '\t') {
@@ -139,7 +139,7 @@ static void print_function(FILE *f, const char *before, const char *mangled)
     free(name);
 }
 
-/* Prints the location, and the calls where it is inlined. */
+/* Prints the location, and the calls that inlined it. */
 static void print_place(FILE *f, const struct kp_code *c, const struct kp_location *l, size_t width)
 {
     unsigned steps = 0, shown = 0;
@@ -185,7 +185,7 @@ static char *describe(const struct kp_source_map *s, const struct kp_source_line
     return text;
 }
 
-/* Returns the source text of an instruction's location; NULL where unknown. */
+/* Returns the source text of an instruction's location; NULL if unknown. */
 static const char *text_of(const struct kp_source_map *s, const struct kp_source_instruction *i, size_t *len)
 {
     return i->location
@@ -284,7 +284,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     }
 }
 
-/* Whether a line did nothing, and is not shown. */
+/* Returns true if a line did nothing, and is not shown. */
 static bool is_idle(const struct kp_source_line *line)
 {
     return !line->sums.v[KP_AT_SAMPLES] && !line->sums.v[KP_AT_INSTRUCTIONS];
@@ -323,8 +323,8 @@ static void print_missing_file(struct kp_out *o, const struct kp_source_map *s, 
     if (!missing)
         return;
     if (kp_out_has(o, asprintf(&text,
-                               "%s was not found: KPROF_SOURCE_FOLDERS (source-folders) names folders to look in, and "
-                               "KPROF_IMPORT_SOURCE=yes (import-source) keeps the text in the session",
+                               "%s was not found: KPROF_SOURCE_FOLDERS (source-folders) names folders to search, and "
+                               "KPROF_IMPORT_SOURCE=yes (import-source) stores the text in the session",
                                missing) < 0
                           ? NULL
                           : text)) {
@@ -394,7 +394,7 @@ static void bar_cell(uint64_t part, uint64_t most, char out[BAR_WIDTH + 1])
     out[n] = '\0';
 }
 
-/* Writes "moved/ideal", as far as they were counted. */
+/* Writes "moved/ideal", or what was counted of them. */
 static void pair_cell(uint64_t value, uint64_t ideal, char out[2 * KP_SHORT_MAX])
 {
     char a[KP_SHORT_MAX], b[KP_SHORT_MAX];
@@ -483,7 +483,7 @@ static bool same_location(const struct kp_location *a, const struct kp_location 
 
 static void print_function_title(struct kp_out *o, const struct kp_source_function *f, const char *what)
 {
-    char *name = f->code ? kp_demangle(f->code->function) : strdup("function of which the session has no code");
+    char *name = f->code ? kp_demangle(f->code->function) : strdup("function without code in the session");
     if (!kp_out_has(o, name))
         return;
     kp_make_printable(name);
@@ -491,7 +491,7 @@ static void print_function_title(struct kp_out *o, const struct kp_source_functi
     free(name);
     if (o->display->source_ptx && f->code && !f->code->n_ptx)
         kp_out_wrapped(o, "    Note: ",
-                       "the session has no PTX of it: compile with -lineinfo, and keep the PTX with "
+                       "the session lacks its PTX: compile with -lineinfo, and keep the PTX with "
                        "KPROF_IMPORT_SOURCE=yes (import-source)");
 }
 

@@ -7,8 +7,7 @@
 #include "report/write/out.h"
 
 /* Prints at most `limit` of the hottest lines, below a title. Each has its numbers, its place, the call that it was
- * inlined at, and its text where found. Names missing data, with `help` also how to find files; ends with a blank
- * line. */
+ * inlined at, and its text if found. Names missing data, with `help` also how to find files; ends with a blank line. */
 void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t limit, bool help);
 /* Prints a function as the display asks for: all its instructions, below their source lines, or its PTX by line, or the
  * instructions below their lines of PTX, too. */

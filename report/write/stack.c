@@ -8,7 +8,7 @@
 #include "report/define/units.h"
 #include "report/write/stack.h"
 
-/* Most frames shown of a stack, as outer ones are much the same for all; most stacks in their table. */
+/* Most frames shown of a stack (outer ones are much the same for all); most stacks in their table. */
 enum { FRAMES_MAX = 20, STACKS_MAX = 20 };
 
 static const char *file_of(const char *path)
@@ -154,7 +154,7 @@ static int by_time(const void *a, const void *b)
     return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
-/* Merges stacks that read the same, as after loop unrolling: a reader takes them for one. */
+/* Merges stacks with the same text, for example after loop unrolling. */
 static void put_together(struct kp_stack_totals *t)
 {
     size_t n = 0;

@@ -97,7 +97,7 @@ static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *
     return c->label != NULL;
 }
 
-/* Narrows values that are texts, and then names, where a line has no room for both. Returns whether all fits then. */
+/* Narrows values that are texts, and then names, if a line has no room for both. Returns true if all fits then. */
 static bool fit_line(const struct kp_out *o, const struct cells *cells, size_t n, struct widths *w)
 {
     size_t others = KP_INDENT + 2 + w->unit, line = kp_out_wide(o), word = strlen("Metric Value");
@@ -195,7 +195,7 @@ static bool missing_for(const struct kp_line *l, const char *why)
     return reason && !strcmp(reason, why);
 }
 
-/* Whether an earlier line has the metric: bodies may show one in several places. */
+/* Returns true if an earlier line has the metric: bodies may show one in several places. */
 static bool named_before(const struct kp_lines *l, size_t i)
 {
     const char *name = l->at[i].name;
@@ -228,7 +228,7 @@ static char *describe_missing(const struct kp_lines *l, const char *why)
     return NULL;
 }
 
-/* Whether `why` was already given for a line before the one at `i`. */
+/* Returns true if `why` was already given for a line before the one at `i`. */
 static bool said_before(const struct kp_lines *l, size_t i, const char *why)
 {
     while (i--)

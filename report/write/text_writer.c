@@ -43,11 +43,11 @@ static void write_account(struct kp_writer *w, const struct kp_choice *choice)
     keep(w, kp_render_account(w->out.sink, w->session, choice));
     if (kp_account_of_timeline(w->session) && d && !kp_display_shows(d, KP_PAGE_TIMELINE))
         kp_out_print(&w->out,
-                     "==KPROF== Nothing was counted, as the timeline alone was asked for: --page timeline shows it. "
+                     "==KPROF== Nothing was counted because only the timeline was requested: --page timeline shows it. "
                      "`kprof --timeline --set quick` counts each launch, too.\n");
     if (!w->session->complete)
-        kp_out_print(&w->out, "==KPROF== The program had not finished (it was killed, or is still running), or not all "
-                              "could be written to the file. Above is what had been stored.\n");
+        kp_out_print(&w->out, "==KPROF== The report above is incomplete: the program had not finished (it was killed, "
+                              "or is still running), or the file could not be fully written.\n");
 }
 
 static void write_gap(struct kp_writer *w)
@@ -84,7 +84,7 @@ static const struct kp_columns_look looks[] = {
     [KP_TABLE_OPEN] = {1, 2, false},
 };
 
-/* Writes a cell behind the first one. One to the left is the last of its line. */
+/* Writes a cell after the first one. One to the left is the last of its line. */
 static void write_streamed_cell(struct kp_writer *w, const struct kp_column *column, const char *text)
 {
     if (!column->to_the_left)
@@ -93,7 +93,7 @@ static void write_streamed_cell(struct kp_writer *w, const struct kp_column *col
         kp_out_print(&w->out, "  %s", text);
 }
 
-/* Whether the terminal is too narrow for the columns; each row is a list of headings and cells then. */
+/* Returns true if the terminal is too narrow for the columns; each row is a list of headings and cells then. */
 static bool is_too_wide(const struct kp_writer *w, const struct kp_table *table)
 {
     size_t used = (size_t)table->columns->width + 1;
@@ -219,7 +219,7 @@ static void write_list(struct kp_writer *w, const char *attribute, const char *l
     }
 }
 
-/* Returns the room for a list beside the attributes; a narrow terminal has less. */
+/* Returns the room for a list next to the attributes; a narrow terminal has less. */
 static size_t list_room(const struct kp_writer *w, const struct kp_facts *f)
 {
     enum { AROUND = 6, LEAST = 20 }; /* the indent and the gaps */

@@ -1,7 +1,6 @@
 /*
- * A page consists of blocks: headings, facts, tables, metrics, drawings, timelines, messages and notes. The page
- * builds its blocks once, as data; a writer for each format prints them. A further format is one more table of
- * functions.
+ * A page consists of blocks: headings, facts, tables, metrics, drawings, timelines, messages and notes. The page builds
+ * its blocks once as data; a writer for each format prints them. A further format is one more table of functions.
  *
  * Formats of rows (CSV) have no headings or drawings. For them the page is one table, which kp_layout describes, and
  * each row repeats its context. Pages give them that context with kp_write_field and with the writer's session and
@@ -26,8 +25,8 @@
 /* The level of a heading or a note; RUN is about the whole run. */
 enum kp_level { KP_LEVEL_PAGE, KP_LEVEL_LAUNCH, KP_LEVEL_SECTION, KP_LEVEL_BODY, KP_LEVEL_RUN };
 
-/* The first columns of each row, in a format of rows. Where sessions are shared, the columns of the process come
- * before them. */
+/* The first columns of each row, in a format of rows. If sessions are shared, the columns of the process come before
+ * them. */
 enum kp_row_start {
     KP_START_EMPTY,
     KP_START_ID,      /* of the launch */
@@ -74,7 +73,7 @@ struct kp_table {
 
 struct kp_fact {
     char *attribute, *value; /* owned */
-    bool is_list;            /* separated by commas or blanks, where a line may be broken */
+    bool is_list;            /* separated by commas or blanks, which allow line breaks */
 };
 
 struct kp_facts {
@@ -139,16 +138,16 @@ void kp_write_facts(struct kp_writer *w, const struct kp_facts *facts);
 void kp_write_table(struct kp_writer *w, const struct kp_table *table);
 void kp_write_row(struct kp_writer *w, const char *const *cells);
 void kp_write_table_end(struct kp_writer *w);
-/* Writes what a list of all launches tells of the writer's launch. `full`: its head and its sections follow. A page
- * that shows some launches in full lists the others, too. */
+/* Writes the writer's launch for a list of all launches. `full`: its head and its sections follow. A page that shows
+ * some launches in full lists the others, too. */
 void kp_write_listed(struct kp_writer *w, const struct kp_shown *s, bool full);
 /* Writes the head of the writer's launch. `quick`: as in kp_shown. */
 void kp_write_launch(struct kp_writer *w, bool quick);
-/* Writes lines, perhaps none, as a table of name, unit and value. */
+/* Writes lines, perhaps none, in a table of name, unit and value. */
 void kp_write_metrics(struct kp_writer *w, const struct kp_lines *lines);
 /* Reports which lines have no value, and why. */
 void kp_write_missing(struct kp_writer *w, const struct kp_lines *lines);
-/* Draws lines, one of them with a value, as `body` says; as a table if `body` is no drawing. */
+/* Draws lines, one of them with a value, by `body`; in a table if `body` is no drawing. */
 void kp_write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines);
 /* Writes `n` > 0 timelines. `dropped`: as kp_series_dropped. */
 void kp_write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped);

@@ -124,7 +124,7 @@ edges() {
         { fail "unended: no line"; show; }
     ranges "empty" 2 "" 0 1 $quick -- empty
     FAKE_DEVICES=2 ranges "another context" 2 'cudaProfilerStart: range of 2 launches' 2 3 $quick -- contexts
-    grep -q 'made in another context than that of their range: 1' "$tmp/report" || { fail "another context: no reason"; show; }
+    grep -q 'made in a context other than that of their range: 1' "$tmp/report" || { fail "another context: no reason"; show; }
     # Here nothing may be waited for. The capture, and the rest of the program, are as without us.
     ranges "captured" 2 'cudaProfilerStart: range of 1 launch' 0 2 $quick -- captured
     grep -q 'a stream was being captured at the end of a range' "$tmp/report" || { fail "captured: no reason"; show; }
@@ -135,7 +135,7 @@ unending() {
     one='cudaProfilerStart: range of 1 launch'
     ranges "around" 2 "$one
 $one" 1 3 $quick -- around
-    grep -q 'Note: other work of the context did not end before the range' "$tmp/report" || { fail "around: no reason"; show; }
+    grep -q 'Note: other work of the context did not finish before the range' "$tmp/report" || { fail "around: no reason"; show; }
     ranges "endless" 2 "$one
 $one" 0 2 $quick -- endless
     grep -q 'the work of a range did not end with it' "$tmp/report" || { fail "endless: no reason"; show; }
@@ -150,7 +150,7 @@ filters() {
     pair='cudaProfilerStart: range of 2 launches'
     ranges "after one" 2 "$three" 3 9 $quick --launch-skip-before-match 1 -- plain
     ranges "after the delay" 2 "$pair" 2 3 $quick --delay 1500ms -- later
-    expect "after the delay: warnings" "$(grep -c 'WARNING== delay and duration begin anew in each run' "$tmp/kprof.err")" 1
+    expect "after the delay: warnings" "$(grep -c 'WARNING== delay and duration start again in each run' "$tmp/kprof.err")" 1
     ranges "in the duration" 2 "$one" 1 3 $quick --duration 1500ms -- later
     grep -q 'after duration was over: 2' "$tmp/report" || { fail "in the duration: no reason"; show; }
     export FAKE_DEVICES=2
@@ -166,10 +166,10 @@ $pair" 3 10 $quick --filter-mode per-gpu -c 1 -- devices
     expect "the first of any shape: warnings" \
         "$(grep -c 'WARNING== filter-mode per-launch-config has no effect with replay-mode app-range: ' "$tmp/kprof.err")" 1
     replayed $quick -k increment "$p" plain
-    grep -q '\(KPROF_KERNEL_NAME\|--kernel-name: .*range and app-range take whole ranges\)' "$tmp/kprof.err" "$tmp/report" ||
+    grep -q '\(KPROF_KERNEL_NAME\|--kernel-name: .*range and app-range profile whole ranges\)' "$tmp/kprof.err" "$tmp/report" ||
         { fail "kernel-name: no line"; show; }
     replayed $quick "$p" nvtx
-    grep -q 'Nothing was profiled: no range was begun that has a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
+    grep -q 'Nothing was profiled: no range contained a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
         { fail "no range: no line"; show; }
     LD_LIBRARY_PATH=$build/fake "$p" nvtx | grep -q '^NVTX: 1' || return 0 # no headers of NVTX
     step='step: range of 3 launches'

@@ -189,13 +189,13 @@ other_ends() {
     expect "a killed run: launches" "$(reported)" 2
     few sh -c "$counting $p many 2; kill -KILL \$\$"
     expect "the first one killed" "$code" 137
-    grep -q "1 of $FEW runs were made, as the program was killed" "$tmp/kprof.err" || { fail "the first one killed: not told"; show; }
+    grep -q "1 of $FEW runs were made because the program was killed" "$tmp/kprof.err" || { fail "the first one killed: not told"; show; }
     expect "the first one killed: runs" "$(cat "$counter")" 1
     printf '#!/bin/sh\nrm -f "$0"\nexec %s many 2\n' "$p" >"$tmp/once"
     chmod +x "$tmp/once"
     few "$tmp/once"
     expect "a program that removes itself" "$code" 0
-    grep -q "1 of $FEW runs were made, as the next one could not be started" "$tmp/kprof.err" || { fail "removes itself: not told"; show; }
+    grep -q "1 of $FEW runs were made because the next one could not be started" "$tmp/kprof.err" || { fail "removes itself: not told"; show; }
     expect "a program that removes itself: launches" "$(reported)" 2
     clean "other ends"
 }
@@ -205,7 +205,7 @@ interrupted() {
     few sh -c "$counting [ \$n = 2 ] && $p many 2 && kill -INT \$PPID && sleep 5; exec $p many 2"
     expect "interrupted: exit code" "$code" 0
     expect "interrupted: runs" "$(cat "$counter")" 2
-    grep -q "2 of $FEW runs were made, as a signal ended the series" "$tmp/kprof.err" || { fail "interrupted: not told"; show; }
+    grep -q "2 of $FEW runs were made because a signal ended the series" "$tmp/kprof.err" || { fail "interrupted: not told"; show; }
     grep -q 'run 3 of the program was not made' "$tmp/report" || { fail "interrupted: no reason"; show; }
     expect "interrupted: launches" "$(reported)" 2
     clean "interrupted"
@@ -230,7 +230,7 @@ hopeless() {
     FAKE_FAIL=cuptiRangeProfilerEnable:35 replayed --strict sh -c "$counting exec $p many 2"
     expect "no permission: strict" "$code" 84
     expect "no permission: runs" "$(cat "$counter")" 2
-    grep -q '2 of 11 runs were made, as the counters cannot be read' "$tmp/kprof.err" || { fail "no permission: not told"; show; }
+    grep -q '2 of 11 runs were made because the counters cannot be read' "$tmp/kprof.err" || { fail "no permission: not told"; show; }
     expect "no permission: profiled" "$(account profiled)" 0
     clean "no permission"
 }

@@ -19,7 +19,7 @@ for set in quick basic; do
         expect "$what: launches with attributes of a later CUDA" "$(counted "$tmp/kprof.log")" "$(counted "$tmp/plain.log")"
     done
 done
-grep -q 'has a launch attribute of a later CUDA, not replayed' "$tmp/report" || { fail "no word of the attribute"; show; }
+grep -q 'has a launch attribute of a later CUDA version, not replayed' "$tmp/report" || { fail "no word of the attribute"; show; }
 
 # A range is repeated without waits between its launches: events order them, which are not the program's. The attribute
 # of nodes that the device may change ends it.

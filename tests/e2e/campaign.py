@@ -21,7 +21,7 @@ LIMIT = int(os.environ.get("E2E_LIMIT", "30"))
 VARIANT = os.environ.get("KP_TEST_VARIANT", "release")
 LIGHT = VARIANT in ("asan", "tsan", "ubsan")
 METRICS = "smsp__inst_executed.sum,launch__grid_size,gpu__time_duration.sum"
-UNFINISHED = "The program had not finished"
+UNFINISHED = "The report above is incomplete"
 # Two launches, a window each or one for both; and 12 among copies, events and host functions.
 SMALL = [BUILD + "/programs/p_harm", "none"]
 MANY = [BUILD + "/programs/p_many", "4"]

@@ -62,12 +62,12 @@ by_name() {
 graphs_by_name() {
     export KPROF_GRAPH_PROFILING=graph
     KPROF_KERNEL_NAME=append chosen "name beside graphs" 4 "$programs/p_window" graphs
-    says "name beside graphs" "6 skipped (graphs as wholes, which have no name or id of a kernel to select: 6)"
+    says "name beside graphs" "6 skipped (whole graphs, which have no kernel name or id to select by: 6)"
     KPROF_KERNEL_NAME=none chosen "no such name beside graphs" 0 "$programs/p_window" graphs
     says "no such name beside graphs" "not selected by kernel-name: 4"
     says "no such name beside graphs" "seen: append (4)"
     KPROF_KERNEL_ID=::increment: chosen "id beside graphs" 0 "$programs/p_window" refused-graphs
-    says "id beside graphs" "all launches were of CUDA graphs as wholes"
+    says "id beside graphs" "all launches were of whole CUDA graphs"
     unset KPROF_GRAPH_PROFILING
 }
 
@@ -86,7 +86,7 @@ by_id() {
     says "no such id" "seen: increment, Context 1, Stream 14 (4)"
     KPROF_KERNEL_ID=2::: chosen "no such context" 0 $many
     KPROF_KERNEL_ID=:regex:x:1 both "a wrong id" $many
-    tells "a wrong id" "KPROF_KERNEL_ID: 'regex' is no stream"
+    tells "a wrong id" "KPROF_KERNEL_ID: 'regex' is not a valid stream"
     KPROF_GRAPH_PROFILING=graph KPROF_KERNEL_ID=:::1 chosen "whole graphs have no id" 1 "$programs/p_window" graphs
     FAKE_DEVICES=2 KPROF_KERNEL_ID=:13:increment: both "stream of each context" "$threads"
     expect "stream of each context: streams" "$(names | sort -u)" "increment 13"
@@ -160,7 +160,7 @@ by_process() {
     }
     processes "all processes" 2 5
     KPROF_TARGET_PROCESSES=application-only processes "the application only" 1 3
-    tells "the application only" "(p_exit) is left alone: target-processes has the application only"
+    tells "the application only" "(p_exit) is left alone: not the application itself (target-processes)"
     KPROF_TARGET_PROCESSES_FILTER='q_exit,regex:^p_' processes "processes by name" 2 5
     KPROF_TARGET_PROCESSES_FILTER='exit,regex:^q' processes "no such process" 0 0
     tells "no such process" "(p_exit) is left alone: not selected by target-processes-filter"
@@ -217,7 +217,7 @@ EOF
         KPROF_FILTER_MODE=$mode KPROF_LAUNCH_SKIP=1 KPROF_LAUNCH_COUNT=2 both "$mode" $threads
         for page in details summary; do
             "$build/kprof" report --filter-mode $mode -s 1 -c 2 --page $page "$tmp/devices.kprof" >"$tmp/chosen"
-            grep -q "Shown above: $(account profiled) of the 48 stored launches" "$tmp/chosen" || fail "$mode, $page: $(tail -n 1 "$tmp/chosen")"
+            grep -q "Shown above: the $(account profiled) of 48 stored launches" "$tmp/chosen" || fail "$mode, $page: $(tail -n 1 "$tmp/chosen")"
         done
     done
     # Dynamic shared memory tells launches apart, too.
@@ -225,10 +225,10 @@ EOF
     "$build/kprof" report --filter-mode per-launch-config -c 1 --page summary "$tmp/between.kprof" >"$tmp/chosen"
     KPROF_FILTER_MODE=per-launch-config KPROF_LAUNCH_COUNT=1 both "other shared memory, one of each" "$programs/p_between" limit-up-and-down
     expect "other shared memory: profiled" "$(account profiled)" 3
-    grep -q 'Shown above: 3 of ' "$tmp/chosen" || fail "other shared memory: $(tail -n 1 "$tmp/chosen")"
+    grep -q 'Shown above: the 3 of ' "$tmp/chosen" || fail "other shared memory: $(tail -n 1 "$tmp/chosen")"
     unset FAKE_DEVICES
     "$build/kprof" report -k increment "$tmp/graphs.kprof" >"$tmp/chosen"
-    grep -q 'Left out as they have no name of a kernel: [0-9]* launches of graphs as wholes$' "$tmp/chosen" ||
+    grep -q 'Left out because they have no kernel name: [0-9]* launches of whole graphs$' "$tmp/chosen" ||
         fail "graphs that a name leaves out are not told"
     "$build/kprof" report --devices 5 "$tmp/graphs.kprof" >"$tmp/chosen"
     grep -q 'none of this session passes devices\.$' "$tmp/chosen" || fail "a choice without a launch is not told"

@@ -27,7 +27,7 @@ skipped() { # REASON
 }
 # So many launches or more were not waited for: a busy machine ends a wait sooner.
 passed_by() { # NAME LEAST
-    n=$(skipped "made while other work of the context did not end")
+    n=$(skipped "made while other work of the context did not finish")
     [ "$n" -ge "$2" ] || { fail "$1: $n launches were not waited for"; show; }
 }
 
@@ -111,11 +111,11 @@ done
 for how in "" -captures -at-once; do
     KPROF_ROTATE_LAUNCHES=1 appends both "none-open$how" "$p" never-ends$how 6
     expect "none-open$how: seen" "$(account seen)" 18
-    expect "none-open$how: said" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'counters were to be stopped\|work beside the')" 0
+    expect "none-open$how: said" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'counters had to be stopped\|work other than the counted')" 0
     started=$(date +%s)
     appends both "never-ends$how" "$p" never-ends$how 0
     expect "never-ends$how: seen" "$(account seen)" 5
-    cat "$tmp/report" "$tmp/kprof.err" | grep -q "^==WARNING== .* counters \(were to be\|could not be\) stopped\|^==WARNING== work beside" ||
+    cat "$tmp/report" "$tmp/kprof.err" | grep -q "^==WARNING== .* counters \(had to be\|could not be\) stopped\|^==WARNING== work other than the counted" ||
         { fail "never-ends$how: nothing is said"; show; }
     [ $(($(date +%s) - started)) -lt 15 ] || fail "never-ends$how takes $(($(date +%s) - started)) s"
 done
@@ -156,7 +156,7 @@ expect "calls: closed" "$(windows "host function")" 0
 # Right behind a window none is opened for one shape among many.
 # A window that takes long is rested from for long, so that a slow machine is no matter.
 FAKE_SLOW=cuptiProfilerBeginSession:200:0 appends turns latecomer "$p" latecomer 20
-[ "$(skipped "of a kernel and shape that is among few to lack counters, which are counted at times")" -ge 1 ] ||
+[ "$(skipped "of one of the few kernels and shapes that still lack counters, which are counted only now and then")" -ge 1 ] ||
     { fail "latecomer: it was counted at once"; show; }
 
 # Counter data is in no file: a process that may not write large ones has its session, and no signal.

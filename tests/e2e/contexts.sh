@@ -27,7 +27,7 @@ unended() { # NAME [NAME=VALUE...]
     both "$name" env KPROF_WINDOW=1 KPROF_DEBUG=window "$@" "$p" unended
     expect "$name: seen" "$(account seen)" "$(launches)"
     expect "$name: profiled" "$(account profiled)" 2
-    expect "$name: who has them" "$(grep -c '^==WARNING== cannot start the counters: context 1 of this process has them, and keeps them: its work has not ended$' "$tmp/report")" 1
+    expect "$name: who has them" "$(grep -c '^==WARNING== cannot start the counters: context 1 of this process has them, and keeps them: its work has not finished$' "$tmp/report")" 1
     ! grep -q 'another tool' "$tmp/report" "$tmp/kprof.err" || { fail "$name: another tool"; show; }
     expect "$name: waits" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'has outlasted a wait of 200 ms$')" 3
 }
@@ -43,7 +43,7 @@ across() { # CONTEXTS KERNEL
     expect "$1 $2: seen" "$(account seen)" "$(launches)"
     # How many depends on how soon a thread of kprof's sees that a kernel has ended.
     [ "$(account profiled)" -ge 1 ] || { fail "$1 $2: no launch has counters"; show; }
-    grep -q 'made while work of another context of the device did not end: [1-9]' "$tmp/report" ||
+    grep -q 'made while work of another context of the device did not finish: [1-9]' "$tmp/report" ||
         { fail "$1 $2: launches that the waiting ones may wait for"; show; }
 }
 for kernel in gate pause; do

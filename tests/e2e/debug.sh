@@ -22,7 +22,7 @@ windows() {
 
 obstacles() {
     KPROF_DEBUG=window both "a kernel with a heap" "$programs/p_repeat" heap
-    shown window 'opens \(count\): context 1, one launch that takes or frees memory of the device.s heap' >/dev/null ||
+    shown window 'opens \(count\): context 1, one launch that allocates or frees memory of the device.s heap' >/dev/null ||
         { fail "a kernel with a heap: its reason"; show; }
     KPROF_SET=quick KPROF_DEBUG=window both "quick" "$programs/p_window" many 20
     expect "quick: opens" "$(shown window 'opens \(count\): context 1$')" 1
@@ -163,7 +163,7 @@ toy() {
     KPROF_DEBUG=window both "a toy" "$programs/p_window" many 20
     seen=$(sed -n 's/^==KPROF== \([0-9]*\) launches seen, .*/\1/p' "$tmp/report")
     [ "${seen:-0}" -ge 20 ] || fail "a toy: ${seen:-no} launches seen"
-    expect "a toy: windows" "$(shown window 'closes \(toy\): as many launches as fit; launches 4, with results 4')" $((seen / 4))
+    expect "a toy: windows" "$(shown window 'closes \(toy\): the maximum number of launches; launches 4, with results 4')" $((seen / 4))
     expect "a toy: told" "$(grep -c '^==WARNING== the toy counts nothing of 4 launches' "$tmp/kprof.err" "$tmp/report" | awk -F: '{n += $2} END {print n}')" 1
 }
 

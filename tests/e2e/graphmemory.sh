@@ -62,14 +62,14 @@ both "memory is short" "$p" full
 expect "memory is short: rows of nodes" "$(nodes)" 6
 expect "memory is short: profiled" "$(account profiled)" 3
 expect "memory is short: why" \
-    "$(grep -c 'the driver has given up memory that a graph of the window allocated: not replayed' "$tmp/report")" 4
+    "$(grep -c 'the driver has released memory that a graph of the window allocated: not replayed' "$tmp/report")" 4
 
 # The others are one row, with the reason.
 allocates="graph that allocates memory"
 whole "memory is kept" kept 3 "graph that leaves memory allocated"
 whole "freed by the next launch" freed-by-launch 3 "$allocates, which its next launch may free"
 whole "freed by another graph" across 6 "graph that leaves memory allocated"
-expect "freed by another graph: why, too" "$(told "graph that frees memory of another one")" 1
+expect "freed by another graph: why, too" "$(told "graph that frees memory of another graph")" 1
 FAKE_DEVICES=2 whole "on another device" elsewhere 3 "$allocates on another device"
 FAKE_DEVICES=2 whole "for several devices" peers 3 "$allocates for the host or several devices"
 whole "its memory is set" set 3 "graph with a copy or memset of memory that a graph allocates"
@@ -78,9 +78,9 @@ both "its memory is set later" "$p" set-later
 expect "its memory is set later: rows of nodes" "$(nodes)" 3
 expect "its memory is set later: rows of graphs" "$(wholes)" 2
 whole "a kernel that runs once" once 3 "$allocates, with a kernel that must run once or writes host memory"
-KPROF_SET=quick whole "counted" paired 3 "$allocates, where launches are counted as they come"
+KPROF_SET=quick whole "counted" paired 3 "$allocates, while launches are counted without replay"
 KPROF_WINDOW=2 whole "more kernels than a window" paired 3 \
-    "$allocates, with more kernels than a window has room for"
+    "$allocates, with more kernels than fit into a window"
 FAKE_FAIL=cuGraphMemAllocNodeGetParams:1 whole "it cannot be read" paired 3 "graph whose nodes could not be read"
 FAKE_FAIL=cuGraphMemFreeNodeGetParams:1 whole "a free cannot be read" paired 3 "graph whose nodes could not be read"
 FAKE_FAIL=cuptiCheckpointSave:1+ both "memory cannot be saved" "$p" paired

@@ -142,7 +142,7 @@ for option in report diff; do
     "$kprof" $option --html "$folder/kept.kprof" "$folder/demo.kprof" "$folder/demo.kprof" >"$tmp/out" 2>"$tmp/said"
     expect "status of $option --html on a session" $? 2
     expect "what $option --html on a session says" "$(cat "$tmp/said")" \
-        "==ERROR== --html takes the name of the file to write, and $folder/kept.kprof is a session: write --html NEW-FILE $folder/kept.kprof"
+        "==ERROR== --html needs the name of the file to write, but $folder/kept.kprof is a session: write --html NEW-FILE $folder/kept.kprof"
     cmp -s "$folder/demo.kprof" "$folder/kept.kprof" || fail "$option --html replaces a session"
 done
 rm -f "$folder/kept.kprof"
@@ -276,7 +276,7 @@ not_run() { # WHAT WHY FILE ARGUMENTS of kprof...
     of_run "$@" --strict --html "$file" "$programs/p_direct"
     expect "$what, strict: status" $? 88
 }
-lost="it is a session, which would be lost; name another file"
+lost="it is a session, which would be overwritten; name another file"
 cp "$folder/demo.kprof" "$tmp/run/kept"
 echo old >"$tmp/run/old.html"
 not_run "no folder" "No such file or directory" /nonesuch/x.html

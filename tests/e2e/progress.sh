@@ -56,7 +56,7 @@ slow_windows() {
 cost() {
     export FAKE_SLOW=cuptiCheckpointSave:5200:1
     KPROF_WINDOW=10 both "cost" "$programs/p_window" many 40
-    expect "cost: lines" "$(grep -c '==KPROF== [0-9.]* launches a second: windows hold 10.0 launches each and take [0-9.]* s, closed by as many launches as fit (3); --set quick' "$tmp/report")" 1
+    expect "cost: lines" "$(grep -c '==KPROF== [0-9.]* launches a second: windows hold 10.0 launches each and take [0-9.]* s, closed by the maximum number of launches (3); --set quick' "$tmp/report")" 1
     expect "cost: lines in all" "$(grep -c 'launches a second' "$tmp/report")" 1
 }
 

@@ -35,7 +35,7 @@ bare_graphs() {
 
 # Each launch of the driver's is one that was seen. A graph that is one row is one, however many kernels it has.
 counted() { # NAME
-    grep -qE 'CUDA graph of|graph as one|graphs as wholes|graph (with|that) ' "$tmp/report" && return
+    grep -qE 'CUDA graph of|whole graph|graph (with|that) ' "$tmp/report" && return
     [ "$(bare_graphs)" = 0 ] || return
     expect "$1: seen" "$(account seen)" "$(launches)"
 }

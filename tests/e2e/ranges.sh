@@ -102,7 +102,7 @@ $three
 $three" 9 9 "$p" reads
 both "differs" "$p" differs
 expect "differs: profiled" "$(account profiled)" 0
-grep -q 'a value that the program read was another one' "$tmp/report" || fail "differs: no reason"
+grep -q 'a value that the program read back differed' "$tmp/report" || fail "differs: no reason"
 
 # What cannot be repeated ends the range, and says so.
 ranges "cut" 'cudaProfilerStart: range of 2 launches in 1 stream
@@ -110,10 +110,10 @@ cudaProfilerStart: range of 1 launch in 1 stream' 3 4 "$p" cut
 grep -q "WARNING== the range 'cudaProfilerStart' ends early (cuModuleUnload): .* 2 launches are counted" "$tmp/report" ||
     fail "cut: no line"
 grep -q '^    Note: the range' "$tmp/report" || fail "cut: no note"
-grep -q 'in a range that had ended before them, as it could not be recorded: 1' "$tmp/report" || fail "cut: the rest"
+grep -q 'in a range that ended early because it could not be recorded: 1' "$tmp/report" || fail "cut: the rest"
 ranges "outside" 'cudaProfilerStart: range of 1 launch in 1 stream' 1 3 "$p" outside
 ranges "empty" "" 0 1 "$p" empty
-grep -q 'Nothing was profiled: no range was begun that has a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
+grep -q 'Nothing was profiled: no range contained a launch; call cudaProfilerStart and .*nvtx-include' "$tmp/report" ||
     fail "empty: no line"
 ranges "unended" 'cudaProfilerStart: range of 2 launches, 2 copies and memsets in 2 streams' 2 2 "$p" unended
 ranges "graph" 'cudaProfilerStart: range of 4 launches, 2 copies and memsets in 1 stream' 4 4 "$p" graph

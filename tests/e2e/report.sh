@@ -77,18 +77,18 @@ expect "two names" "$("$build/kprof" report --section LaunchStats -k nothing_lik
 # A line says that it does, and which value takes all names; that value does.
 "$build/kprof" report --section LaunchStats -k nothing_like_it -k transpose_tiled "$demo" 2>&1 >/dev/null | head -n 1 >"$tmp/said"
 expect "two names: a line" "$(cat "$tmp/said")" \
-    "==WARNING== --kernel-name is given 2 times, and the last one holds: transpose_tiled; all of them: --kernel-name 'regex:^nothing_like_it\$|^transpose_tiled\$'"
+    "==WARNING== --kernel-name is given 2 times; the last one counts: transpose_tiled; for all of them: --kernel-name 'regex:^nothing_like_it\$|^transpose_tiled\$'"
 "$build/kprof" report --section LaunchStats -k transpose_naive -k transpose_tiled "$demo" 2>&1 >/dev/null | sed "s/.*--kernel-name '//; s/'\$//" >"$tmp/all"
 expect "two names: both" "$("$build/kprof" report --section LaunchStats -k "$(cat "$tmp/all")" "$demo" | grep -c '^    Section: ')" 2
 "$build/kprof" diff --show all --show changed --fail-above 500 --fail-above 600 --threshold 1 --threshold 1 "$demo" "$demo" 2>"$tmp/said" >&2
-expect "flags of the comparison" "$(grep '^==WARNING== --' "$tmp/said")" "==WARNING== --show is given 2 times, and the last one holds: changed"
+expect "flags of the comparison" "$(grep '^==WARNING== --' "$tmp/said")" "==WARNING== --show is given 2 times; the last one counts: changed"
 
 # A session that was cut off says so.
 head -c 20000 "$demo" >"$tmp/cut.kprof"
 "$build/kprof" report "$tmp/cut.kprof" >"$tmp/said" 2>&1
 expect "a session that was cut off: status" $? 1
 expect "a session that was cut off" "$(cat "$tmp/said")" \
-    "==ERROR== cannot read '$tmp/cut.kprof': database disk image is malformed; it is damaged or cut off: copy it again as a whole, or record it anew"
+    "==ERROR== cannot read '$tmp/cut.kprof': database disk image is malformed; it is damaged or truncated: copy it again, or record it anew"
 
 # When nothing was selected the kernels that were there are named.
 KPROF_KERNEL_NAME=nothing_like_it profiled "$programs/p_direct"
@@ -142,7 +142,7 @@ demo=$source/examples/h200-demo.kprof
 for page in details raw trace; do
     "$build/kprof" report --csv --page $page "$demo" >"$tmp/csv" 2>"$tmp/err"
     [ $page = raw ] && wanted=1 || wanted=0
-    expect "CSV of the page $page: lines about instances" "$(grep -c 'instances are in --json' "$tmp/err")" $wanted
+    expect "CSV of the page $page: lines about instances" "$(grep -c 'instances use --json' "$tmp/err")" $wanted
     expect "CSV of the page $page: lines on stderr" "$(wc -l <"$tmp/err")" $wanted
 done
 "$build/kprof" report --json "$demo" | grep -q '"instances"' || fail "JSON has no instances"
@@ -165,9 +165,9 @@ KPROF_EXPORT=$tmp/one.kprof KPROF_FORCE_OVERWRITE=yes profiled "$programs/p_extr
 cp "$tmp/one.kprof" "$tmp/other.kprof"
 ln -sf one.kprof "$tmp/link.kprof"
 stored "$tmp/one.kprof" "$tmp/other.kprof" >"$tmp/out" 2>"$tmp/err"
-expect "two sessions: warnings" "$(grep -c 'count twice' "$tmp/err")" 0
+expect "two sessions: warnings" "$(grep -c 'counted twice' "$tmp/err")" 0
 stored "$tmp/one.kprof" "$tmp/other.kprof" "$tmp/link.kprof" >"$tmp/out" 2>"$tmp/err"
 expect "one session twice: exit code" $? 0
-grep -q "==WARNING== $tmp/link.kprof is the same file as $tmp/one.kprof: its launches count twice" "$tmp/err" ||
+grep -q "==WARNING== $tmp/link.kprof is the same file as $tmp/one.kprof: its launches are counted twice" "$tmp/err" ||
     { fail "one session twice: no warning"; cat "$tmp/err"; }
 finish

@@ -24,14 +24,14 @@ expect "rotation: heads" "$(grep -c '^    Rotation: .* launches of this kernel a
 expect "rotation: seen" "$(account seen)" 120
 counted=$(account profiled)
 [ "$counted" -lt 60 ] || fail "rotation: $counted launches were counted"
-expect "rotation: the rest" "$(grep -c "of a kernel and shape that had been counted: $((120 - counted))" "$tmp/report")" 1
+expect "rotation: the rest" "$(grep -c "of a kernel and shape already counted: $((120 - counted))" "$tmp/report")" 1
 
 # So it is where one pass has all that is wanted, or where that is in each list anyway.
 few() { # NAME VARIABLE=VALUE...
     what=$1
     shift
     both "$what" env -u KPROF_METRICS -u KPROF_SET "$@" "$p" 40
-    expect "$what: entries" "$(grep -c '^    Rotation: .* of which 3 were counted, all for one group of counters' \
+    expect "$what: entries" "$(grep -c '^    Rotation: .*; 3 were counted, all for one group of counters' \
         "$tmp/report")" 2
     expect "$what: profiled" "$(account profiled)" 6
 }
@@ -107,13 +107,13 @@ expect "stored: entries" "$("$build/kprof" report "$tmp/r.kprof" | grep -c '^   
 # Nothing is repeated: attributes, loads, unloads, frees and reads leave a window open, and it spans rounds until no kernel
 # lacks its group.
 KPROF_DEBUG=window both "settings" "$programs/p_settings" 40
-expect "settings: entries" "$(grep -c '^    Rotation: 40 launches of this kernel and shape, of which 6 were' "$tmp/report")" 5
+expect "settings: entries" "$(grep -c '^    Rotation: 40 launches of this kernel and shape; 6 were' "$tmp/report")" 5
 expect "settings: windows of two groups" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'closes (rotate)')" 2
 expect "settings: the rest" "$(account skipped)" 170
 
 
 
-# Kernels that vary on purpose. What mixes groups is refused where launches are of two kinds, or differ too much, and has a
+# Kernels that vary on purpose. What combines groups is refused where launches are of two kinds, or differ too much, and has a
 # value where they are alike; what one group counts has a value in any case.
 mixed=lts__t_sector_hit_rate.pct
 varied() { # HOW SEED
@@ -132,7 +132,7 @@ def launches(name):
     session = json.load(open("%s/v%s.json" % (folder, name)))
     session = session.get("sessions", [session])[0]
     return [{m["name"]: m for m in l["metrics"]} for l in session["launches"]]
-for name, said in (("0.1", None), ("4.1", None), ("modes.1", "of two kinds"), ("40.1", "mixes groups")):
+for name, said in (("0.1", None), ("4.1", None), ("modes.1", "of two kinds"), ("40.1", "combines groups")):
     for metrics in launches(name):
         m, one = metrics[mixed], metrics["lts__t_sectors_lookup_miss.sum"]
         assert one.get("value") is not None, (name, one)
@@ -203,7 +203,7 @@ in no NVTX range"
     done
     "$build/kprof" diff "$tmp/paths.nvtx.kprof" "$tmp/paths.shape.kprof" >"$tmp/diff" 2>&1
     expect "paths: not those of all" "$(grep -c 'Only in A: increment .* in no NVTX range, 30 launches$' "$tmp/diff")" 1
-    grep -q 'has the name, grid and note of one of B' "$tmp/diff" || fail "paths: why nothing is paired"
+    grep -q 'has the same name, grid and note as one of B' "$tmp/diff" || fail "paths: why nothing is paired"
     # What differs says so where several ranges are mixed.
     in_paths modes KPROF_NVTX=on FAKE_VARY=modes KPROF_METRICS="$KPROF_METRICS,$mixed"
     grep -q 'several NVTX ranges, which --rotate-key nvtx' "$tmp/paths.modes.json" || fail "paths: no hint"
@@ -232,7 +232,7 @@ def launches(name):
     return session, {l["name"]: (l, {m["name"]: m for m in l["metrics"]}) for l in session["launches"]}
 whole, together = launches("together")
 ranks = [launches("rank.%d" % r)[1] for r in range(3)]
-assert whole["session"]["replay"] == "rotation, 3 ranks put together", whole["session"]["replay"]
+assert whole["session"]["replay"] == "rotation, 3 ranks merged", whole["session"]["replay"]
 assert whole["session"]["launches_seen"] == 243, whole["session"]
 assert set(together) == set(ranks[0]) and len(together) == 2
 filled = means = 0
@@ -293,7 +293,7 @@ for name, row in rows.items():
 END
 # Without the flag each session is printed by itself, as ever, and a line on stderr tells of it.
 expect "ranks: apart" "$("$build/kprof" report "$tmp"/run.[01].kprof 2>"$tmp/hint" | grep -c '^    Rotation: ')" 4
-expect "ranks: hint" "$(cat "$tmp/hint")" "==KPROF== These are 2 ranks of a rotation: --ranks puts them together, with one entry for each kernel and shape, and compares the ranks"
+expect "ranks: hint" "$(cat "$tmp/hint")" "==KPROF== These are 2 ranks of a rotation: --ranks merges them, with one entry for each kernel and shape, and compares the ranks"
 "$build/kprof" report --csv "$tmp"/run.[01].kprof 2>"$tmp/hint" >"$tmp/apart.csv"
 expect "ranks: no hint beside CSV" "$(cat "$tmp/hint")" ""
 # What cannot be put together is refused, with nothing on stdout.
@@ -308,13 +308,13 @@ refused() { # WHAT STATUS TEXT FILES...
 KPROF_REPLAY_MODE=kernel KPROF_EXPORT=$tmp/replayed.kprof both "replayed" "$p" 1
 "$build/kprof" report "$tmp/run.0.kprof" "$tmp/replayed.kprof" 2>"$tmp/hint" >"$tmp/apart"
 expect "replayed: no hint" "$(cat "$tmp/hint")" ""
-refused "replayed" 2 'replayed.kprof cannot be put together with others: rotation' "$tmp/run.0.kprof" "$tmp/replayed.kprof"
+refused "replayed" 2 'replayed.kprof cannot be merged with others: rotation' "$tmp/run.0.kprof" "$tmp/replayed.kprof"
 refused "twice" 2 'both are the same session' "$tmp/run.0.kprof" "$tmp/run.0.kprof"
 refused "missing" 2 'one of them is missing' "$tmp/run.0.kprof" "$tmp/none.kprof"
 python3 -c 'import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute("UPDATE launch SET chip = ?", ("GB100",)); d.commit()' \
     "$tmp/run.1.kprof"
 refused "chips" 2 'different chips, GH100 and GB100' "$tmp/run.0.kprof" "$tmp/run.1.kprof"
-refused "trace" 2 'timelines are not put together' --trace-json "$tmp/trace" "$tmp/run.0.kprof"
+refused "trace" 2 'timelines are not merged' --trace-json "$tmp/trace" "$tmp/run.0.kprof"
 
 # A process that ends without its exit handlers has its entries, too.
 for end in _exit quick_exit; do
@@ -338,7 +338,7 @@ KPROF_METRICS="" both "one group" "$p" 5
 expect "one group: entries" "$(grep -c '^    Rotation: .* were counted, all for one group of counters' "$tmp/report")" 2
 
 KPROF_METRICS="" KPROF_ROTATE_LAUNCHES=1 both "one launch" "$p" 1
-expect "one launch: entries" "$(grep -c '^    Rotation: [12] launch\(es\)* of this kernel and shape, of which 1 was counted,' "$tmp/report")" 2
+expect "one launch: entries" "$(grep -c '^    Rotation: [12] launch\(es\)* of this kernel and shape; 1 was counted,' "$tmp/report")" 2
 expect "one launch: of one" "$(grep -c '^    Rotation: 1 launch of' "$tmp/report")" 1
 
 # Shapes that come once each are counted while nothing tells that they go on so; then they pass.

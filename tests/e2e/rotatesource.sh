@@ -177,7 +177,7 @@ export KPROF_REPLAY_MODE=rotate
 
 # A timeline has the launches as they run: nothing that would disturb its records.
 KPROF_TIMELINE=on both timeline "$p" 40
-grep -q '^==WARNING== samples of warps, .* are not collected of launches that take turns, as a timeline is recorded$' "$tmp/report" ||
+grep -q '^==WARNING== samples of warps, .* are not collected for rotated launches while a timeline is recorded$' "$tmp/report" ||
     fail "timeline: no line"
 expect "timeline: entries" "$(grep -c 'CC 9.0$' "$tmp/report")" 2
 grep -qE '^calls pid=[0-9]+ cupti(PCSampling|SassMetrics|PmSampling)' "$tmp/kprof.log" && fail "timeline: asks for more than counters"

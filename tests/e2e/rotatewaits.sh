@@ -37,7 +37,7 @@ partners() {
         # A window was open when the collective came.
         [ "$(grep -c '^calls .* cuptiProfilerBeginPass ' "$tmp/kprof.log")" -ge 1 ] || fail "two contexts, $c: no session"
     done
-    grep -q 'made while other work of the context did not end: 1' "$tmp/report" || fail "two contexts: no reason"
+    grep -q 'made while other work of the context did not finish: 1' "$tmp/report" || fail "two contexts: no reason"
 }
 
 # A kernel that moves no pages and leaves their addresses in use.
@@ -64,7 +64,7 @@ outside() { # LAUNCHES TIMED
     expect "outside, $1: seen" "$(account seen)" "$(launches)"
     expect "outside, $1: once each" "$(grep -c '^launch ' "$tmp/kprof.log")" "$(launches)"
     expect "outside, $1: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
-    expect "outside, $1: timed" "$(grep -c "^    Rotation: $1 launches .* of which $2 timed without" "$tmp/report")" "${3:-1}"
+    expect "outside, $1: timed" "$(grep -c "^    Rotation: $1 launches .*; $2 timed without" "$tmp/report")" "${3:-1}"
     expect "outside, $1: duration" "$(grep -c '^    Duration  *ns  *101\( \|$\)' "$tmp/report")" "${3:-1}"
     expect "outside, $1: notes" "$(grep -c '^    Note: it waits for the host, other processes or devices' "$tmp/report")" "${3:-1}"
 }

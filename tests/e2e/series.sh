@@ -59,9 +59,9 @@ KPROF_VARY='block=64,8x8,6;shared=0,1K,64K,300K;carveout=60' both "shared" "$p"
 for shape in 3,2,1:16,4,1 6,1,1:8,8,1; do
     [ "$(launched "${shape%:*}" "${shape#*:}" 65536 append)" -gt 1 ] || fail "shared: no grid ${shape%:*} of blocks ${shape#*:}"
 done
-says shared "block=64 shared=0 carveout=60: it has less dynamic shared memory than the program's own launch, for as many threads"
+says shared "block=64 shared=0 carveout=60: it has less dynamic shared memory than the program's own launch with the same number"
 says shared "block=64 shared=300K carveout=60: it needs more shared memory than a block can have: 307200 bytes, 0 of them"
-says shared "block=6 shared=1K carveout=60: its threads are no multiple of the block's other dimensions; write it as XxYxZ"
+says shared "block=6 shared=1K carveout=60: its threads are not a multiple of the block's other dimensions; write it as XxYxZ"
 
 # Each launch that is asked for has a series; those of graphs, and of other windows, are as ever.
 KPROF_KERNEL_NAME='' KPROF_VARY=block=32 both "all" "$p"
@@ -69,7 +69,7 @@ expect "all: series" "$(grep -c 'Section: Profile Series' "$tmp/report")" 3
 KPROF_KERNEL_NAME='' KPROF_VARY=block=32 both "many" "$programs/p_many" 4
 KPROF_KERNEL_NAME='' KPROF_VARY=block=32 both "graphs" "$programs/p_nodes"
 KPROF_KERNEL_NAME='' KPROF_VARY=block=32 both "legacy" "$programs/p_legacy"
-says legacy "it is launched by a function of CUDA that takes no size of a block"
+says legacy "the CUDA function that launches it has no block size"
 
 # A variant that the kernel cannot run with breaks the program's context, which one line says.
 unset KPROF_KERNEL_NAME
@@ -93,9 +93,9 @@ command_says "Best: block=64," "$build/kprof" series -k increment --vary block=6
 cmp -s "$tmp/plain.out" "$tmp/kprof.out" || fail "command: other output"
 expect "command: variants" "$(grep -c '^ *block=' "$tmp/report")" 2
 expect "command: profiled" "$(account profiled)" 1
-command_says "nothing is varied: add --vary" "$build/kprof" series -k increment -- "$p"
+command_says "nothing to vary: add --vary" "$build/kprof" series -k increment -- "$p"
 [ "$kprof_code" = 2 ] || fail "command: exit code $kprof_code without --vary"
-command_says "there is no kind of variant 'blocks'; did you mean 'block'?" "$build/kprof" series --vary blocks=64 -- "$p"
+command_says "unknown kind of variant 'blocks'; did you mean 'block'?" "$build/kprof" series --vary blocks=64 -- "$p"
 command_says "block=0: write threads, such as 128, or 16x8" "$build/kprof" series --vary block=0 -- "$p"
-command_says "vary goes with replay-mode kernel alone" "$build/kprof" series --vary block=64 --replay-mode rotate -- "$p"
+command_says "vary needs replay-mode kernel" "$build/kprof" series --vary block=64 --replay-mode rotate -- "$p"
 finish

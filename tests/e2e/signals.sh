@@ -80,7 +80,7 @@ ways basic
 # In the middle of a replay: it ends soon where the program ends, and its memory is right; else it is finished.
 leave basic exit SIGNAL_AT=$((calls / 2))
 expect "exit in a replay: exit code" "$kprof_code" 7
-grep -q 'the program ended, in a handler of a signal, while its launches were run again' "$tmp/report" ||
+grep -q 'the program ended in a signal handler while its launches were repeated' "$tmp/report" ||
     fail "exit in a replay: the report does not say why there are no counters"
 leave basic longjmp SIGNAL_AT=$((calls / 2))
 expect "siglongjmp in a replay: exit code" "$kprof_code" 5
@@ -91,6 +91,6 @@ unset E2E_PRELOAD_LAST
 # A signal that kills leaves a session, and a line says where.
 "$build/kprof" -f -o "$tmp/killed.kprof" env LD_LIBRARY_PATH="$build/fake" "$programs/p_exit" sigint >"$tmp/out" 2>"$tmp/err"
 expect "killed: exit code" $? 130
-grep -q "was killed by signal 2 (.*); what it had measured is in .*/killed.kprof: kprof report .*/killed.kprof" "$tmp/err" ||
+grep -q "was killed by signal 2 (.*); its measurements are in .*/killed.kprof: kprof report .*/killed.kprof" "$tmp/err" ||
     fail "killed: no line says where the session is"
 finish

@@ -207,7 +207,7 @@ stored() {
         expect "import-source=$import: text" "$(grep -c 'line_17();' "$tmp/later" | sed 's/^[1-9][0-9]*$/1/')" $wanted
         "$build/kprof" report --page source --print-source ptx "$tmp/$import.kprof" >"$tmp/ptx" 2>&1 || fail "kprof report"
         expect "import-source=$import: PTX" "$(grep -c '\.visible \.entry axpy_inplace()$' "$tmp/ptx" | sed 's/^[1-9][0-9]*$/1/')" $wanted
-        expect "import-source=$import: no PTX" "$(grep -c 'Note: the session has no PTX of it: ' "$tmp/ptx" | sed 's/^[1-9][0-9]*$/1/')" $((1 - wanted))
+        expect "import-source=$import: no PTX" "$(grep -c 'Note: the session lacks its PTX: ' "$tmp/ptx" | sed 's/^[1-9][0-9]*$/1/')" $((1 - wanted))
         [ $import = no ] || expect "import-source=yes: notes" "$(grep -c 'was not found' "$tmp/later")" 0
     done
 }
@@ -280,7 +280,7 @@ contexts() {
     done
     both "a context after another" "$programs/p_window" reset
     expect "a context after another: lists" "$(grep -c '^calls .* cuptiSassMetricsSetConfig 1$' "$tmp/kprof.log")" 1
-    grep -q '^==WARNING== instructions are not counted: CUPTI does so no more' "$tmp/report" ||
+    grep -q '^==WARNING== instructions are not counted: CUPTI cannot count them on a device after' "$tmp/report" ||
         { fail "a context after another: no word of what it lacks"; show; }
 }
 

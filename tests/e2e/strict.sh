@@ -84,9 +84,9 @@ early export "$tmp/good: the file exists" -o '%q{NAME}d'
 early export "$tmp/folder: that is not a regular file" -f -o folder
 early export "$tmp/folder: that is not a regular file" -o folder
 echo "what I know" >notes
-early export "$tmp/notes: it is no session, and would be lost" -f -o notes
+early export "$tmp/notes: it is not a session and would be overwritten" -f -o notes
 expect "a file that is no session" "$(cat notes)" "what I know"
-log=good early log "$tmp/good: it is a session, which would be lost"
+log=good early log "$tmp/good: it is a session, which would be overwritten"
 FOLDER=$tmp/none early export "$tmp/none/x.kprof: No such file" -o '%q{FOLDER}/x.kprof'
 early export "$tmp/none/x.%p: No such file" -o none/x.%p
 early export "$tmp/good/x: Not a directory" -f -o good/x
@@ -127,7 +127,7 @@ cmp -s good before || fail "an export that exists was changed"
 early cupti "--cupti-dir: none: No such file" --cupti-dir none
 early cupti "--cupti-dir: good: Not a directory" --cupti-dir good
 early cupti "--cupti-dir: folder: the folder has no libcupti; the program was not started" --cupti-dir folder
-early option "--kernel-name: foo: the replay modes range and app-range take whole ranges" --replay-mode range -k foo
+early option "--kernel-name: foo: the replay modes range and app-range profile whole ranges" --replay-mode range -k foo
 early option "--kernel-id: :::1: the replay modes range and app-range" --replay-mode app-range --kernel-id :::1
 # What only each process knows is not refused.
 for name in 'r.%r' 'i.%i'; do
@@ -156,7 +156,7 @@ expect "no such program: status" "$code" 127
 run -o late sh -c ": >late; $p"
 expect "an export made meanwhile: status" "$code" 0
 says "an export made meanwhile" "cannot create '$tmp/late': File exists" 1
-says "an export made meanwhile" "^==ERROR== nothing was written to $tmp/late, .* not of this run$" 1
+says "an export made meanwhile" "^==ERROR== nothing was written to $tmp/late, .* not from this run$" 1
 run -o here sh -c "cd folder && $p" # where the command was started
 [ -s here ] || fail "a relative export: not where the command was started"
 
@@ -216,7 +216,7 @@ then
     covered="$covered not-followed"
     run --strict ./static
     expect "not-followed: status" "$code" "$(status_of not-followed)"
-    says "not-followed" 'static cannot be followed: it is statically linked\.$' 1
+    says "not-followed" 'static cannot be profiled: it is statically linked\.$' 1
     run ./static
     expect "not-followed, not strict: status" "$code" 0
 fi

@@ -251,7 +251,7 @@ cp "$source/examples/h200-demo.kprof" "$tmp/demo.kprof"
 for by in nvtx stack; do
     "$build/kprof" report --folded $by "$tmp/demo.kprof" >"$tmp/folded" 2>"$tmp/err"
     expect "folded $by: lines" "$(wc -l <"$tmp/folded")" "$(cut -d'(' -f1 <"$tmp/folded" | sort -u | wc -l)"
-    has err '^==WARNING== no launch has .*, and each line is a kernel alone: ' 1
+    has err '^==WARNING== no launch has .*, so each line is a kernel alone: ' 1
 done
 # What has no name is a frame all the same.
 python3 "$source/tests/e2e/html_sessions.py" nameless "$tmp/demo.kprof" "$tmp/nameless.kprof" || fail "html_sessions.py nameless"

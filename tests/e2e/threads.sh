@@ -20,7 +20,7 @@ for round in $(rounds 3); do
     KPROF_DEBUG=window FAKE_DEVICES=1 both "$many threads, round $round" "$programs/p_threads" "$many"
     expect "$many threads: launches profiled" "$(account profiled)" "$(launches)"
     expect "$many threads: closed by" "$(sed -n 's/.*closes (replay): \([^;]*\);.*/\1/p' "$tmp/kprof.err" |
-        grep -v '^cuMemcpy\|^as many launches\|^the end' | sort -u | paste -sd' ')" ""
+        grep -v '^cuMemcpy\|^the maximum number\|^the end' | sort -u | paste -sd' ')" ""
 done
 
 # The launches that the list of what was seen adds up to.

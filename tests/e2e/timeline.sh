@@ -24,7 +24,7 @@ recorded() { # CASE
     for page in timeline:0 summary:1 details:1; do # who looks elsewhere is shown the way
         "$build/kprof" report --page ${page%:*} "$tmp/s.kprof" >"$tmp/stored" 2>&1
         expect "$1, timeline alone: hint of ${page%:*}" \
-            "$(grep -c 'Nothing was counted, as the timeline alone was asked for: --page timeline shows it' "$tmp/stored")" ${page#*:}
+            "$(grep -c 'Nothing was counted because only the timeline was requested: --page timeline shows it' "$tmp/stored")" ${page#*:}
     done
 }
 # A sanitiser sees in a few cases what it would see in all.
@@ -77,7 +77,7 @@ python3 -m json.tool "$tmp/none.json" >/dev/null || fail "an empty trace is no J
 both "dropped" env KPROF_TIMELINE=on FAKE_ACTIVITY_DROPS=7 "$programs/p_direct"
 grep -q 'The timeline lacks 7 activities' "$tmp/kprof.err" "$tmp/report" || { fail "dropped records are not told"; show; }
 "$build/kprof" report --page timeline "$tmp/s.kprof" >"$tmp/stored"
-grep -q '7 activities found no room' "$tmp/stored" || fail "the page does not tell dropped records"
+grep -q '7 activities had no room' "$tmp/stored" || fail "the page does not tell dropped records"
 # Small buffers change nothing.
 both "small buffers" env KPROF_TIMELINE=on FAKE_ACTIVITY_BYTES=500 "$programs/p_window" many 20
 look "small buffers" same "$tmp/plain.log" "$tmp/s.kprof"

@@ -155,7 +155,7 @@ closes_it() {
     windows "copies to host memory" 9 "$p" copies-out
     closers "cuMemcpyDtoDAsync_v2 (4), cuMemcpyAsync (4), cuMemcpyDtoH_v2 (1)"
     windows "memory that a replay would rewind" 9 "$p" registered
-    closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
+    closers "pinned memory that a replay would restore (8), cuMemcpyDtoH_v2 (1)"
     windows "calls that have doors of their own" 7 "$p" closed-at-doors
     closers "cuMemHostAlloc (1), cuMemFreeHost (1), cuMemHostRegister (1), cuMemHostUnregister (1), cuGraphInstantiate (1), cuGraphExecDestroy (1), cuMemcpyDtoH_v2 (1)"
     KPROF_WINDOW=1 windows "windows of one" 16 "$p" copies-out
@@ -275,7 +275,7 @@ reads() {
     # Another value in the fourth repetition, once; from then on its site closes windows, before it is read.
     both "reads that differ once" "$p" reads-differ-once 10
     expect "reads that differ once: saves" "$(calls cuptiCheckpointSave)" 13
-    expect "reads that differ once: without counters" "$(grep -c 'value that was another one in a repetition' "$tmp/report")" 0
+    expect "reads that differ once: without counters" "$(grep -c 'value that differed in a repetition' "$tmp/report")" 0
     both "reads that differ always" "$p" reads-differ-always 10
     expect "reads that differ always: saves" "$(calls cuptiCheckpointSave)" 13
     # Trusted, and then different: the repetition ends before the launch that would be out of bounds. What was launched
@@ -286,7 +286,7 @@ reads() {
         expect "reads that bound a loop: saves" "$(calls cuptiCheckpointSave)" $((rounds - 3))
         expect "reads that bound a loop: profiled" "$(account profiled)" $((3 * rounds - 18))
         expect "reads that bound a loop: without counters" \
-            "$(grep -c 'value that was another one in a repetition' "$tmp/report")" 18
+            "$(grep -c 'value that differed in a repetition' "$tmp/report")" 18
     done
     # The same where memory is new in the window: it is as the program's own execution left it.
     for new in reads-new reads-mapped; do
@@ -323,7 +323,7 @@ reads() {
         limit=90 FAKE_MEMORY=2147483648 both "reads, then no room" "$p" reads-then-fills
         expect "reads, then no room: saves" "$(calls cuptiCheckpointSave)" 3
         expect "reads, then no room: profiled" "$(account profiled)" 1
-        grep -q 'no room for a second copy: not replayed' "$tmp/report" || { fail "reads, then no room: no note"; show; }
+        grep -q 'no room for a second copy of it: not replayed' "$tmp/report" || { fail "reads, then no room: no note"; show; }
     fi
     # Memory that a replay rewinds is put back as the program's own execution left it.
     read_windows "registered memory" 2 $((2 * PASSES)) "$p" registered
@@ -332,7 +332,7 @@ reads() {
     read_windows "large reads" 3 $((3 * PASSES)) "$p" registered-large 6
     KPROF_WINDOW_MEMORY=64M read_windows "large reads, little memory" 4 $((4 * PASSES)) "$p" registered-large 6
     FAKE_MEMORY=1073741824 windows "registered memory without room" 9 "$p" registered
-    closers "pinned memory that a replay would rewind (8), cuMemcpyDtoH_v2 (1)"
+    closers "pinned memory that a replay would restore (8), cuMemcpyDtoH_v2 (1)"
     for window in $(points 512 7); do
         limit=120 KPROF_WINDOW=$window both "reads of threads, windows of $window" "$p" threads
         expect "reads of threads, windows of $window: profiled" "$(account profiled)" "$(launches)"

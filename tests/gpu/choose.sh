@@ -73,7 +73,7 @@ diff_builds() {
     grep -E "Duration|Uncoalesced|Throughput" "$out/diff.txt" | head -8
 }
 
-# What an option adds to launches that are let through, and to launches that are profiled.
+# What an option adds to launches that pass uncounted, and to launches that are profiled.
 options() {
     unset KPROF_SET
     nvcc -O2 -arch="$arch" -o "$work/bench" "$here/bench_launches.cu"

@@ -12,7 +12,7 @@ import sys
 
 # By ncu's section and a number that only the message of that rule has: those of source-level and PM sampling data.
 ELSEWHERE = ("PM Sampling", "Source Counters")
-OWN = ("tensor cores", "carve-out", "are of local memory")  # rules that ncu does not have
+OWN = ("tensor cores", "carve-out", "are local memory")  # rules that ncu does not have
 POINTS = 2.0
 
 

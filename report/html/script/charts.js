@@ -64,7 +64,7 @@ function rooflineChart(roofs, points, operation, label, height = 360) {
   return svg;
 }
 
-/* The colour of a memory level, where a roof or a point is of one. */
+/* The colour of a memory level, if a roof or a point has one. */
 const levelOf = name => {
   const level = /\b(DRAM|L2|L1)\b/.exec(name);
   return level ? " level-" + level[1].toLowerCase() : "";
@@ -82,7 +82,7 @@ function drawRoof(svg, r, walls, x, y, box, operation) {
   svg.append(draw(
       "polyline",
       {class: "roof" + kind, tip, points: points.map(([a, b]) => x(a).toFixed(1) + "," + y(b).toFixed(1)).join(" ")}));
-  /* Roofs of one peak are told apart on their slopes. */
+  /* Roofs of one peak are distinguished on their slopes. */
   if (walls.some(w => w !== r && Math.abs(w.work / r.work - 1) < 0.05)) {
     const [x1, y1, x2, y2] = [x(left), y(left * r.traffic), x(knee), y(top)];
     const angle = Math.atan2(y2 - y1, x2 - x1) * 180 / Math.PI, cx = x1 + 0.55 * (x2 - x1), cy = y1 + 0.55 * (y2 - y1);
@@ -106,7 +106,7 @@ function drawRoof(svg, r, walls, x, y, box, operation) {
   }
 }
 
-/* Areas are as the shares of time, as far as the page has room. */
+/* Areas are proportional to the shares of time, if the page has room. */
 const radiusOf = p => 4 + Math.min(24, 38 * Math.sqrt(p.area || 0));
 
 function pointNode(p, cx, cy) {
@@ -140,7 +140,7 @@ function appendPoints(svg, points, x, y) {
 
 const LABEL_ROOM = 26; /* characters */
 
-/* Labels the largest points: beside them, above or below, wherever no bubble and no other label is in the way. */
+/* Labels the largest points: next to them, above or below, wherever no bubble and no other label is in the way. */
 function labelPoints(svg, points, x, y, box) {
   const taken = points.map(p => {
     const r = radiusOf(p);

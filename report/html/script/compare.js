@@ -1,10 +1,10 @@
-/* ---- sessions beside each other: A, the first, is the baseline of all others ---- */
+/* ---- sessions side by side: A, the first, is the baseline of all others ---- */
 
 const letterOf = at => String.fromCharCode(65 + at);
 const sides = data.sessions.map((_, at) => at);
 /* The class that has the colour of a session: grey for the baseline. */
 const sideOf = at => "side side-" + (at ? 1 + (at - 1) % 5 : 0);
-/* NaN where one of them is null, not known. */
+/* NaN if one of them is null (unknown). */
 const change = (a, b) => a > 0 && b !== null ? 100 * (b - a) / a : NaN;
 
 function changeNode(a, b, lessIsGood) {
@@ -25,8 +25,8 @@ const sideLegend = () =>
 
 /* ---- kernels of all sessions ---- */
 
-/* The time that is compared: null where a launch has no duration, as the sum of the others is that of fewer launches.
- */
+/* The time that is compared: null if a launch has no duration: the sum of the others is that of fewer launches.
+ * */
 const wholeTime = k => !k ? 0 : k.timed < k.count ? null : k.time;
 
 /* Kernels by name, each with its sums of every session, or null; the largest difference to the baseline goes first. */
@@ -45,7 +45,7 @@ function kernelsBeside(list) {
   return {kernels: [...byName.values()].sort((x, y) => y.difference - x.difference)};
 }
 
-/* What a session's time is more than the baseline's, 0 where one of them is not known. */
+/* The excess of a session's time over the baseline's, 0 if one of them is unknown. */
 const differenceTo = (p, at) => p.times[0] === null || p.times[at] === null ? 0 : p.times[at] - p.times[0];
 
 /* The launch of a kernel that is compared with another: of its shape, if there is one in full. */
@@ -54,7 +54,7 @@ function standBeside(k, launch) {
   return like.length ? standFor(like) : k.stand;
 }
 
-/* The place of a launch beside those of all sessions that have its kernel; alone where no other has. */
+/* The place of a launch with those of all sessions that have its kernel; alone if no other has it. */
 function placeBeside(p, launch) {
   const found = p.of.filter(Boolean);
   return found.length < 2 ? "/launch/" + launch.index :
@@ -66,7 +66,7 @@ function placeBeside(p, launch) {
 
 function besideLink(p) { return link(placeBeside(p, p.of.find(Boolean).stand), {}, rowName(p.name)); }
 
-/* Leads from the page of a launch to the comparison; null where there is none. */
+/* Leads from the page of a launch to the comparison; null if there is none. */
 function besideButton(launch) {
   const [p] = kernelsBeside(launches.filter(l => l.name === launch.name)).kernels, place = placeBeside(p, launch);
   return comparing && launch.full >= 0 && place.startsWith("/compare") ?
@@ -74,7 +74,7 @@ function besideButton(launch) {
       null;
 }
 
-/* What binds the kernel, with the sessions where that differs between them. */
+/* What binds the kernel, with the sessions if that differs between them. */
 function boundsNode(p) {
   const by = new Map();
   p.of.forEach((k, at) => k && by.set(k.bound || "?", (by.get(k.bound || "?") || "") + letterOf(at)));
@@ -186,7 +186,7 @@ function compareMap(kernels) {
 
 const fileOf = at => text(data.sessions[at].file) || sessionName(data.sessions[at]);
 
-/* `runs`: the sums of each session, as kernelsOf has them of a kernel. */
+/* `runs`: the sums of each session, in the form of kernelsOf for a kernel. */
 function sideFact(s, at, runs) {
   const run = runs[at], without = untimedText(run.count, run.count - run.timed);
   return el(
@@ -324,7 +324,7 @@ function sectionBeside({title, parts}, list) {
                     cells.map(row => rowBeside(row, list)))))));
 }
 
-/* All launches in one roofline; null where none has work. */
+/* All launches in one roofline; null if none has work. */
 function rooflineBeside(list) {
   const rated = list.filter(l => l.roofs), operation = rated.length ? text(rated[0].roofs[0]) : "";
   const points = rated.flatMap(
@@ -345,7 +345,7 @@ function rooflineBeside(list) {
                    ]
                  };
                }));
-  const chart = rooflineChart(roofsOf(rated), points, operation, "Roofline of the launches beside each other");
+  const chart = rooflineChart(roofsOf(rated), points, operation, "Roofline of the launches side by side");
   return chart &&
       card("Roofline", el("div", {class: "chart-place"}, chart),
            el("p", {class: "hint"}, "Dashed: ", letterOf(list[0].session), ", the baseline."), sideLegend());

@@ -70,7 +70,7 @@ function metricsBlock(full, cells) {
   ];
 }
 
-/* The unit that all numbers of a column are shown in; null where they have no common one. */
+/* The unit that all numbers of a column are shown in; null if they have no common one. */
 function columnScale(cells) {
   const units = new Set(cells.filter(c => Number.isFinite(c.number)).map(c => c.unit));
   if (units.size !== 1) return null;
@@ -100,7 +100,7 @@ function gridTable(names, columns, at, scales) {
   return el("div", {class: "table-place"}, table);
 }
 
-/* A table of rows and columns. Rows of zeros are named below it, as in text. */
+/* A table of rows and columns. Like in text, rows of zeros are named below it. */
 function gridBlock(full, cells) {
   const all = cells.map(c => cellIn(full, c)), rows = [...new Set(all.map(c => c.group))],
         columns = [...new Set(all.map(c => c.label))];

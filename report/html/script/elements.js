@@ -32,7 +32,7 @@ function showTip(node, x, y) {
   const lines = tips.get(node);
   tipBox.replaceChildren(...[].concat(typeof lines === "function" ? lines() : lines).map(line => el("div", {}, line)));
   tipBox.hidden = false;
-  tipBox.style.left = "0"; /* where it is at the right edge, it would be as narrow as its last place */
+  tipBox.style.left = "0"; /* at the right edge it would be as narrow as its last place */
   const box = tipBox.getBoundingClientRect();
   tipBox.style.left = Math.max(4, Math.min(x + 14, innerWidth - box.width - 8)) + "px";
   tipBox.style.top = (y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 10) : y + 18) + "px";
@@ -88,7 +88,7 @@ const steps = {
 };
 
 /* Makes rows of nodes one stop for the Tab key; arrows, Home and End go from node to node. Rows may have gaps.
- * `across`: where the arrows up (-1) and down (1) lead, unless to the same place of another row. */
+ * `across`: the targets of the arrows up (-1) and down (1), unless these lead to the same place of another row. */
 function rove(container, rows, across) {
   const places = new Map();
   let current = null;
@@ -120,7 +120,7 @@ function rove(container, rows, across) {
   });
 }
 
-/* ---- places: the part of the address behind # ---- */
+/* ---- places: the part of the address after # ---- */
 
 function readPlace() {
   let hash = location.hash.replace(/^#/, "") || "/";
@@ -151,8 +151,8 @@ function bar(share, kind) {
   return el("span", {class: "bar " + (kind || "")}, el("span", {"width%": Math.max(0, Math.min(100, share || 0))}));
 }
 
-/* Makes the rows of a table cards where the page is narrow: each value is below the title of its column. The roles say
- * what is a row and a cell there, too, where it is laid out as neither. */
+/* Makes the rows of a table cards if the page is narrow: each value is below the title of its column. The roles mark
+ * rows and cells even if they are laid out as neither. */
 function asCards(table, titles) {
   const give = (nodes, role) => nodes.forEach(node => node.setAttribute("role", role));
   table.classList.add("cards");
@@ -167,7 +167,7 @@ function asCards(table, titles) {
   return table;
 }
 
-/* A row of buttons of which one is pressed. */
+/* A row of buttons; one is pressed. */
 function choice(label, options, chosen, pick) {
   const buttons = options.map(
       ([value, name]) =>

@@ -43,7 +43,7 @@ function flameFrame(node, root, isZoomed, room, zoom) {
       node.kind === "kernel" ? shortName(node.name, room) : node.name);
 }
 
-/* The rows of frames. Arrows go to the frame beside, to the one above, and to the widest below. */
+/* The rows of frames. Arrows go to the next frame, to the one above, and to the widest below. */
 function flameRows(root, zoomed, zoom) {
   const rows = [], above = [];
   for (let node = zoomed; node; node = node.parent) above.unshift(node);

@@ -91,7 +91,7 @@ function outlierLinks(out, shapes) {
   ];
 }
 
-/* What the strip tells in words. */
+/* The strip's content in words. */
 function stripHint(list, out) {
   const timed = list.filter(l => l.ns !== null), times = timed.map(l => l.ns).sort((a, b) => a - b),
         shapes = shapesOf(list).length;
@@ -266,7 +266,7 @@ function launchFacts(launch) {
     shapeText(launch.shape), "device " + launch.device,
     "stream " + launch.stream + (text(launch.streamName) ? " " + text(launch.streamName) : ""),
     "context " + launch.context, "CC " + launch.cc, launch.passes + " passes",
-    ...(launch.count > 1 ? [number(launch.count) + " launches, of which the values are means"] : []),
+    ...(launch.count > 1 ? [number(launch.count) + " launches; the values are their means"] : []),
     ...(launch.graph ? ["graph " + launch.graph + ", node " + launch.node] : []),
     ...(data.sessions.length > 1 ? [sessionName(s)] : [])
   ];

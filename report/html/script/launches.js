@@ -22,7 +22,7 @@ const launches = data.launches.map((row, index) => {
 const countOf = list => list.reduce((sum, launch) => sum + launch.count, 0);
 const untimedOf = list => countOf(list.filter(launch => launch.ns === null));
 const timeOf = k => time(k.timed ? k.time : null);
-/* What a sum of times lacks; null where all are known. */
+/* What a sum of times lacks; null if all are known. */
 function untimedText(count, untimed) {
   if (!untimed) return null;
   return untimed === count ?
@@ -30,7 +30,7 @@ function untimedText(count, untimed) {
       "without " + number(untimed) + (untimed === 1 ? " launch" : " launches") + " of unknown duration";
 }
 
-/* Sums up the launches by kernel, as summary.c does. `run`: the time that gains are parts of; that of the list if not
+/* Sums up the launches by kernel, like summary.c. `run`: the time that gains are parts of; that of the list if not
  * given. */
 function kernelsOf(list, run) {
   const byName = new Map();
@@ -63,11 +63,11 @@ function finishKernel(k, total, run) {
     }
   k.share = total > 0 ? 100 * k.time / total : 0;
   k.gain = run > 0 ? 100 * k.savedTime / run : 0;
-  k.mean = k.timed ? k.time / k.timed : null; /* of those whose duration is known */
+  k.mean = k.timed ? k.time / k.timed : null; /* over launches of known duration */
   k.stand = standFor(k.launches);
 }
 
-/* The launch that stands for all: of those in full the one that took most time together with its like. */
+/* The launch that stands for all: among those in full, the one whose kind has the most time. */
 function standFor(list) {
   const full = list.filter(launch => launch.full >= 0);
   return (full.length ? full : list).reduce((best, launch) => launch.time > best.time ? launch : best);
@@ -79,7 +79,7 @@ const pathText = launch => data.paths[launch.path][0].map(text).join(" / ");
 const deviceOf = launch => (data.sessions[launch.session].devices.find(d => d[0] === launch.device) || [])[1];
 const sessionName = s =>
     s.rank >= 0 ? "rank " + s.rank : text(s.name) + " [" + s.pid + "]" + (text(s.host) ? " on " + text(s.host) : "");
-/* What tells a session from the others of the file: its letter and its own file in a comparison, its number where
+/* What distinguishes a session from the others of the file: its letter and its own file in a comparison, its number if
  * others have its name. */
 const sessionLabel = s => {
   const name = sessionName(s);

@@ -46,13 +46,13 @@ function partsOf(name) {
   return partsByName.get(name);
 }
 
-/* Cuts a name off behind `room` characters, from its function on: [function, end]. */
+/* Cuts a name off after `room` characters, from its function on: [function, end]. */
 function cutName(name, room) {
   const [, own, after] = partsOf(name);
   return own.length > room ? [cutTo(own, room), ""] : [own, cutTo(after, room - own.length)];
 }
 
-/* A kernel's name where it is told of what the pointer is over: in full, unless that would cover the page. */
+/* A kernel's name in the tip under the pointer: in full, unless that would cover the page. */
 const TOLD = 240;
 const toldName = name => name.length > TOLD ? fitName(name, rooms[0]).join("") : name;
 
@@ -64,8 +64,8 @@ function commonLength(a, b) {
 
 const LEAST_HEAD = 2; /* of a function's name in the least room */
 const separators = " ,<>:_()";
-/* The stretches of a name that tell it from others: of each place where it begins to differ the word there, of which at
- * most `most` characters. */
+/* The parts of a name that distinguish it from others: at each place where it begins to differ, the word there, of
+ * which at most `most` characters. */
 function differences(name, others, most) {
   const stretches = [], places = [...new Set(others.map(other => commonLength(name, other)))].sort((a, b) => a - b);
   for (const at of places) {
@@ -97,13 +97,13 @@ function fillRoom(stretches, length, spare) {
   return filled;
 }
 
-/* Writes the function, as much of it as there is room for, and the stretches; null where they have no room. All names
- * that look the same when cut off have the same stretches up to where they differ, so that they differ here. */
+/* Writes the function, as much of it as there is room for, and the parts; null if they have no room. All names that
+ * look the same when cut off have the same parts up to the first difference, so they differ here. */
 function writeStretches(name, stretches, room) {
   const [before, own] = partsOf(name), start = before.length;
   const needed = list => list.reduce((sum, [from, to]) => sum + 1 + to - from, 1);
   let head = own.length, rest = stretches;
-  for (let i = 0; i < 3; i++) { /* what the head has needs no room behind it */
+  for (let i = 0; i < 3; i++) { /* what the head has needs no room after it */
     head = Math.min(own.length, room - needed(rest));
     rest = stretches.filter(([from, to]) => from < start || to > start + head);
   }
@@ -145,7 +145,7 @@ function numberOfName(name, names) {
   return names.filter(n => beginOf(n) === begin).sort().indexOf(name) + 1;
 }
 
-/* Fits all names into the room. Those that nothing tells apart there get numbers. Returns name -> [function, end]. */
+/* Fits all names into the room. Those that stay indistinguishable get numbers. Returns name -> [function, end]. */
 function fitNames(names, room) {
   const fitted = new Map();
   for (const alike of groupBy(names, name => cutName(name, room).join("")))
@@ -175,8 +175,8 @@ function fitName(name, room) {
 const kinByName = new Map(allNames.map(name => [name, 0]));
 groupBy(allNames, name => partsOf(name)[1]).forEach(kin => kin.forEach(name => kinByName.set(name, kin.length)));
 
-/* Does the same for a room that the place has: one of a few, as all names are fitted for each. A function's own name is
- * enough where no other has it. */
+/* Does the same for the room of the place: one of a few, because all names are fitted for each. A function's own name
+ * is enough if no other has it. */
 const rooms = [96, 76, 56, 40, 32, 24, 16, 12, 8];
 function shortName(name, room) {
   const own = partsOf(name)[1];

@@ -121,7 +121,7 @@ function tipOfCell(cell) {
   return lines;
 }
 
-/* The value of a cell, which says of which metric it is; in the unit of its column where that has one. */
+/* The value of a cell, which says of which metric it is; in the unit of its column if that has one. */
 function valueNode(cell, tag, scale) {
   const [digits, unit] =
       scale && Number.isFinite(cell.number) ? [number(cell.number / scale.divisor), ""] : shown(cell.value, cell.unit);

@@ -65,7 +65,7 @@ function overviewPoints(kernels) {
 
 const MAP_HEIGHT = 270; /* with all else that the first screen holds it fits into 720 pixels */
 
-/* A roofline, or a chart of throughput where too little of the time has counted work; the reader may change that. */
+/* A roofline, or a chart of throughput if too little of the time has counted work; the reader may change that. */
 function kernelMap(points, list, hint) {
   const operation = (points.find(p => p.operation) || {}).operation || "FLOP";
   const roofline = rooflineChart(roofsOf(list), points, operation, "Roofline with all kernels", MAP_HEIGHT);
@@ -92,7 +92,7 @@ function kernelMap(points, list, hint) {
       place);
 }
 
-/* Why a launch has no duration, in the words of most of those that tell. */
+/* Why a launch has no duration: the most frequent reason. */
 function whyUntimed(list) {
   const reasons = new Map(), duration = data.metrics.findIndex(m => text(m[0]) === "gpu__time_duration.sum");
   for (const launch of list.filter(l => l.ns === null)) {
@@ -108,8 +108,7 @@ function fixFirst(kernels) {
   const best = kernels.filter(k => k.rule !== null).sort((a, b) => b.savedTime - a.savedTime).slice(0, 3);
   if (untimedOf(kernels.flatMap(k => k.launches)) === kernels.reduce((sum, k) => sum + k.count, 0))
     return el(
-        "p", {class: "fix-none"}, "No launch has a duration, so that no kernel is known to matter most. ",
-        whyUntimed(launches));
+        "p", {class: "fix-none"}, "No launch has a duration, so no kernel can be ranked first. ", whyUntimed(launches));
   if (!best.length) {
     const k = kernels.reduce((a, b) => b.time > a.time ? b : a);
     return el(
@@ -228,7 +227,7 @@ function chosen(query) {
           filters.every(f => !query.get(f.id) || f.of(launch).includes(query.get(f.id))));
 }
 
-/* Where a part of a kernel's name is written. */
+/* The place of a part of a kernel's name. */
 function nameFilter(query, changed) {
   const search = el("input", {
     type: "search",
@@ -299,7 +298,7 @@ function heading() {
           el("p", {class: "dim"},
              number(data.full.length) + " of " + number(launches.length) +
                  (launches.some(l => l.count > 1) ? " entries" : " launches") +
-                 " are in full: of each kernel and shape the median by duration, of those that take most time. --brief-above 0 has all in full."));
+                 " are shown in full: the median by duration of each kernel and shape, for those with the most time. --brief-above 0 shows all in full."));
 }
 
 function overview(query) {

@@ -99,7 +99,7 @@ function sourceFiles(instructions, atCalls, by) {
   return [...files.values()].sort((a, b) => b.total - a.total);
 }
 
-/* What a sampled warp does where its state is no wait for the program. */
+/* What a sampled warp does if its state is not a wait for the program. */
 const warpStates = {
   selected: "issues",
   not_selected: "could issue, another warp does"
@@ -253,8 +253,8 @@ function ptxRows(full, instructions, by) {
   });
 }
 
-/* Up to three lists, of which a row that is picked marks its rows in the others: source, PTX, instructions. At first
- * the line of that number is picked, or the hottest. */
+/* Up to three lists: source, PTX, instructions. A picked row marks its rows in the others. At first the line of that
+ * number is picked, or the hottest. */
 function sourceView(full, instructions, file, by, atCalls, line) {
   const total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
   const placed = instructions.map(ins => {
@@ -314,7 +314,7 @@ function hottestLines(files, by) {
       .sort((a, b) => b.value - a.value);
 }
 
-/* The lines with most of a value, each of which leads to the source; null where no line has any. */
+/* The lines with most of a value, each of which leads to the source; null if no line has any. */
 function hotspotTable(full, by) {
   const instructions = instructionsOf(full), total = instructions.reduce((sum, i) => sum + (i.values[by] || 0), 0);
   const lines = hottestLines(sourceFiles(instructions, false, by), by).slice(0, HOTTEST);

@@ -64,7 +64,7 @@ function sampleRows(rows) {
   });
 }
 
-/* The first event of a row that ends behind a time. */
+/* The first event of a row that ends after a time. */
 function firstBehind(events, ns) {
   let low = 0, high = events.length;
   while (low < high) {
@@ -86,7 +86,7 @@ function tipOfEvent(row, e) {
   ].filter(Boolean);
 }
 
-/* Paper is light, whatever the screen is. A drawing takes its colours when it is drawn, before the printing begins. */
+/* Paper is light, whatever the screen is. A drawing gets its colours when it is drawn, before the printing begins. */
 for (const [event, paper] of [["beforeprint", true], ["afterprint", false]])
   addEventListener(event, () => {
     document.documentElement.classList.toggle("paper", paper);
@@ -109,7 +109,7 @@ function timelineColors() {
   };
 }
 
-/* A step of 1, 2 or 5 of which at most so many fit. */
+/* A step of 1, 2 or 5 that fits at most so many times. */
 function axisStep(span, most) {
   let step = Math.pow(10, Math.floor(Math.log10(Math.max(span / most, 1))));
   for (const factor of [1, 2, 5, 10])
@@ -117,7 +117,7 @@ function axisStep(span, most) {
   return step * 10;
 }
 
-/* The time of a place on the axis, with the digits that tell two ticks apart. */
+/* The time of a place on the axis, with the digits that distinguish two ticks. */
 function tickText(ns, step) {
   const scale = scaleOf("ns", Math.max(Math.abs(ns), step)),
         digits = Math.max(0, -Math.floor(Math.log10(step / scale.divisor)));
@@ -213,7 +213,7 @@ function gapsOf(session) {
 }
 
 /* The drawing: a canvas that is moved and zoomed by wheel, pointer and keys. */
-/* What is shown at first: all, or where kprof held the program up for most of it, the longer part before or behind. */
+/* What is shown at first: all, or, if kprof held the program up for most of it, the longer part before or after. */
 function firstView(rows, all) {
   const held = rows.flatMap(row => row.events.filter(e => e.kind === OWN));
   const long = held.find(e => 2 * (e.end - e.start) > all.to);

@@ -66,18 +66,18 @@ static void bad_expressions(void **state)
     assert_refused(long_one, "a '(' is not closed");
     assert_refused("x[a", "a '[' is not closed");
     assert_refused("[[:alpha:", "a '[' is not closed");
-    assert_refused("[[:letter:]]", "it names a class that there is not; classes are as in [[:alpha:]]");
-    assert_refused("[z-a]", "a range leads from no character to a later one");
-    assert_refused("[a-[:digit:]]", "a range leads from no character to a later one");
-    assert_refused("[[.space.]]", "it names a collating element of more than a byte");
+    assert_refused("[[:letter:]]", "it names an unknown class; classes are written like [[:alpha:]]");
+    assert_refused("[z-a]", "the end of a range comes before its start");
+    assert_refused("[a-[:digit:]]", "the end of a range comes before its start");
+    assert_refused("[[.space.]]", "it names a collating element of more than one byte");
     assert_refused("a\\", "it ends in a backslash");
     assert_refused("a|*", "it repeats nothing");
     assert_refused("(+)", "it repeats nothing");
     assert_refused("^*", "it repeats nothing");
     const char *const counts[] = {"a{", "a{}", "a{,}", "a{3,2}", "a{2", "a{x}", "a{2,x}"};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        assert_refused(counts[i], "a '{' begins no count such as {2}, {2,} or {2,5}");
-    assert_refused("(.*)*\\1Q", "back-references such as \\1 are not supported, as they can take for ever");
+        assert_refused(counts[i], "a '{' does not begin a count such as {2}, {2,} or {2,5}");
+    assert_refused("(.*)*\\1Q", "back-references such as \\1 are not supported because they can run forever");
     kp_pattern_free(NULL);
 }
 

@@ -561,7 +561,7 @@ static void sections_that_only_one_has_are_left_out(void **state)
 static void what_was_chosen_but_not_collected_is_told(void **state)
 {
 #define NOTHING                                                                                                        \
-    "==ERROR== a.kprof and b.kprof have nothing in common of what was chosen: choose what both have, or record both "  \
+    "==ERROR== a.kprof and b.kprof do not both have any of what was chosen: choose what both have, or record both "    \
     "with it\n"
     static const struct {
         const char *arguments;
@@ -745,11 +745,12 @@ static void what_cannot_be_compared_does_not_pass_in_silence(void **state)
     save(&a, "a.kprof");
     save(&b, "b.kprof");
     assert_unchecked(KP_DIFF_DURATION, 0,
-                     "--fail-above: 1 of 2 pairs of launches could not be compared, as A or B has no number of "
+                     "--fail-above: 1 of 2 pairs of launches could not be compared because A or B has no number for "
                      "gpu__time_duration.sum\n");
-    assert_unchecked("only.a", 1,
-                     "--fail-above: 2 of 2 pairs of launches could not be compared, as A or B has no number of only.a, "
-                     "which counts as over the limit\n");
+    assert_unchecked(
+        "only.a", 1,
+        "--fail-above: 2 of 2 pairs of launches could not be compared because A or B has no number for only.a, "
+        "which counts as over the limit\n");
     assert_int_equal(run("diff a.kprof b.kprof --fail-above 5%", &out, &err), 0);
     assert_memory_equal(err, "==WARNING== --fail-above: 1 of 2 pairs ", 39);
     assert_int_equal(run("diff a.kprof b.kprof --fail-above only.a:5%", &out, &err), 1);
@@ -837,7 +838,7 @@ static void without_counters_the_status_tells(void **state)
     save(&b, "b.kprof");
     assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 1);
     assert_non_null(strstr(out, "==KPROF== Duration of all launches: 100 ns in A, not known in B\n"));
-    assert_string_equal(err, "==ERROR== b.kprof has launches, but no counters: nothing that was counted could be "
+    assert_string_equal(err, "==ERROR== b.kprof has launches but no counters: no counter could be "
                              "compared\n");
     assert_int_equal(run("diff b.kprof b.kprof", &out, &err), 1);
     assert_null(strstr(out, "0 ns"));
@@ -1020,9 +1021,9 @@ static void a_session_that_is_not_complete_is_told_of(void **state)
     assert_int_equal(run("diff a.kprof b.kprof", &out, &err), 0);
     const char *second = strstr(out, "\nB: b.kprof, ");
     assert_non_null(second);
-    assert_ptr_equal(strstr(out, ", not complete: the program had not finished"),
-                     strstr(second, ", not complete: the program had not finished"));
-    assert_non_null(strstr(second, ", not complete: "));
+    assert_ptr_equal(strstr(out, ", incomplete: the program had not finished"),
+                     strstr(second, ", incomplete: the program had not finished"));
+    assert_non_null(strstr(second, ", incomplete: "));
 }
 
 static void the_command_compares(void **state)
@@ -1097,7 +1098,8 @@ static void the_worst_of_several_makes_the_status(void **state)
          "==WARNING== --fail-above: A and B have no launches in common to compare only.a of, which counts as over the "
          "limit\n"},
         {"diff --fail-above only.b:5% a.kprof b.kprof c.kprof", 2,
-         "==WARNING== --fail-above: 1 of 1 pairs of launches could not be compared, as A or B has no number of only.b, "
+         "==WARNING== --fail-above: 1 of 1 pairs of launches could not be compared because A or B has no number for "
+         "only.b, "
          "which counts as over the limit\n==ERROR== a.kprof and c.kprof: --fail-above: no launch has 'only.b'; did you "
          "mean 'only.a'?\n"},
     };

@@ -154,7 +154,7 @@ static void assert_line(const char *line, size_t expected)
     char *text = look(&faults), *found = strstr(text, line);
     if (!found || (found > text && found[-1] != '\n') || faults != expected)
         fail_msg("no line '%s', or not %zu faults but %zu, in\n%s", line, expected, faults, text);
-    const char *verdict = expected ? "\nkprof cannot profile here: " : "\nkprof can profile here";
+    const char *verdict = expected ? "\nProfiling will not work here: " : "\nProfiling will work here";
     assert_non_null(strstr(text, verdict));
     free(text);
 }
@@ -199,7 +199,7 @@ static void the_library_and_glibc(void **state)
     machine->glibc = "3.0";
     assert_line("OK    glibc         3.0\n", 0);
     machine->library = NULL;
-    assert_line("FAIL  libkprof.so   not found: it belongs beside the kprof command or in ../lib", 1);
+    assert_line("FAIL  libkprof.so   not found: it belongs next to the kprof command or in ../lib", 1);
 }
 
 static void drivers(void **state)
@@ -211,7 +211,7 @@ static void drivers(void **state)
     machine->facts.driver_version = 12040;
     assert_line("OK    driver        CUDA 12.4\n", 0);
     machine->facts.driver_version = 12030;
-    assert_line("FAIL  driver        CUDA 12.3: install a driver of CUDA 12.4 or newer\n", 1);
+    assert_line("FAIL  driver        CUDA 12.3: install a driver for CUDA 12.4 or newer\n", 1);
 }
 
 static void gpus(void **state)
@@ -254,7 +254,7 @@ static void the_cupti(void **state)
     *machine->facts.cupti_version = '\0';
     strcpy(machine->facts.cupti_error, "libcupti not found: install it");
     assert_line("FAIL  CUPTI         libcupti not found: install it\n", 1);
-    assert_line("WARN  libraries     not looked for, as there is no CUPTI\n", 1);
+    assert_line("WARN  libraries     not checked because CUPTI is missing\n", 1);
 }
 
 static void permission(void **state)
@@ -264,14 +264,14 @@ static void permission(void **state)
     write_file("params", "RmProfilingAdminOnly: 1\n");
     assert_line(
         "FAIL  permission    only administrators may read counters (RmProfilingAdminOnly is 1), and this process "
-        "is none: run as root or with CAP_SYS_ADMIN, or put `options nvidia",
+        "has no such rights: run as root or with CAP_SYS_ADMIN, or put `options nvidia",
         1);
     write_file("status", others);
     assert_line("FAIL  permission    only administrators", 1);
     write_file("cgroup", "0::/kubepods.slice/x\n");
     assert_line(
         "FAIL  permission    only administrators may read counters (RmProfilingAdminOnly is 1), and this process "
-        "is none: run as root in a container with --cap-add=SYS_ADMIN, or",
+        "has no such rights: run as root in a container with --cap-add=SYS_ADMIN, or",
         1);
     write_file("status", admin);
     assert_line("OK    permission    this process may read counters (CAP_SYS_ADMIN)\n", 0);
@@ -300,11 +300,11 @@ static void others_that_use_the_counters(void **state)
     write_file("proc/77/comm", "nv-hostengine\n");
     assert_line("WARN  processes     process 77 (nv-hostengine): DCGM runs", 0);
     write_file("proc/77/comm", "nvidia-cuda-mps\n");
-    assert_line("WARN  processes     process 77 (nvidia-cuda-mps): MPS runs", 0);
+    assert_line("WARN  processes     process 77 (nvidia-cuda-mps): MPS is running", 0);
     write_file("proc/77/comm", "ncurses\n");
-    assert_line("OK    processes     neither DCGM nor another profiler is seen\n", 0);
+    assert_line("OK    processes     neither DCGM nor another profiler is running\n", 0);
     write_file("tcp", "  sl  local_address\n   0: 00000000:15B3 00000000:0000 0A 00000000:00000000 00:00000000\n");
-    assert_line("WARN  processes     port 5555 is open, as DCGM has it: DCGM runs and may hold the counters", 0);
+    assert_line("WARN  processes     port 5555, DCGM's, is open: DCGM runs and may hold the counters", 0);
     setenv("CUDA_INJECTION64_PATH", "/opt/nsight/libinject.so", 1);
     assert_line("WARN  environment   CUDA_INJECTION64_PATH=/opt/nsight/libinject.so: this tool", 0);
     unsetenv("CUDA_INJECTION64_PATH");
@@ -312,7 +312,7 @@ static void others_that_use_the_counters(void **state)
     assert_line("WARN  environment   NVTX_INJECTION64_PATH=/x: ", 0);
     unsetenv("NVTX_INJECTION64_PATH");
     setenv("LD_PRELOAD", "libasan.so", 1);
-    assert_line("WARN  environment   LD_PRELOAD=libasan.so: is loaded too", 0);
+    assert_line("WARN  environment   LD_PRELOAD=libasan.so: is loaded, too", 0);
     unsetenv("LD_PRELOAD");
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     assert_line("WARN  environment   ASAN_OPTIONS=detect_leaks=0: a program built with AddressSanitizer", 0);
@@ -419,7 +419,7 @@ static void the_command_looks_at_this_machine(void **state)
     snprintf(line, sizeof line, "OK    libkprof.so   %s\n", kp_test_build("libkprof.so"));
     assert_non_null(strstr(out, line));
     assert_int_equal(status, strstr(out, "FAIL  ") ? 1 : 0);
-    assert_non_null(strstr(out, status ? "\nkprof cannot profile here" : "\nkprof can profile here"));
+    assert_non_null(strstr(out, status ? "\nProfiling will not work here" : "\nProfiling will work here"));
     free(out);
     free(err);
 
@@ -428,12 +428,12 @@ static void the_command_looks_at_this_machine(void **state)
     assert_string_equal(err, "");
     snprintf(line, sizeof line, "FAIL  CUPTI         libcupti not found in %s, the only folder searched", folder);
     assert_non_null(strstr(out, line));
-    assert_non_null(strstr(out, "\nkprof cannot profile here"));
+    assert_non_null(strstr(out, "\nProfiling will not work here"));
     free(out);
     free(err);
 
     assert_int_equal(run(true, "doctor twice", &out, &err), 2);
-    assert_non_null(strstr(err, "==ERROR== kprof doctor takes no 'twice'"));
+    assert_non_null(strstr(err, "==ERROR== kprof doctor does not accept 'twice'"));
     free(out);
     free(err);
 }

@@ -158,7 +158,7 @@ static void assert_exited(struct outcome o, int status, const char *out, const c
 
 /* What the command says after a program that began no session. */
 #define NOTHING_MORE                                                                                                   \
-    "Unless a line above says why, the program did not use CUDA, or could not be followed (set-user-ID, statically "   \
+    "Unless a line above says why, the program did not use CUDA, or cannot be profiled (set-user-ID, statically "      \
     "linked).\n"
 static const char no_session[] = "==KPROF== No session was stored. " NOTHING_MORE, nothing_more[] = NOTHING_MORE;
 
@@ -254,7 +254,7 @@ static void report_of_an_unfinished_session_says_so(void **state)
     write_recording(path, false, 1);
     struct outcome o = RUN("report", path);
     assert_non_null(strstr(o.out, "stream_triad"));
-    assert_non_null(strstr(o.out, "==KPROF== The program had not finished"));
+    assert_non_null(strstr(o.out, "==KPROF== The report above is incomplete"));
     assert_exited(o, 0, NULL, "");
     unlink(path);
 }
@@ -768,11 +768,11 @@ static void a_value_in_vain_is_told_of(void **state)
 {
     (void)state;
     assert_exited(RUN("--quiet", "-k", "one", "-k", "regex:t.o", "-k", "a<b>(c*)", "true"), 0, "",
-                  "==WARNING== --kernel-name is given 3 times, and the last one holds: a<b>(c*); all of them: "
+                  "==WARNING== --kernel-name is given 3 times; the last one counts: a<b>(c*); for all of them: "
                   "--kernel-name 'regex:^one$|t.o|^a<b>\\(c\\*\\)$'\n");
     assert_exited(RUN("--quiet", "--page", "raw", "--page=trace", "--set", "basic", "--set", "full", "true"), 0, "",
-                  "==WARNING== --set is given 2 times, and the last one holds: full\n"
-                  "==WARNING== --page is given 2 times, and the last one holds: trace; all of them: --page "
+                  "==WARNING== --set is given 2 times; the last one counts: full\n"
+                  "==WARNING== --page is given 2 times; the last one counts: trace; for all of them: --page "
                   "'raw,trace'\n");
     assert_exited(RUN("--quiet", "-k", "one", "-k", "one", "--nvtx-include", "a", "--nvtx-include", "b", "true"), 0, "",
                   "");
@@ -893,7 +893,7 @@ static void without_the_library_nothing_runs(void **state)
     assert_int_equal(rename(library, away), 0);
     struct outcome o = RUN("echo", "ran");
     assert_int_equal(rename(away, library), 0);
-    assert_exited(o, 1, "", "==ERROR== cannot find libkprof.so: it belongs beside the kprof command or in ../lib\n");
+    assert_exited(o, 1, "", "==ERROR== cannot find libkprof.so: it belongs next to the kprof command or in ../lib\n");
 }
 
 static void the_programs_end_is_the_commands_end(void **state)
@@ -956,7 +956,7 @@ static void a_killed_program_gets_its_report(void **state)
 {
     (void)state;
     struct outcome o = RUN(self, "--session", "killed");
-    assert_non_null(strstr(o.err, " was killed by signal 9 (Killed); its report, as far as it got:\n"));
+    assert_non_null(strstr(o.err, " was killed by signal 9 (Killed); its report up to then:\n"));
     assert_non_null(strstr(o.err, "  stream_triad(const float4 *, const float4 *, float4 *, int) (65536, 1, 1)"));
     assert_non_null(strstr(o.err, "==KPROF== 2 launches seen, 2 profiled"));
     assert_null(strstr(o.out, "KPROF"));

@@ -269,7 +269,7 @@ static void facts_of_the_run(void **state)
     assert_string_equal(w.session.devices[1].name, "second");
     assert_true(w.session.complete);
     assert_false(w.session.timeline);
-    assert_string_equal(w.session.replay, "rotation, 2 ranks put together");
+    assert_string_equal(w.session.replay, "rotation, 2 ranks merged");
     free_whole(&w);
 }
 
@@ -298,7 +298,7 @@ static void names_of_ranks(void **state)
     assert_string_equal(ranks_of(&w.at[0]), "4 GPU 0: 2 x 10, 4 GPU 1: 3 x 20");
     assert_string_equal(ranks_of(&w.at[1]), "4 GPU 1: 4 x 30");
     assert_string_equal(ranks_of(&w.at[2]), "");
-    assert_string_equal(w.session.replay, "rotation, 1 rank put together");
+    assert_string_equal(w.session.replay, "rotation, 1 rank merged");
     free_whole(&w);
     assert_int_equal(put_together(alike, &w), 0);
     assert_string_equal(ranks_of(&w.at[0]), "0.kprof: 2 x 10, 1.kprof: 3 x 20");
@@ -321,15 +321,15 @@ static void refused(void **state)
         const char *why;
     } cases[] = {
         {{{1, "", "", NULL, ONE}, {2, "", "", "GB100", ONE}, {0}},
-         "0.kprof and 1.kprof cannot be put together: they have counters of different chips, GH100 and GB100"},
+         "0.kprof and 1.kprof cannot be merged: they have counters of different chips, GH100 and GB100"},
         {{{1, "", "", NULL, ONE}, {2, "", "", NULL, {{"a", 8, 0, 0, 0, {0, 0, 0}, 0, false, NULL}}}, {0}},
-         "1.kprof cannot be put together with others: rotation (--replay-mode rotate) counted none of its launches"},
+         "1.kprof cannot be merged with others: rotation (--replay-mode rotate) counted none of its launches"},
         {{{1, "", "", NULL, {{.kernel = NULL}}}, {0}},
-         "0.kprof cannot be put together with others: rotation (--replay-mode rotate) counted none of its launches"},
+         "0.kprof cannot be merged with others: rotation (--replay-mode rotate) counted none of its launches"},
         {{{1, "", "", NULL, ONE}, {2, "", "", NULL, ONE}, {1, "", "", NULL, ONE}, {0}},
-         "0.kprof and 2.kprof cannot be put together: both are the same session"},
+         "0.kprof and 2.kprof cannot be merged: both are the same session"},
         {{{1, "", "Occupancy", NULL, ONE}, {2, "", "SpeedOfLight", NULL, ONE}, {0}},
-         "0.kprof and 1.kprof cannot be put together: other sets, sections or metrics were collected"},
+         "0.kprof and 1.kprof cannot be merged: other sets, sections or metrics were collected"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1680,7 +1680,7 @@ static void test_flush_refused(void **state)
     kp_test_window_check_memory();
     evaluate();
     check_losses(KP_PROVIDER_PCSAMP, 0,
-                 "cannot flush the caches (KPROF_CACHE_CONTROL=none does without): CUDA_ERROR_INVALID_VALUE");
+                 "cannot flush the caches (KPROF_CACHE_CONTROL=none avoids it): CUDA_ERROR_INVALID_VALUE");
     check_complaints(KP_PROVIDER_PCSAMP);
     replay("AiC");
     check_results(0);

@@ -674,7 +674,7 @@ static void test_without_nvml(void **state)
     measure(s, nvlink_names);
     assert_int_equal(s->result.n_metrics, 18);
     for (size_t i = 0; i < s->result.n_metrics; i++)
-        assert_missing(s, s->result.metrics[i].name, "not there");
+        assert_missing(s, s->result.metrics[i].name, "was not found");
     give_nvml(s, &(struct nvml){"\"\"", 999, 0, 0, NULL});
     measure(s, nvlink_names);
     assert_missing(s, "nvlink__peer_access", "does not start");

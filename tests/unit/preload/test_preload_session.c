@@ -525,7 +525,7 @@ static void skips_without_memory(void)
     kp_session_skip(KP_REASON_LATE, 1);
     kp_session_close();
     CHECK(lines_with("==WARNING== out of memory: 2 launches have no counters, and the reason is lost\n") == 1);
-    CHECK(lines_with("made while the program ended: 1;") == 1);
+    CHECK(lines_with("made while the program was ending: 1;") == 1);
 }
 #endif
 

@@ -97,7 +97,7 @@ static void what_is_missing_is_said(void **state)
     assert_int_equal(kp_derive(&r, "needs_absent"), 0);
     assert_na(&r, "needs_absent", "absent.sum was not collected");
     assert_int_equal(kp_derive(&r, "needs_text"), 0);
-    assert_na(&r, "needs_text", "word is no number");
+    assert_na(&r, "needs_text", "word is not a number");
     assert_int_equal(kp_derive(&r, "outer"), 0);
     assert_na(&r, "outer", "no counters were free"); /* the reason comes from the innermost */
     kp_result_free(&r);

@@ -393,7 +393,7 @@ static void values_that_do_not_go_together(void **state)
     assert_clash("KPROF_CSV=on", "KPROF_JSON=on",
                  "csv and json exclude each other; a stored session can be printed as both, one by one");
     assert_clash("KPROF_CSV=on", "KPROF_PAGE=raw,trace",
-                 "csv takes one page, not 'raw,trace'; a stored session can be printed page by page");
+                 "csv prints one page, not 'raw,trace'; a stored session can be printed page by page");
     assert_clash("KPROF_LOG_FILE=run.%p.kprof", "KPROF_EXPORT=run.%p.kprof",
                  "log-file and export are the same file 'run.%p.kprof'; name another for the report, such as "
                  "'run.%p.kprof.txt'");
@@ -404,11 +404,11 @@ static void values_that_do_not_go_together(void **state)
     assert_clash("KPROF_EXPORT=run", "KPROF_HTML=run",
                  "export and html are the same file 'run'; name another for html, such as 'run.html'");
     assert_clash("KPROF_EXPORT=-", "KPROF_LOG_FILE=-",
-                 "export takes the name of a file, as a session is a database; write 'run.kprof', or './-'");
+                 "export needs a file name because a session is a database; write 'run.kprof', or './-'");
     assert_clash(
         "KPROF_HTML=-", "KPROF_EXPORT=run",
-        "html takes the name of a file, as stdout is the program's; write 'run.html', or `kprof report --html - "
-        "FILE` when it has ended");
+        "html needs a file name because stdout is the program's; write 'run.html', or run `kprof report --html - FILE` "
+        "afterwards");
     assert_int_equal(kp_options_log_target("-"), KP_LOG_TO_STDOUT);
     assert_int_equal(kp_options_log_target("./-"), KP_LOG_TO_FILE);
     struct kp_options o = READ("KPROF_LOG_FILE=stdout", "KPROF_EXPORT=stdout"); /* a stream and a file */
@@ -785,7 +785,7 @@ static void what_is_no_file_of_options(void **state)
     fwrite("se\0t = full\n", 1, 12, f);
     fclose(f);
     assert_int_equal(kp_options_from_env(&o, (char *const[]){config_variable, NULL}, &err), -EINVAL);
-    assert_non_null(strstr(err, "options:1: no line of the form NAME = VALUE"));
+    assert_non_null(strstr(err, "options:1: the line is not NAME = VALUE"));
     free(err);
 }
 
@@ -820,9 +820,9 @@ static void what_is_wrong_in_a_file_is_said_with_its_line(void **state)
     } rows[] = {
         {"\nset=bsic", "options:2: KPROF_SET: unknown set 'bsic'; did you mean 'basic'?"},
         {"launch-skp = 1", "options:1: unknown KPROF_LAUNCH_SKP; did you mean KPROF_LAUNCH_SKIP?"},
-        {"# x\nlaunch-skip 1", "options:2: no line of the form NAME = VALUE"},
-        {"= 1", "options:1: no line of the form NAME = VALUE"},
-        {"set", "options:1: no line of the form NAME = VALUE"},
+        {"# x\nlaunch-skip 1", "options:2: the line is not NAME = VALUE"},
+        {"= 1", "options:1: the line is not NAME = VALUE"},
+        {"set", "options:1: the line is not NAME = VALUE"},
         {"config = other", "options:1: a file of options cannot name another"},
         {"csv = yes\njson = yes", "csv and json exclude each other"},
     };

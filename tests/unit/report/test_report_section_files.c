@@ -195,7 +195,7 @@ static void known_bodies(void **state)
         }
     load_text("Identifier: 'Unknown' Body { Items { MemoryChart { Label: 'of the deep sea' } } }");
     assert_int_equal(kp_section_find("Unknown")->n_rows, 0);
-    assert_string_equal(kp_sections_note(), "not used of section files: 'MemoryChart' at test.section:1:38");
+    assert_string_equal(kp_sections_note(), "ignored in section files: 'MemoryChart' at test.section:1:38");
 }
 
 /* A metric may be defined in a file that is read later; a definition goes before all other sources. */
@@ -234,7 +234,7 @@ static void notes(void **state)
     load_text("Identifier: 'Notes' Ordr: 3 Ordr: 4\nZebra { }\n"
               "Header { Metrics { Label: 'x' Name: 'a__b.sum' Filtre { MinArch: CC_80 } } }\n"
               "Body { Items { Timeline { } } Items { Table { Metrics { Name: 'group:x' } } } }");
-    assert_string_equal(kp_sections_note(), "not used of section files: "
+    assert_string_equal(kp_sections_note(), "ignored in section files: "
                                             "'Ordr' at test.section:1:21 (did you mean 'Order'?), "
                                             "'Zebra' at test.section:2:1, "
                                             "'Filtre' at test.section:3:48 (did you mean 'Filter'?), "
@@ -255,9 +255,9 @@ static void errors(void **state)
         {"", "test.section:1:1: section without Identifier"},
         {"DisplayName: 'x'\n Identifer: 'y'",
          "test.section:2:2: unknown field 'Identifer'; did you mean 'Identifier'?"},
-        {"Identifier: 'a b'", "test.section:1:1: 'a b' is no identifier: it has a blank or a comma"},
+        {"Identifier: 'a b'", "test.section:1:1: 'a b' is not an identifier: it has a blank or a comma"},
         {"Identifier: 'Err' Sets { Identifier: 'a,b' }",
-         "test.section:1:26: 'a,b' is no identifier: it has a blank or a comma"},
+         "test.section:1:26: 'a,b' is not an identifier: it has a blank or a comma"},
         {"Identifier: 'Err' Sets { }", "test.section:1:19: set without Identifier"},
         {"Identifier: 'Err' Order: first", "test.section:1:19: Order must be a whole number"},
         {"Identifier: 'Err' Order: 1.5", "test.section:1:19: Order must be a whole number"},
@@ -267,13 +267,13 @@ static void errors(void **state)
         {"Identifier: 'Err' Header { Metrics { Label: 'x' } }", "test.section:1:28: metric without Name"},
         {"Identifier: 'Err' Header { Metrics { Name: 'x' Options { Label: 'x' } } }",
          "test.section:1:48: metric without Name"},
-        {"Identifier: 'Err' Metrics { Metrics { Name: 'a b' } }", "test.section:1:39: 'a b' is no name of a metric"},
+        {"Identifier: 'Err' Metrics { Metrics { Name: 'a b' } }", "test.section:1:39: 'a b' is not a metric name"},
         {"Identifier: 'Err' Metrics { Metrics { Name: 'x' Filter { MinArch: SM_90 } } }",
-         "test.section:1:58: 'SM_90' is no architecture; write one such as CC_90"},
+         "test.section:1:58: 'SM_90' is not an architecture; write one such as CC_90"},
         {"Identifier: 'Err' Filter { Items { MaxArch: CC_ } }",
-         "test.section:1:36: 'CC_' is no architecture; write one such as CC_90"},
+         "test.section:1:36: 'CC_' is not an architecture; write one such as CC_90"},
         {"Identifier: 'Err' Filter { MinArch: 99999999999 }",
-         "test.section:1:28: '99999999999' is no architecture; write one such as CC_90"},
+         "test.section:1:28: '99999999999' is not an architecture; write one such as CC_90"},
         {"Identifier: 'Err' MetricDefinitions { MetricDefinitions { Name: 'x' } }",
          "test.section:1:39: definition without Expression"},
         {"Identifier: 'Err' MetricDefinitions { MetricDefinitions { Name: 'kp__e'\n Expression: '1 + (' } }",
@@ -282,7 +282,7 @@ static void errors(void **state)
          "test.section:1:60: base name without Name"},
         {"Identifier: 'Err' Body { Items { SuffixTable { Suffixes { Suffix { Name: ' x' } }\n"
          "BaseNames { BaseName { Name: 'y' } } } } }",
-         "test.section:2:13: 'y x' is no name of a metric"},
+         "test.section:2:13: 'y x' is not a metric name"},
         {"Identifier: 'Err' Header {\n", "test.section:2:1: '}' expected"},
     };
     size_t before, n;
@@ -337,7 +337,7 @@ static void folders_and_files_that_cannot_be_read(void **state)
     snprintf(path, sizeof path, "%s/pipe.section", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(kp_sections_load(folder, &err), -EINVAL); /* and does not wait for a writer */
-    snprintf(expected, sizeof expected, "cannot read '%s': it is no file", path);
+    snprintf(expected, sizeof expected, "cannot read '%s': it is not a file", path);
     assert_string_equal(err, expected);
     free(err);
     unlink(path);
@@ -345,7 +345,7 @@ static void folders_and_files_that_cannot_be_read(void **state)
     snprintf(path, sizeof path, "%s/x.section", folder);
     assert_int_equal(truncate(path, 100), 0); /* all NUL */
     assert_int_equal(kp_sections_load(folder, &err), -EINVAL);
-    snprintf(expected, sizeof expected, "cannot read '%s': it is no text", path);
+    snprintf(expected, sizeof expected, "cannot read '%s': it is not text", path);
     assert_string_equal(err, expected);
     free(err);
     assert_int_equal(truncate(path, 17 << 20), 0);

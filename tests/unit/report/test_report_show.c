@@ -225,7 +225,7 @@ static void what_the_session_lacks_is_told(void **state)
             assert_non_null(strstr(out, "==KPROF== "));
         } else {
             assert_non_null(strstr(second, "==ERROR== "));
-            assert_non_null(strstr(second, " has nothing of what was chosen; nothing is shown of it\n"));
+            assert_non_null(strstr(second, " contains none of the requested sections or metrics\n"));
             assert_string_equal(out, "");
         }
         free(out);
@@ -325,7 +325,7 @@ static void section_files_hold_for_stored_sessions(void **state)
     fclose(f);
     assert_int_equal(run(ARGS("report", "--section-folder", folder, "--section", "X", session), NULL, &out, &err), 0);
     assert_non_null(
-        strstr(err, "==WARNING== not used of section files: 'Headr' at x.section:2:1 (did you mean 'Header'?)"));
+        strstr(err, "==WARNING== ignored in section files: 'Headr' at x.section:2:1 (did you mean 'Header'?)"));
     assert_non_null(strstr(out, "Twice"));
     assert_null(strstr(out, "n/a"));
     free(out);
@@ -359,10 +359,10 @@ static void launches_can_be_chosen(void **state)
         {{"-k", "stream_triad", "--launch-skip", "1"}, 1, NULL},
         {{"-k", "stream_tria"}, 0, "matches 'stream_tria' (kernel-name); did you mean 'stream_triad'?\n"},
         {{"-k", "regex:^triad"}, 0, "matches 'regex:^triad' (kernel-name).\n"},
-        {{"-k", "stream_triad", "-s", "2"}, 0, "session 2 match, and all of them come before"},
+        {{"-k", "stream_triad", "-s", "2"}, 0, "2 of this session match, but all come before"},
         {{"-k", "My Triad", "--rename-kernels", renames}, 2, NULL},
-        {{"-s", "99"}, 0, "session 4 match, and all of them come before"},
-        {{"-s", "99", "--page", "raw", "--csv"}, 0, "session 4 match"},
+        {{"-s", "99"}, 0, "4 of this session match, but all come before"},
+        {{"-s", "99", "--page", "raw", "--csv"}, 0, "4 of this session match"},
     };
     static const char *const symbols[] = {"_Z12stream_triadPf", "_Z10fp64_boundPd", "", "_Z9wmma_gemmPf"};
     struct kp_recording rec = kp_test_recording_of("tests/golden/h200_bodies.tsv");
@@ -398,8 +398,7 @@ static void launches_can_be_chosen(void **state)
         assert_null(strstr(cases[i].launches ? out : "", "No launch is shown"));
         bool data = !strncmp(out, "\"ID\"", 4);
         char last[160];
-        snprintf(last, sizeof last,
-                 "==KPROF== Shown above: %zu of the 4 stored launches, those that the filters choose\n",
+        snprintf(last, sizeof last, "==KPROF== Shown above: the %zu of 4 stored launches that the filters choose\n",
                  cases[i].launches);
         if (!data && !strstr(out, last))
             fail_msg("no '%s' in %s", last, out);

@@ -579,7 +579,7 @@ static void rules_name_the_line(void **state)
     assert_int_equal(kp_rules_apply_at(transposed, &r.session, &source, sections, n, KP_RULES_ALL, &m), 0);
     assert_message(&m, "CPIStall", "Hottest line: transpose.cu:9, 99.8% of its samples.");
     assert_message(&m, "CPIStall",
-                   "start at the line that has most. Hottest line: transpose.cu:9, 95.4% of the samples.");
+                   "start at the line with the most. Hottest line: transpose.cu:9, 95.4% of the samples.");
     assert_message(&m, "IssueSlotUtilization", "Hottest line: transpose.cu:9, 95.4% of the samples.");
     assert_message(&m, "MemoryCacheAccessPattern", "elements. Hottest line: transpose.cu:9, 100.0% of the sectors");
     assert_message(&m, "UncoalescedGlobalAccess", "move 114,688 sectors more than their threads need, 78% of 147,456.");

@@ -576,7 +576,7 @@ static void creating(void **state)
     assert_non_null(f);
     fputs("what I know", f);
     fclose(f);
-    assert_no_create(path, true, -EINVAL, "is no session, and would be lost");
+    assert_no_create(path, true, -EINVAL, "is not a session and would be overwritten");
     assert_true(!kp_store_is_database(path) && kp_store_is_database(p->file));
     unlink(path);
     snprintf(path, sizeof path, "%s/none/file", p->folder);
@@ -613,7 +613,7 @@ static void opening_what_is_no_session(void **state)
     assert_no_open(p->file, -ENOENT, "No such file");
     assert_no_open(p->folder, -EINVAL, "it is a folder; name the session files in it");
     FILE *f = fopen(p->file, "we");
-    assert_no_open(p->file, -EINVAL, "holds nothing yet"); /* empty */
+    assert_no_open(p->file, -EINVAL, "is still empty"); /* empty */
     for (int i = 0; i < 1000; i++)
         fprintf(f, "some text\n");
     fclose(f);
@@ -780,12 +780,12 @@ static void killed_in_the_first_transaction(void **state)
     fclose(f);
     f = fopen(p->file, "we");
     fclose(f);
-    assert_no_open(p->file, -EINVAL, "holds nothing yet");
+    assert_no_open(p->file, -EINVAL, "is still empty");
     assert_int_equal(stat(journal, &st), 0); /* SQLite would remove it */
     be_killed_in(p->file, "BEGIN; CREATE TABLE kernel(name TEXT, count INTEGER);" MANY
                           " INSERT INTO kernel SELECT hex(zeroblob(100)), x FROM c");
     assert_true(!stat(p->file, &st) && st.st_size > 0);
-    assert_no_open(p->file, -EINVAL, "holds nothing yet");
+    assert_no_open(p->file, -EINVAL, "is still empty");
 }
 
 static void another_journal_mode(void **state)

@@ -527,7 +527,7 @@ static void rows_without_end_are_an_error(void **state)
     getrusage(RUSAGE_SELF, &before);
     assert_int_equal(read_session(p->file, &err), -EIO);
     getrusage(RUSAGE_SELF, &after);
-    assert_non_null(strstr(err, "it asks for more than a file of its size can hold"));
+    assert_non_null(strstr(err, "it claims more data than a file of its size can hold"));
     free(err);
     assert_true(after.ru_maxrss - before.ru_maxrss < 200 << 10);
     assert_true(after.ru_utime.tv_sec - before.ru_utime.tv_sec < 20); /* it takes 0.1; all of them would take years */

@@ -554,9 +554,9 @@ static void kernels_are_renamed(void **state)
         const char *text, *why;
     } bad[] = {
         {"- Original: a\n- Original: b\n", ":2: the Original before it has no Renamed"},
-        {"- Renamed: a\n", ":1: no Original stands before this Renamed"},
+        {"- Renamed: a\n", ":1: this Renamed has no Original before it"},
         {"- Original: a\n", ":1: the last Original has no Renamed"},
-        {"- Original:\n- Renamed: b\n", ":1: a name is missing behind the ':'"},
+        {"- Original:\n- Renamed: b\n", ":1: a name is missing after the ':'"},
         {"- Original: 'a\n- Renamed: b\n", ":1: the quote has no end on this line"},
         {"\n- Orignal: a\n", ":2: neither 'Original: NAME' nor 'Renamed: NAME'"},
         {"- Original: regex:(\n- Renamed: b\n", ":2: bad expression '(': a '(' is not closed"},

@@ -53,7 +53,7 @@ static void says_what_is_wrong(void **state)
         {"block", "'block' is not NAME=VALUES, such as block=64,128,256"},
         {"block=", "block= has no values"},
         {"block=,", "block= has no values"},
-        {"blok=64", "there is no kind of variant 'blok'; did you mean 'block'?"},
+        {"blok=64", "unknown kind of variant 'blok'; did you mean 'block'?"},
         {"block=0", "block=0: write threads, such as 128, or 16x8"},
         {"block=16x", "block=16x: write threads, such as 128, or 16x8"},
         {"block=1x2x3x4", "block=1x2x3x4: write threads, such as 128, or 16x8"},

@@ -199,7 +199,7 @@ static void the_longest_wait_is_named(void **state)
                    "(34.2% of the time)\n");
     set_stall(&r, "wait", 5);
     assert_verdict(&r, &none,
-                   "    Verdict: bound by latency; compute 30.0%, memory 20.0% of peak; warps wait mostly for Wait "
+                   "    Verdict: bound by latency; compute 30.0%, memory 20.0% of peak; warps mostly wait for Wait "
                    "(50.0% of the time)\n");
     kp_result_free(&r);
 }
@@ -442,12 +442,12 @@ static void a_kernel_with_two_bounds(void **state)
     (void)state;
     struct kp_summary *s = kp_summary_new();
     add_bound(s, 100, 90, 10);
-    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute,", "1 launch of");
+    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute;", "1 launch of");
     add_bound(s, 150, 10, 90);
     add_bound(s, 10, 10, 10);
-    assert_first_line(s, "==KPROF== Look first at: varied, bound by memory,", "3 launches of 1 kernel,");
+    assert_first_line(s, "==KPROF== Look first at: varied, bound by memory;", "3 launches of 1 kernel,");
     add_bound(s, 60, 90, 10);
-    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute,", "320 ns of GPU time");
+    assert_first_line(s, "==KPROF== Look first at: varied, bound by compute;", "320 ns of GPU time");
     kp_summary_free(s);
 }
 
