@@ -45,7 +45,7 @@ slow_windows() {
     slow=$(sanitised && echo '\(Slow, \)*' || echo 'Slow, ')
     export FAKE_SLOW=cuptiCheckpointSave:2500:2
     both "slow windows" "$programs/p_window" copies-out
-    expect "slow windows: lines" "$(grep -c "==KPROF== $slow[0-9.]* launches a second: windows hold 1.[0-9] launches each" "$tmp/report")" 1
+    expect "slow windows: lines" "$(grep -c "==KPROF== $slow[0-9.]* launches/s: windows hold 1.[0-9] launches and take" "$tmp/report")" 1
     grep -q "$slow.* closed by cuMem.*--set quick .*--filter-mode per-launch-config --launch-count 1" "$tmp/report" ||
         { fail "slow windows: what costs less"; show; }
 }
@@ -54,8 +54,8 @@ slow_windows() {
 cost() {
     export FAKE_SLOW=cuptiCheckpointSave:5200:1
     KPROF_WINDOW=10 both "cost" "$programs/p_window" many 40
-    expect "cost: lines" "$(grep -c '==KPROF== [0-9.]* launches a second: windows hold 10.0 launches each and take [0-9.]* s, closed by as many launches as fit (3); --set quick' "$tmp/report")" 1
-    expect "cost: lines in all" "$(grep -c 'launches a second' "$tmp/report")" 1
+    expect "cost: lines" "$(grep -c '==KPROF== [0-9.]* launches/s: windows hold 10.0 launches and take [0-9.]* s each, closed by as many launches as fit (3)\. Faster: --set quick' "$tmp/report")" 1
+    expect "cost: lines in all" "$(grep -c 'launches/s' "$tmp/report")" 1
 }
 
 # Windows of a rotation are short, and have no line of their own: they add up.
@@ -80,10 +80,10 @@ told_by_launches() {
 nothing_to_say() {
     both "fast" "$programs/p_window" many 20
     expect "fast: lines" "$(still "$tmp/report")" 0
-    expect "fast: slow" "$(grep -c "launches a second" "$tmp/report")" 0
+    expect "fast: slow" "$(grep -c "launches/s" "$tmp/report")" 0
     sanitised && return # these windows are slow
     both "few windows, fast" "$programs/p_window" copies-out
-    expect "few windows, fast: slow" "$(grep -c "launches a second" "$tmp/report")" 0
+    expect "few windows, fast: slow" "$(grep -c "launches/s" "$tmp/report")" 0
 }
 
 beside long_save
