@@ -6,7 +6,7 @@
 limit=120
 
 still() {
-    grep -c '==KPROF== Still at work' "$1"
+    grep -c '==KPROF== Still working' "$1"
 }
 
 # Whether there are as many lines as the call alone makes. A busy machine has more: one for each 9 s since `began`.
@@ -21,7 +21,7 @@ long_save() {
     export FAKE_SLOW=cuptiCheckpointSave:19000:1
     both "a long save" "$programs/p_window" many 20
     told "a long save: lines" "$(still "$tmp/report")" 2
-    told "a long save: what" "$(grep -c 'Still at work after [0-9]* s: saving [0-9.]* GB of device memory' "$tmp/report")" 2
+    told "a long save: what" "$(grep -c 'Still working after [0-9]* s: saving [0-9.]* GB of device memory' "$tmp/report")" 2
 }
 
 quiet() {
@@ -66,7 +66,7 @@ rotation() {
     KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,lts__t_sectors_op_read_lookup_hit.sum \
         both "a rotation" "$programs/p_many" 40
     told "a rotation: lines" "$(still "$tmp/report")" 1
-    grep -q 'Still at work after [0-9]* s: counting group [12] of 2; [0-2] of [12] kernels and shapes are complete' "$tmp/report" ||
+    grep -q 'Still working after [0-9]* s: counting group [12] of 2; [0-2] of [12] kernels and shapes are complete' "$tmp/report" ||
         { fail "a rotation: what"; show; }
 }
 
