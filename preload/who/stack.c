@@ -260,7 +260,8 @@ static uint64_t add(const struct capture *c, uint64_t hash)
     return id;
 }
 
-/* Hashes the addresses with the generation, as an address may change its meaning once a module has been unloaded. */
+/* Hashes the addresses with the generation, because an address may change its meaning once a module has been
+ * unloaded. */
 static uint64_t address_hash(const struct capture *c)
 {
     uint64_t hash = kept.native ? kp_unwind_generation() : 0;
