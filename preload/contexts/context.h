@@ -105,7 +105,7 @@ struct kp_context_setup {
  * short. *bad_input is set to a malloc'ed line if the device lacks a requested metric. */
 struct kp_context *kp_context_get(const struct kp_context_setup *setup, CUcontext ctx, char **bad_input);
 
-/* Returns the function as known in `c`; read on first use and again after kp_context_forget. NULL when unreadable. */
+/* Returns the function as known in `c`; read on first use and again after kp_context_forget. NULL if unreadable. */
 struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f);
 
 /* Returns true if a function of the module of `f`, and so the module's variables, have been loaded already. */

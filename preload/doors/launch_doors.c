@@ -230,7 +230,7 @@ static struct old_function {
 
 static struct kp_lock *const old_lock = &kp_locks[KP_LOCK_OLD_LAUNCHES];
 
-/* Returns the entry of `f`, made on first use; NULL when the table is full. Call under old_lock. */
+/* Returns the entry of `f`, made on first use; NULL if the table is full. Call under old_lock. */
 static struct old_function *old_function(CUfunction f)
 {
     for (int i = 0; i < OLD_FUNCTIONS; i++)

@@ -58,7 +58,7 @@ bool kp_graph_goes_by_node(CUgraphNodeType type);
 /* Reads the nodes of `graph`, which get numbers from *next on. NULL with *why if they cannot be issued one by one. */
 struct kp_graph_nodes *kp_graph_nodes_read(const struct kp_driver *d, CUgraph graph, uint32_t *next,
                                            enum kp_reason *why);
-struct kp_graph_nodes *kp_graph_nodes_copy(const struct kp_graph_nodes *g); /* NULL without memory */
+struct kp_graph_nodes *kp_graph_nodes_copy(const struct kp_graph_nodes *g); /* NULL if memory is short */
 void kp_graph_nodes_free(struct kp_graph_nodes *g);
 
 /* Makes a node of kind KERNEL from parameters. Returns none, or why it cannot be issued by itself. Attributes are read

@@ -44,7 +44,7 @@ void kp_graph_let(const struct kp_graph_content *content);
 bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_content *content);
 
 /* Notes that `exec` was instantiated from `graph` with these flags, with its nodes if `by_node`. Returns why its
- * kernels must not run twice, as enum kp_once. */
+ * kernels must not run twice (enum kp_once). */
 unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
                        bool by_node);
 void kp_graph_forget(CUgraphExec exec);

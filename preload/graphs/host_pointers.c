@@ -66,7 +66,7 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
 
 /* ---- device memory ---- */
 
-/* Pages of an allocation: all, or so many from the address on of a large one, as measured. */
+/* Pages of an allocation: all, or so many from the address on of a large one (measured). */
 enum { MOST_PAGES = 256, PAGES_BEHIND = 16 };
 
 /* Returns true if the address is in memory of cuMemAlloc of this context. Other kinds cannot be shared by handles of

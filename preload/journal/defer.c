@@ -141,7 +141,7 @@ static bool free_later(const struct kp_driver *d, CUdeviceptr memory)
 }
 
 /* Frees or destroys what was kept, by the function that the program called. KP_VENDOR: memory of a pool that cuMemFree
- * frees still counts in CU_MEMPOOL_ATTR_USED_MEM_CURRENT after any wait (driver 580, H100). Returns whether there is
+ * frees still counts in CU_MEMPOOL_ATTR_USED_MEM_CURRENT after any wait (driver 580, H100). Returns true if there is
  * something to wait for. */
 static bool end_one(const struct kp_driver *d, const struct ended *e)
 {
@@ -159,7 +159,7 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
 {
     size_t kept = 0;
     bool waits = false;
-    for (size_t i = 0; i < n_ended; i++) /* not under the lock, as the driver may wait */
+    for (size_t i = 0; i < n_ended; i++) /* not under the lock, because the driver may wait */
         if (ended[i].ctx == ctx)
             waits |= end_one(d, &ended[i]);
     /* A pool's usage drops once the free has run. KP_VENDOR: what it reserves is given back when the program next waits

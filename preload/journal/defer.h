@@ -13,7 +13,7 @@
 #include "collectors/facts/driver.h"
 
 /* Keeps `memory`, the start of an allocation in context `ctx`, which is current, until kp_defer_free. Waits for the
- * context's work, as cuMemFree does, unless `later`. Returns true with what the driver's call would have returned in
+ * context's work, like cuMemFree, unless `later`. Returns true with what the driver's call would have returned in
  * *answer. Returns false if the driver must be asked: the address is no start of an allocation, or is on another
  * device; the work has not ended within a second, or has failed. */
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer);

@@ -8,7 +8,7 @@
 #include "preload/journal/state.h"
 
 /* Make events that replace the program's when records and waits are issued again, and destroy them. Call them in the
- * window's context. False: an event lacks one that several streams need. */
+ * window's context. Returns false if an event lacks one that several streams need. */
 bool kp_event_twins_make(struct kp_journal *j);
 void kp_event_twins_free(struct kp_journal *j);
 

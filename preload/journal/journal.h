@@ -28,7 +28,7 @@ enum { KP_MOST_ITEMS = 1 << 16 };
 /* The most host memory copied for the operations of one journal, bytes. */
 enum { KP_MOST_COPIED = 256 << 20 };
 
-/* A launch, as it was recorded, and what it has become. */
+/* A recorded launch, and what it has become. */
 struct kp_entry {
     struct kp_launch launch;
     struct kp_graph graph;
@@ -71,7 +71,8 @@ void kp_journal_open(const struct kp_context_setup *setup, struct kp_context *c,
  * Returns NULL if memory is short: the caller keeps everything. The entry is valid until the next one. */
 struct kp_entry *kp_journal_launch(struct kp_launch *l, const struct kp_graph *graph, struct kp_known_function *f,
                                    struct kp_result *result);
-/* Appends an entry that stands for all that follows, and issues nothing. Takes over `result`. NULL without memory. */
+/* Appends an entry that stands for all that follows, and issues nothing. Takes over `result`. NULL if memory is
+ * short. */
 struct kp_entry *kp_journal_stand_in(struct kp_result *result);
 /* Drops the last operation: the driver has refused it. */
 void kp_journal_drop_last(void);
@@ -87,8 +88,8 @@ CUresult kp_journal_issue(struct kp_entry *e, const struct kp_issue_hooks *hooks
  * host memory, so it waits for them. `quiet`: its function was not seen to write any; the memory is added to the
  * journal's. Waits in limited time. */
 enum kp_reason kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet);
-/* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. False:
- * they are not there. */
+/* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. Returns
+ * false if they have not arrived. */
 bool kp_journal_arrives(void);
 /* Keeps the host memory that the first launch can reach. Returns false if it is more than can be kept. */
 bool kp_journal_takes_host(const struct kp_launch *l);
@@ -126,11 +127,12 @@ bool kp_journal_log(uint64_t ticket);
 bool kp_journal_ends_read(uint64_t ticket);
 
 /* Records that an attribute of a function is set from `before` to `after`, arguments of the driver's function `real`.
- * False: it cannot be. */
+ * Returns false if it cannot be. */
 bool kp_journal_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                      uint64_t *ticket);
 
-/* Keeps the contents of new device memory of the program (`later`: in the order of a stream). False: it cannot. */
+/* Keeps the contents of new device memory of the program (`later`: in the order of a stream). Returns false if it
+ * cannot. */
 bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes, bool later);
 /* Returns true if device memory is scarce for what a module needs, because the journal's copies hold some. */
 bool kp_journal_is_scarce(const struct kp_context_setup *setup);
@@ -159,7 +161,7 @@ bool kp_journal_tells_pool(CUmemPool_attribute what);
 bool kp_journal_repeats_graph(CUgraphExec exec);
 
 /* Copies the variables of the module of `f`, which is about to be launched for the first time: the saved memory may
- * lack them. False: it cannot. */
+ * lack them. Returns false if it cannot. */
 bool kp_journal_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled);
 
 /* Forgets memory that was kept of contexts that are no longer known: it ended with them. */
@@ -176,9 +178,9 @@ struct kp_journal_graph {
     enum kp_reason closes; /* why the journal ends after it; KP_REASON_CALL: for the launch of the graph itself */
 };
 
-/* Records a node that is no kernel, of a graph that runs as a graph. False: it cannot. */
+/* Records a node, not a kernel, of a graph that runs as a graph. Returns false if it cannot. */
 bool kp_journal_node(struct kp_journal_graph *g, const struct kp_graph_node *node);
-/* Records a copy or memset that is issued by itself. False: it cannot. */
+/* Records a copy or memset that is issued by itself. Returns false if it cannot. */
 bool kp_journal_single_node(const struct kp_journal_graph *g, const struct kp_graph_node *node);
 /* Logs what the graph, which has ended, has copied to the host. */
 void kp_journal_log_graph(struct kp_journal_graph *g);

@@ -20,15 +20,15 @@ bool kp_reads_admit(struct kp_journal *j, const struct kp_op *op, const char *sy
 /* Makes `i`, an operation just recorded, a read of the current site. */
 void kp_reads_begin(struct kp_journal *j, struct kp_item *i, const char *symbol);
 
-/* Logs what the program has read; a value that comes later, in its stream, after the program's copy. False: it could
- * not be logged. Call it before anything can change the value. */
+/* Logs what the program has read; a value that comes later, in its stream, after the program's copy. Returns false if
+ * it could not be logged. Call it before anything can change the value. */
 bool kp_reads_log(struct kp_journal *j, struct kp_item *i);
 
 /* Returns true if reads of the item's site came out equal before, often enough for those of the open window. */
 bool kp_reads_trusted(const struct kp_item *i);
 
-/* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. False:
- * they are not there. */
+/* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. Returns
+ * false if they have not arrived. */
 bool kp_reads_arrive(struct kp_journal *j);
 
 /* Collects the log once the window's work is done. Operations after a read that was not logged are not repeated. */

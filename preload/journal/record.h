@@ -6,7 +6,7 @@
 
 #include "preload/journal/state.h"
 
-/* Appends a record, all 0. NULL without memory. */
+/* Appends a record, all 0. NULL if memory is short. */
 struct kp_item *kp_record_new(struct kp_journal *j);
 
 /* Returns true if the journal records operations of the current context, and has room for one. */

@@ -119,7 +119,7 @@ static CUresult issue_all(void *arg, const struct kp_issue_hooks *hooks)
 /* ---- the rehearsal ---- */
 
 /* Waits, in limited time, if the program waited before it issued operation `at`, which may need that. Stops doing so
- * after a timeout: the launch that does not end may wait for something later. Returns whether all has ended. */
+ * after a timeout: the launch that does not end may wait for something later. Returns true if all has ended. */
 static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *waits)
 {
     enum { MOST_WAITS = 2 };
@@ -212,8 +212,8 @@ static CUresult rescue(struct rehearsal *h)
     return CUDA_SUCCESS;
 }
 
-/* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host,
- * would hang there; a timeout detects it here. The rest then runs without such waits, so that everything ends. */
+/* Dry run: waits after each launch, like counter passes. A launch that waits for a later one, or for the host, would
+ * hang there; a timeout detects it here. The rest then runs without such waits, so that everything ends. */
 static int rehearse(void *arg)
 {
     struct rehearsal h = {.r = arg};

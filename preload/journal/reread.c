@@ -29,7 +29,7 @@ static void use(void *memory, bool pinned)
     buffer.pinned = pinned;
 }
 
-/* Returns the buffer; NULL without memory. */
+/* Returns the buffer; NULL if memory is short. */
 static void *buffer_of(size_t bytes)
 {
     buffer.wanted |= bytes >= PINNED_FROM;

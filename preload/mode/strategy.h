@@ -49,9 +49,9 @@ struct kp_strategy {
      * checked before (admit.c). May be NULL. */
     enum kp_reason (*admit)(const struct kp_question *q);
 
-    /* Prepares the window; may set its `once_reason`, and its `most`, to at most kp_admit_room(w). False: the next
-     * suitable strategy is asked; *why (if any, for kp_why_free) is for the user. If it sets *reason, no other strategy
-     * is asked: the launch runs outside any window. */
+    /* Prepares the window; may set its `once_reason`, and its `most`, to at most kp_admit_room(w). If it returns false,
+     * the next suitable strategy is asked, and *why (if any, for kp_why_free) is for the user. If it sets *reason, no
+     * other strategy is asked: the launch runs outside any window. */
     bool (*open)(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason);
 
     /* Makes the program's own launch; its record is the window's last. Returns the driver's code. */

@@ -1,5 +1,5 @@
 /*
- * A profile series: replays a window of one launch, as the replay does, and before that runs variants of the launch.
+ * A profile series: replays a window of one launch, like the replay, and before that runs variants of the launch.
  * Memory is put back to that of the program's own execution each time.
  */
 #include <stdio.h>

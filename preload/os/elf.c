@@ -178,8 +178,8 @@ void *kp_elf_bootstrap(const char *name)
     const struct link_map *own = &_r_debug ? _r_debug.r_map : NULL;
     while (own && own->l_ld != own_dynamic)
         own = own->l_next;
-    /* Search after this library, as RTLD_NEXT would: an interposer before us calls us, and we would call it back.
-     * Search before it only if this library was opened late: then nothing comes after. */
+    /* Search after this library, like RTLD_NEXT: an interposer before us calls us, and we would call it back. Search
+     * before it only if this library was opened late: then nothing comes after. */
     for (int wrapped = 0; wrapped < 2; wrapped++)
         for (const struct link_map *l = wrapped ? _r_debug.r_map
                                         : own   ? own->l_next

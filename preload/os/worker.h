@@ -27,8 +27,8 @@ void kp_thread_park(void (*at_end)(void));
  * caller must run it itself. */
 bool kp_worker_submit(void (*fn)(void *arg), void *arg);
 
-/* Waits until all submitted work is done, at most `patience_ms` (KP_FOREVER of lock.h: without limit). False when
- * the time ran out. On the worker itself: true at once. */
+/* Waits until all submitted work is done, at most `patience_ms` (KP_FOREVER of lock.h: without limit). False if the
+ * time ran out. On the worker itself: true at once. */
 bool kp_worker_drain(long patience_ms);
 
 /* Resets the worker in a forked child: its thread does not exist there, and the queue belongs to the parent. */

@@ -55,7 +55,7 @@ static bool is_reported(void)
     return !atomic_load(&process->finisher) || atomic_load(&process->finished);
 }
 
-/* Holds back all threads except the first that runs the exit handlers, as exit() does from glibc 2.41 on. In earlier
+/* Holds back all threads except the first that runs the exit handlers, like exit() from glibc 2.41 on. In earlier
  * versions both would run the remaining handlers, and tear down what the first one still uses. The wait is limited,
  * because the first thread's handlers may wait for this one. Then this thread goes on as without kprof. */
 static void wait_for_exiter(int me)

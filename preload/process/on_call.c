@@ -336,7 +336,7 @@ static bool is_idle(CUcontext ctx)
     return kp_wait_briefly(&process->driver, ctx, MOST_MS, MOST_MS) == CUDA_SUCCESS;
 }
 
-/* Only tries, as above. */
+/* Only tries, like kp_process_make_ready. */
 void kp_process_leave_alone(void)
 {
     enum { PATIENCE_MS = 2 };

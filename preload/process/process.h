@@ -132,7 +132,7 @@ bool kp_process_replays(void);
 bool kp_process_by_node(void);
 
 /* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared.
- * False: it stays open, see kp_window_may_close. */
+ * Returns false if it stays open, see kp_window_may_close. */
 bool kp_process_close_window(const char *symbol);
 bool kp_process_close_window_for(enum kp_reason why);
 

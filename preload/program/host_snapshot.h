@@ -14,7 +14,7 @@ struct kp_snapshot {
     size_t n;
 };
 
-/* Adds `bytes` at `base` with their present contents, unless already added. False: memory is short. */
+/* Adds `bytes` at `base` with their present contents, unless already added. Returns false if memory is short. */
 bool kp_snapshot_add(struct kp_snapshot *s, void *base, size_t bytes);
 /* Returns how much was added, bytes. */
 size_t kp_snapshot_bytes(const struct kp_snapshot *s);

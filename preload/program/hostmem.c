@@ -383,7 +383,7 @@ static bool capture_forbids(const struct kp_driver *d)
     return mode != CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-/* Places memory on the node next to the current device. Fails without a context, as the driver's own function would. */
+/* Places memory on the node next to the current device. Fails without a context, like the driver's own function. */
 static CUresult place(const struct kp_driver *d, CUmemAllocationProp *what)
 {
     CUdevice device;
@@ -476,7 +476,7 @@ static CUresult release(const struct kp_driver *d, struct range *r)
     return rc;
 }
 
-/* Makes memory of ours instead of pinned memory. It does not end with the current context, as pinned memory would; a
+/* Makes memory of ours instead of pinned memory. Unlike pinned memory, it does not end with the current context; a
  * program that destroys its context does not notice, and may still free it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags)
 {

@@ -559,7 +559,7 @@ static void failed_to_store(void)
         kp_outcome_failed(KP_FAILURE_EXPORT);
 }
 
-/* Handles the outcome of a write. Returns whether it was made. */
+/* Handles the outcome of a write. Returns true if it was made. */
 static bool judge_write(int rc, char *err)
 {
     if (!rc)

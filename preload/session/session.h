@@ -12,7 +12,7 @@
 #include "report/model/model.h"
 #include "report/options/options.h"
 
-/* Returns the path of the program; malloc'ed, "" when unreadable, NULL without memory. */
+/* Returns the path of the program; malloc'ed, "" if unreadable, NULL if memory is short. */
 char *kp_session_executable(void);
 
 /* Notes the facts of the process; `o` must stay. Makes no file yet: a process may count the devices and then start the

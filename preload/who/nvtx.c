@@ -278,7 +278,7 @@ static void thread_ends(void *arg)
     kp_work_end();
 }
 
-/* Returns the stack of this thread; NULL when unavailable. */
+/* Returns the stack of this thread; NULL if unavailable. */
 static struct stack *own_stack(void)
 {
     if (own || untracked)

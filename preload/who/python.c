@@ -351,7 +351,7 @@ static uint32_t character(const char *data, unsigned width, size_t i)
     return c;
 }
 
-/* Copies a Python text as UTF-8, malloc'ed; "" for anything else. NULL without memory. */
+/* Copies a Python text as UTF-8, malloc'ed; "" for anything else. NULL if memory is short. */
 static char *copy_text(const struct layout *l, const void *text)
 {
     enum { UTF8_MOST = 4 };

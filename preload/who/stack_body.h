@@ -53,11 +53,10 @@ struct kp_stack_names {
 
 int kp_stack_compare_calls(const void *a, const void *b);
 
-/* Returns the path of the program itself, which has no name among the loaded objects; "" when unreadable. */
+/* Returns the path of the program itself, which has no name among the loaded objects; "" if unreadable. */
 void kp_stack_program(char *path, size_t size);
 
-/* Looks up the names of calls[n], which are sorted, as kp_stack_name_all does; the caller frees *names. 0 or
- * -ENOMEM. */
+/* Looks up the names of calls[n], which are sorted, like kp_stack_name_all; the caller frees *names. 0 or -ENOMEM. */
 int kp_stack_look_up(const struct kp_stack_call *calls, size_t n, const struct kp_stack_module *modules,
                      struct kp_stack_names *names);
 void kp_stack_names_free(struct kp_stack_names *names);
