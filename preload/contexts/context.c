@@ -338,7 +338,7 @@ static void take_many(void *unused)
     kp_session_timeline();
 }
 
-/* Has the worker store waiting records. If it cannot, the next call does. */
+/* Makes the worker store waiting records. If it cannot, the next call does. */
 static void on_many(void)
 {
     kp_worker_submit(take_many, NULL);

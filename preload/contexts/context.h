@@ -70,7 +70,7 @@ struct kp_context {
     struct kp_taken taken;     /* device memory that kprof uses */
     struct kp_why no_counters; /* why there are no counters */
     bool unsaved;              /* its memory could not be saved when a window was about to open */
-    bool unsavable;            /* nor can it ever be: it has a part of the device, whose memory CUPTI does not save */
+    bool unsavable;       /* nor can it ever be: it is for a part of the device, whose memory CUPTI does not save */
     bool dead;            /* it has ended, or a kernel faulted: every later call fails, as it would without kprof */
     bool ended;           /* while the gate could not be entered: its handle may have been reused */
     bool stalled;         /* at the last wait, other work did not end in time, or may not end by itself */
@@ -82,7 +82,7 @@ struct kp_context {
     unsigned generation;
     const struct kp_driver *driver;
     struct kp_seen listed; /* modules whose variables are noted as the program's memory */
-    bool unlisted;         /* those of one could not be */
+    bool unlisted;         /* the variables of one could not be noted */
     const void **modules;  /* modules that had a function loaded */
     size_t n_modules;
     size_t gone_seen; /* unloads processed so far */
@@ -224,7 +224,7 @@ void kp_context_foreign_activity(void);
 void *kp_context_instead(const char *function, const void *of);
 /* Returns true if `function` belongs to a copy of CUPTI other than kprof's. Any thread. */
 bool kp_context_is_beside(const void *function);
-/* Ends what CUPTI does for kprof, so that the program can use it: counters, the timeline for good, and all of CUPTI
+/* Ends what CUPTI does for kprof, so that the program can use it: counters, the timeline permanently, and all of CUPTI
  * unless that would end what the program uses of it, or lose what a context collects. Contexts that `rests` refuses
  * stay as they are. The caller is alone inside the gate, and under the guard; no window is open. */
 void kp_context_give_way(const struct kp_driver *d, bool (*rests)(CUcontext ctx));

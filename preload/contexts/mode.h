@@ -34,7 +34,7 @@ enum kp_mode_lists {
 
 struct kp_mode {
     const char *name;
-    /* The mode of processes with this option for which `asked` holds (NULL: for all). `quick`: all that is to be shown
+    /* The mode of processes with this option for which `asked` holds (NULL: for all). `quick`: everything to be shown
      * fits into one pass. */
     enum kp_replay_mode option;
     bool (*asked)(const struct kp_options *o, bool quick);

@@ -2,8 +2,8 @@
 
 #include <stdatomic.h>
 
-/* From CUpti_CallbackDomain. The other domains report nothing about launches; frameworks stay subscribed to them for
- * good. */
+/* From CUpti_CallbackDomain. The other domains report nothing about launches; frameworks stay subscribed to them
+ * permanently. */
 enum { DRIVER_API = 1, RUNTIME_API = 2, SYNCHRONIZE = 4, DOMAINS = 5 };
 
 enum { BITS = 64, CALLBACK_WORDS = 1024 / BITS };

@@ -20,7 +20,7 @@ bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);
 
 /* Waits up to `ms` for a launch of `f` (NULL for a graph) in the current context. Returns true if it ended by itself.
  * If not, nothing waits for a launch of `f` again: each such wait would keep the program from what the launch waits
- * for. A kernel that runs for longer than `ms` thereby loses its counters. */
+ * for. A kernel that runs for longer than `ms` loses its counters this way. */
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms);
 
 /* Returns why a launch in context `c` gets no window while another context of its device has work that does not end, if

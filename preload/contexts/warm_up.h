@@ -23,7 +23,7 @@ struct kp_ahead {
  * for a first launch that is wanted. `c` lasts as long as the process. */
 void kp_ahead_open(const struct kp_cupti *c);
 
-/* Has threads do so. Call it once, while nothing else changes `c`; until kp_ahead_wait returns, nothing may. */
+/* Makes threads do so. Call it once, while nothing else changes `c`; until kp_ahead_wait returns, nothing may. */
 void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish);
 
 /* Makes it give up, because CUDA has not started; waits for its end only if that is near. */

@@ -576,7 +576,7 @@ static enum entered enter_at_once(const struct slot *s)
     return SHARED;
 }
 
-/* A handler has left the call for good. */
+/* A handler has left the call and will not return. */
 static void refuse(uint64_t slot, uint32_t entered)
 {
     if (entered != IN_DRIVER)

@@ -154,7 +154,7 @@ enum kp_pass_why {
 struct kp_pass_known {
     enum kp_pass_why why;
     bool of_key;                /* it has a key of a rotation */
-    atomic_uint_fast64_t *also; /* also counts them, and stays for good; NULL = nothing else does */
+    atomic_uint_fast64_t *also; /* also counts them, and is never freed; NULL = nothing else does */
 };
 
 /* Puts launches like this one into the thread's table. They pass until something outdates `epoch`. Does nothing if the

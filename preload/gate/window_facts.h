@@ -41,8 +41,8 @@ bool kp_window_needs_shared(CUfunction f, uint64_t bytes);
 /* Returns true if the open window sets attributes again: a change that it does not know would be lost. */
 bool kp_window_sets_attributes(void);
 
-/* Note for good: other processes share memory; the host reads memory without a driver call; launches may reach memory
- * of cuMemCreate; launches may reach blocks of the device's heap. */
+/* Note permanently: other processes share memory; the host reads memory without a driver call; launches may reach
+ * memory of cuMemCreate; launches may reach blocks of the device's heap. */
 void kp_window_shared_memory(void);
 void kp_window_managed_memory(void);
 void kp_window_virtual_memory(void);
@@ -65,7 +65,7 @@ void kp_flags_closed(void);
 bool kp_flags_spoiled(void);
 bool kp_flags_hurried(void);
 
-/* Facts that this process has met, for good. */
+/* Facts that this process has met; they stay set. */
 enum kp_met { KP_MET_SHARED, KP_MET_MANAGED, KP_MET_VIRTUAL, KP_MET_HEAP_BLOCKS, KP_MET_SERVED, KP_MET_KINDS };
 bool kp_flags_met(enum kp_met what);
 /* Notes KP_MET_SERVED: the host works with kernels while they run, in memory that a replay would rewind. */

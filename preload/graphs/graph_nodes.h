@@ -65,9 +65,9 @@ void kp_graph_nodes_free(struct kp_graph_nodes *g);
  * from `handle`; if that is NULL, copied from `old` (may be NULL). */
 enum kp_reason kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, CUgraphNode handle,
                                     const struct kp_graph_node *old, struct kp_graph_node *out);
-/* Makes a node of kind COPY, likewise. */
+/* Does the same for a node of kind COPY. */
 enum kp_reason kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *p, struct kp_graph_node *out);
-/* Makes a node of kind SET, likewise. */
+/* Does the same for a node of kind SET. */
 enum kp_reason kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_graph_node *out);
 /* Frees what the node refers to; not `node`. */
 void kp_graph_node_free(struct kp_graph_node *node);

@@ -21,7 +21,7 @@ struct again {
     char bytes[];
 };
 
-/* Has the type by which operations are issued. */
+/* A function of the type by which operations are issued. */
 static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
     const struct again *a = (const struct again *)(uintptr_t)of;

@@ -269,7 +269,7 @@ static void keep_memory(void)
         kp_defer_ours(j->context->ctx, j->logs[k].memory);
 }
 
-/* Gives back what it holds in its context. Of one that has failed nothing can be freed. */
+/* Gives back what it holds in its context. In a context that has failed, nothing can be freed. */
 static void give_back(void)
 {
     if (j->context->dead)

@@ -38,7 +38,7 @@ bool kp_join_known(const char *symbol)
     return row_of(symbol) != NULL;
 }
 
-/* Returns an argument by its number in join.def; 0 for a column that does not apply. */
+/* Returns an argument by its number in op_encode.def; 0 for a column that does not apply. */
 static uint64_t arg(const struct call *c, unsigned number)
 {
     return number ? c->op->args[number - 1] : 0;
@@ -224,7 +224,7 @@ static enum place place_of_2d(const struct call *c, const CUDA_MEMCPY2D *m, uint
     return again ? place : UNCLEAR;
 }
 
-/* Records rows that go to the host: the descriptor alone. */
+/* Records rows that go to the host: only the descriptor. */
 static bool record_rows_read(const struct call *c, const CUDA_MEMCPY2D *given)
 {
     enum { WIDEST = 1 << 20 };

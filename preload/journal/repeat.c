@@ -155,8 +155,8 @@ static CUresult end_launch(struct rehearsal *h, size_t at)
     return CUDA_SUCCESS;
 }
 
-/* Returns true if a launch that did not end in time has done so by now: before a read, shortly, and wherever the
- * program waited. */
+/* Returns true if a launch that did not end in time has ended since: before a read, shortly, and wherever the program
+ * waited. */
 static bool has_ended(struct rehearsal *h, size_t at)
 {
     struct kp_journal *j = &kp_journal_now;

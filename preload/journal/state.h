@@ -38,7 +38,7 @@ struct kp_host_call {
 
 /* An operation of the journal: a launch or another one. */
 struct kp_item {
-    struct kp_entry entry; /* the first member: kp_item_of. All 0 but for launches and ranges */
+    struct kp_entry entry; /* the first member: kp_item_of. All 0 except for launches and ranges */
     bool is_launch;
     unsigned epoch;  /* counts the program's waits */
     struct kp_op op; /* real NULL: the driver refused it */

@@ -22,7 +22,7 @@ enum { MOST_UNWANTED = 16 };
  * each launch; more would only delay the evaluation. */
 enum { COUNTED_ROOM = 256 };
 
-/* Of enum kp_once: it works with the host, or another device, while it runs. */
+/* Bits of enum kp_once: it works with the host, or another device, while it runs. */
 enum { SHARES = KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS };
 
 /* A predicate and its reason. */

@@ -13,7 +13,7 @@
 #include "preload/mode/strategy.h"
 #include "preload/mode/window.h"
 
-/* Of an open window. */
+/* Applies to an open window. */
 static bool chooses(const struct kp_window *w)
 {
     return kp_strategy_chooses(w->strategy);

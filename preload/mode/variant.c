@@ -56,7 +56,7 @@ struct kp_trial kp_trial_make(const struct kp_device *device, const struct kp_fu
 void kp_trial_apply(const struct kp_trial *t, struct kp_launch *l)
 {
     const struct kp_shape *s = &t->shape;
-    l->f = t->f->handle; /* that of this context, whose attributes are set */
+    l->f = t->f->handle; /* the handle of this context, whose attributes are set */
     l->shape = *s;
     l->config.gridDimX = s->grid[0];
     l->config.gridDimY = s->grid[1];

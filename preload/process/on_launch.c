@@ -119,7 +119,7 @@ static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
         kp_rotation_passing(l, known);
 }
 
-/* Has launches like this one, which has passed, go straight to the driver if none can be wanted. `epoch` was read
+/* Makes launches like this one, which has passed, go straight to the driver if none can be wanted. `epoch` was read
  * before that was determined. */
 static void learn(const struct kp_launch *l, unsigned epoch)
 {

@@ -1,6 +1,6 @@
 /*
- * What is known of the profiled process, for the files of this folder: how far kprof is, its options, and who ends it.
- * Threads: any; fields that are not atomic are set before the phase is KP_PHASE_AWAKE.
+ * What is known of the profiled process, for the files of this folder: how far kprof is, its options, and which thread
+ * ends it. Threads: any; fields that are not atomic are set before the phase is KP_PHASE_AWAKE.
  */
 #ifndef KP_PRELOAD_PROCESS_PHASE_H
 #define KP_PRELOAD_PROCESS_PHASE_H
@@ -49,7 +49,7 @@ struct kp_process {
 
 extern struct kp_process kp_process_now;
 
-/* Goes to a phase; the gate is armed in KP_PHASE_AWAKE alone. */
+/* Enters a phase; the gate is armed only in KP_PHASE_AWAKE. */
 void kp_phase_go(enum kp_phase p);
 
 /* Notes an unexamined launch, for the line on launches after the report. Any thread. */

@@ -159,7 +159,7 @@ static struct range *take(const void *p, bool registered)
     return r;
 }
 
-/* Inserts a range; one that does not fit into the table counts for good. */
+/* Inserts a range; one that does not fit into the table counts permanently. */
 static void put(struct range *r)
 {
     kp_lock_take(lock, KP_FOREVER);

@@ -17,7 +17,7 @@ bool kp_kernel_waits_outside(const struct kp_driver *d, CUfunction f);
 /* Returns why the kernel's code must not run twice: of enum kp_once. */
 unsigned kp_kernel_once(const struct kp_driver *d, CUfunction f);
 
-/* Sets the kernels of the images that are loaded from now on, for kp_kernel_code_once. They stay for good. */
+/* Sets the kernels of the images that are loaded from now on, for kp_kernel_code_once. They are never freed. */
 struct kp_kernels;
 void kp_kernel_images(struct kp_kernels *of);
 /* Returns them; NULL if no images are kept. Any thread. */

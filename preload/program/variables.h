@@ -34,7 +34,7 @@ uint64_t kp_variables_pending(uint64_t known, uint64_t holder);
  * image, or none that has the kernel. */
 bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg);
 
-/* Calls `fn` likewise, and notes nothing. */
+/* Does the same with `fn`, but notes nothing. */
 bool kp_variables_list(const char *mangled, bool (*fn)(void *arg, const char *name), void *arg);
 
 #endif

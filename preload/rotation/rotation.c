@@ -109,8 +109,8 @@ uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group)
     return l.ns;
 }
 
-/* Returns true if a session that counts chosen launches can stay for the group. Patched code ends other sessions,
- * because it works only with the last lists of a session. */
+/* Returns true if a session that counts chosen launches can stay for the group. Patched code ends other sessions: only
+ * the last lists of a session may patch code. */
 static bool goes_on_in_session(const struct kp_rotation *r, size_t group)
 {
     bool list = group < r->lists, last = r->at < r->lists;

@@ -45,7 +45,7 @@ static struct {
     struct kp_store *store; /* this and the following under `storing` */
     struct kp_codes *codes;
     uint64_t codes_prepared, codes_put; /* codes that have their texts, codes already in the store */
-    uint32_t names_put;                 /* likewise of names of the timeline */
+    uint32_t names_put;                 /* the same for names of the timeline */
     bool lost_timeline;                 /* the store has refused it */
     char *file;                         /* of the store */
     char *own_folder;                   /* the file's folder, when nobody asked for the file; malloc'ed */
@@ -678,7 +678,7 @@ void kp_session_alike(uint64_t id, uint64_t alike)
 
 /* ---- the timeline ---- */
 
-/* Stores names that are new, those of kernels demangled. */
+/* Stores new names; kernel names are demangled. */
 static int put_names_until(uint32_t n, char **err)
 {
     int rc = 0;
@@ -748,9 +748,10 @@ static int link_launches(uint64_t dropped, char **err)
 static void tell_dropped(uint64_t dropped)
 {
     kp_outcome_failed(KP_FAILURE_IN_PART);
-    kp_log_warning("The timeline lacks %llu activities, for which there was no room, and which launch of the report a "
-                   "kernel is; record a shorter part of the program",
-                   (unsigned long long)dropped);
+    kp_log_warning(
+        "The timeline lacks %llu activities for which there was no room, and does not link kernels to launches "
+        "of the report; record a shorter part of the program",
+        (unsigned long long)dropped);
 }
 
 void kp_session_timeline_end(void)
@@ -774,7 +775,7 @@ void kp_session_timeline_end(void)
         tell_dropped(dropped);
     if (kp_timeline_refused()) {
         kp_outcome_failed(KP_FAILURE_IN_PART);
-        kp_log_warning("The timeline ends early: CUPTI did not go on recording after launches had been repeated");
+        kp_log_warning("The timeline ends early: CUPTI did not resume recording after launches had been repeated");
     }
 }
 
@@ -1002,7 +1003,7 @@ static int stack_of(void *arg, uint64_t id, struct kp_stack *out)
     return kp_stack_get(id, out);
 }
 
-/* Reports launches that no list of reasons has; by now there may be memory for one. Call under `lock`. */
+/* Reports launches that no list of reasons has; there may be memory for one now. Call under `lock`. */
 static void tell_unexplained(void)
 {
     uint64_t n = session.unexplained;
@@ -1081,8 +1082,9 @@ static void tell_no_html(void)
 {
     const struct kp_options *o = session.options;
     if (*o->html_file && !*o->status_file)
-        kp_log_warning("No HTML is written with LD_PRELOAD alone; `kprof report --html FILE %s` makes it of the export",
-                       *o->export_file && session.file ? session.file : "SESSION");
+        kp_log_warning(
+            "No HTML is written with LD_PRELOAD alone; `kprof report --html FILE %s` writes it from the export",
+            *o->export_file && session.file ? session.file : "SESSION");
 }
 
 static void close_session(void)

@@ -79,9 +79,9 @@ int kp_nvtx_pop(const struct kp_nvtx_domain *d);
 uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 void kp_nvtx_end(uint64_t id);
 
-/* Returns the domain of that name, for good; without memory a domain whose ranges are not tracked. */
+/* Returns the domain of that name, which is never freed; if memory is short, a domain whose ranges are not tracked. */
 const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name);
-/* Returns a handle of a copy, for good: the same one for the same text. */
+/* Returns a handle of a copy, which is never freed: the same one for the same text. */
 const void *kp_nvtx_register(const char *text);
 /* Returns the text of such a handle; "" for any other pointer, which is not read. */
 const char *kp_nvtx_registered(const void *handle);

@@ -29,7 +29,7 @@ int kp_timeline_begin(const struct kp_cupti *c, void (*on_many)(void));
 bool kp_timeline_is_on(void);
 /* Returns true if it was ever on, so that activities may wait to be stored. */
 bool kp_timeline_has_begun(void);
-/* Stops for good: CUPTI's buffers have other users from now on. Calls no function of CUPTI. */
+/* Stops permanently: CUPTI's buffers have other users from now on. Calls no function of CUPTI. */
 void kp_timeline_stop(void);
 /* Returns true if CUPTI did not resume recording after work of ours, which had stopped it. */
 bool kp_timeline_refused(void);
