@@ -1,16 +1,15 @@
 /*
- * Activity records, for two purposes that may go on at the same time.
+ * Activity records, for two purposes, possibly at the same time.
  *
- * A probe reads facts of a launch that only a record has. They are the shared-memory configuration that the driver
- * chose, and the registers that it really gives a thread. (A Hopper kernel never runs with fewer than 16, whatever
- * its attribute says.) The configuration follows no published rule: it is not the smallest carve-out that fits the
- * resident blocks. So both are read from one extra launch, once for each function, block size and shared-memory
- * size.
+ * A probe reads facts about a launch that only a record has: the shared-memory configuration that the driver chose, and
+ * the registers that it really gives a thread. (A Hopper kernel never runs with fewer than 16, whatever its attribute
+ * says.) The configuration follows no published rule: it is not the smallest carve-out that fits the resident blocks.
+ * Both are therefore read from one extra launch, once per function, block size and shared-memory size.
  *
  * A watch hands the records of all kernels, copies and memsets to a sink, with their times.
  *
- * CUPTI's buffer callbacks carry no user pointer, so the present collection is a static. Threads: the callers
- * serialise; CUPTI calls back on threads of its own, too.
+ * CUPTI's buffer callbacks carry no user pointer, so the current collection is a static. Threads: callers serialise;
+ * CUPTI also calls back on threads of its own.
  */
 #include "cupti/target.h"
 
@@ -26,8 +25,8 @@
 enum {
     BUFFER_SIZE = 1 << 20,
     BUFFER_ALIGN = 8,
-    MOST_BUFFERS = 64, /* that CUPTI holds at a time; without one it drops records, and counts them */
-    ENDED_ONLY = 0,    /* of a flush: whole buffers whose activities have ended */
+    MOST_BUFFERS = 64, /* how many CUPTI holds at a time; without a buffer it drops records, and counts them */
+    ENDED_ONLY = 0,    /* for a flush: whole buffers whose activities have ended */
 };
 
 static struct {
@@ -38,7 +37,7 @@ static struct {
     _Atomic(kp_record_sink *) sink;
     atomic_int buffers;
     atomic_uint_fast64_t dropped;
-    bool watching; /* the kinds of a watch are on */
+    bool watching; /* the watch's kinds are on */
 } run;
 
 static const CUpti_ActivityKind watched[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -61,8 +60,8 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *max_rec
 
 /* ---- the two receivers ---- */
 
-/* CUPTI launches a kernel of its own behind each counted range; it is no activity of the program. No field of a record
- * tells it but its name and its shape (seen with CUPTI 13.0 on GH100). */
+/* CUPTI launches a kernel of its own after each counted range; it is no activity of the program. Only its name and its
+ * shape in the record give it away (seen with CUPTI 13.0 on GH100). */
 static bool is_own(const CUpti_ActivityKernel10 *k)
 {
     return k->name && !strcmp(k->name, "WaitNs") && k->gridX == 1 && k->gridY == 1 && k->gridZ == 1 && k->blockX == 1 &&
@@ -197,7 +196,7 @@ int kp_activity_begin(const struct kp_cupti *c)
     run.n = run.cap = 0;
     int rc = ready(c);
     if (!rc && atomic_load(&run.sink))
-        rc = KP_CALL(c, cuptiActivityFlushAll, ENDED_ONLY); /* what the watch has seen is not the probe's */
+        rc = KP_CALL(c, cuptiActivityFlushAll, ENDED_ONLY); /* the watch's records are not the probe's */
     return rc ? rc : KP_CALL(c, cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
@@ -252,7 +251,7 @@ static int switch_kinds(const struct kp_cupti *c, bool on)
     int first = 0;
     for (int i = 0; i < WATCHED; i++) {
         int rc = on ? KP_CALL(c, cuptiActivityEnable, watched[i]) : KP_CALL(c, cuptiActivityDisable, watched[i]);
-        /* Peer copies alone may be unknown to a CUPTI. */
+        /* A CUPTI may lack peer copies alone. */
         if (rc && !first && watched[i] != CUPTI_ACTIVITY_KIND_MEMCPY2)
             first = rc;
     }

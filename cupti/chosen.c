@@ -11,12 +11,12 @@
 #include "cupti/internal.h"
 #include "cupti/raw.h"
 
-#ifndef MREMAP_DONTUNMAP /* of Linux 5.7; older kernels refuse it */
+#ifndef MREMAP_DONTUNMAP /* since Linux 5.7; older kernels refuse it */
 #define MREMAP_DONTUNMAP 4
 #endif
 
 enum {
-    NAME_BYTES = 16,         /* the longest name of a range, which has a number for a name */
+    NAME_BYTES = 16,         /* the longest range name: ranges are named by number */
     SCRATCH_BYTES = 1 << 16, /* at least: an image for 192 launches needs 7,680 (CUPTI 13.0), another might need more */
 };
 
@@ -29,27 +29,27 @@ struct shape {
 struct kp_chosen {
     const struct kp_cupti *c;
     CUcontext ctx;
-    uint8_t *data;      /* the image, emptied for each list that is taken up */
-    size_t room;        /* of it, for the largest list */
-    size_t size;        /* of the image at hand */
-    struct shape empty; /* the image at hand, while it has nothing of a pass */
-    struct shape last;  /* the image made last */
+    uint8_t *data;      /* the image, emptied for each list that is loaded */
+    size_t room;        /* of the image, for the largest list */
+    size_t size;        /* of the current image */
+    struct shape empty; /* the current image, until a pass writes to it */
+    struct shape last;  /* the latest image */
     struct shape kept_of;
-    uint8_t *kept_empty; /* a copy of such an image, of `kept_size` byte */
+    uint8_t *kept_empty; /* a copy of such an image, of `kept_size` bytes */
     size_t kept_size;
     uint8_t *scratch;
     size_t scratch_size;
     size_t launches;
-    const struct kp_config *smallest; /* list, whose image begins a session */
+    const struct kp_config *smallest; /* list whose image starts a session */
     bool begun, configured, running, on;
-    bool patched;           /* it has had a list that patched code counts */
-    bool unended;           /* its end has failed: CUPTI may still write to its memory */
-    struct kp_chosen *kept; /* the one before that did not end */
+    bool patched;           /* it has had a list that is counted by patched code */
+    bool unended;           /* ending it has failed: CUPTI may still write to its memory */
+    struct kp_chosen *kept; /* the previous one that did not end */
 };
 
 struct kp_chosen_data {
     uint8_t *data;
-    size_t size, room; /* of the image, and of its memory */
+    size_t size, room; /* of the image and of its memory */
 };
 
 bool kp_chosen_available(const struct kp_cupti *c)
@@ -100,7 +100,7 @@ int kp_chosen_bytes(const struct kp_cupti *c, const struct kp_config *lists, siz
 
 /* ---- the image ---- */
 
-/* Makes the scratch memory fit for the image at hand. It is allocated at first. */
+/* Makes the scratch memory fit the current image. Allocates it on first use. */
 static int make_scratch(struct kp_chosen *s)
 {
     KP_PARAMS(CUpti_Profiler_CounterDataImage_CalculateScratchBufferSize_Params, c);
@@ -134,7 +134,7 @@ static void forget_kept(struct kp_chosen *s)
     s->kept_of = (struct shape){.list = NULL};
 }
 
-/* Keeps a copy of the empty image, as copying takes a third of the time of making it. */
+/* Keeps a copy of the empty image: copying takes a third of the time of making one. */
 static void keep_empty(struct kp_chosen *s, const struct shape *of)
 {
     forget_kept(s);
@@ -156,7 +156,7 @@ static int initialise(struct kp_chosen *s, const CUpti_Profiler_CounterDataImage
     return KP_CALL(s->c, cuptiProfilerCounterDataImageInitialize, &p);
 }
 
-/* Makes an empty image for so many launches of a pass of the list. */
+/* Makes an empty image for `launches` launches per pass of the list. */
 static int make_image(struct kp_chosen *s, const struct kp_config *list, size_t launches)
 {
     const struct shape shape = {.list = list, .launches = launches};
@@ -201,8 +201,8 @@ static void *copy_image(const struct kp_chosen *s)
     return to ? to : MAP_FAILED;
 }
 
-/* Hands the image on, and leaves its address without one. Without mremap's help it is copied. The kernel chooses the
- * place, as it may refuse one that is named only after it has given it up. */
+/* Hands the image over, and leaves its address without one. Copies it if mremap cannot help. The kernel chooses the
+ * place, because it may refuse a given address only after it has given up the old one. */
 static struct kp_chosen_data *take_image(struct kp_chosen *s)
 {
     struct kp_chosen_data *d = calloc(1, sizeof(*d));
@@ -219,7 +219,7 @@ static struct kp_chosen_data *take_image(struct kp_chosen *s)
     return d;
 }
 
-/* Gives the image's memory back: the next pass makes another. */
+/* Releases the image's memory: the next pass makes another image. */
 static void give_image(struct kp_chosen *s)
 {
     s->empty = (struct shape){.list = NULL};
@@ -251,9 +251,8 @@ bool kp_chosen_lacks(void)
     return !atomic_exchange(&lacked, true);
 }
 
-/* Returns how many ranges to ask for. KP_VENDOR (CUPTI 13.0, H200): a session has two buffers for so many, and a pass
- * fills both, without a word on what comes behind them. Each range takes 0.55 MB of the device's memory, and 0.4 ms.
- */
+/* Returns how many ranges to ask for. KP_VENDOR (CUPTI 13.0, H200): a session has two buffers of that many ranges; a
+ * pass fills both, and silently drops what comes after. Each range needs 0.55 MB of device memory, and 0.4 ms. */
 static size_t ranges_to_ask(const struct kp_chosen *s)
 {
     bool two = !strcmp(kp_cupti_version(s->c), "13.0") && !atomic_load(&lacked);
@@ -417,7 +416,7 @@ int kp_chosen_end(struct kp_chosen *s, bool *last)
     return rc;
 }
 
-/* Writes what the passes have counted into the image. */
+/* Writes the counts of the passes into the image. */
 static int flush(const struct kp_chosen *s, size_t *dropped)
 {
     KP_PARAMS(CUpti_Profiler_FlushCounterData_Params, f);
@@ -460,7 +459,7 @@ int kp_chosen_stop(struct kp_chosen *s, struct kp_chosen_data **data, size_t *n,
     int rc = kp_chosen_end(s, &last);
     if (!rc)
         return kp_chosen_take(s, data, n, dropped);
-    if (!s->running) /* else the end is tried again, and needs it */
+    if (!s->running) /* otherwise ending is tried again, and needs it */
         give_image(s);
     return rc;
 }
@@ -475,7 +474,7 @@ static int end_session(struct kp_chosen *s)
     KP_PARAMS(CUpti_Profiler_EndSession_Params, p);
     p.ctx = s->ctx;
     int rc = KP_CALL(s->c, cuptiProfilerEndSession, &p);
-    if (rc == KP_CUPTI_LOST) /* a CUPTI that is given up has nothing to end */
+    if (rc == KP_CUPTI_LOST) /* a lost CUPTI has nothing to end */
         rc = 0;
     s->unended = rc != 0;
     s->begun = s->configured = s->patched = false;
@@ -497,7 +496,7 @@ int kp_chosen_rest(struct kp_chosen *s)
         rc = flush(s, &dropped);
     if (!s->begun || s->running)
         return rc;
-    rc = unset(s); /* a failure of the pass is over then */
+    rc = unset(s); /* the pass's failure no longer matters */
     if (rc && rc != KP_CUPTI_LOST)
         return rc;
     return end_session(s);

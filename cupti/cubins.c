@@ -20,7 +20,7 @@ enum { BUCKETS = 256 };
 
 static struct {
     const struct kp_cupti *c;
-    size_t most, kept; /* byte */
+    size_t most, kept; /* bytes */
     bool (*always)(const void *image, size_t size);
     struct cubin *buckets[BUCKETS];
     struct cubin **list; /* in loading order */
@@ -68,14 +68,14 @@ static void keep(uint32_t crc, const void *image, size_t size, bool always)
     kp_lock_give(lock);
 }
 
-/* Called by CUPTI in the thread that loads the module. CUPTI's records name the module by the value returned in
+/* CUPTI calls this in the thread that loads the module. CUPTI's records name the module by the value returned in
  * *crc. */
 static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
 {
     CUpti_GetCubinCrcParams get = {.size = CUpti_GetCubinCrcParamsSize, .cubinSize = size, .cubin = image};
     kp_work_begin();
     bool always = cubins.always && cubins.always(image, size);
-    bool needed = image && (cubins.most || always); /* computing its name means reading the whole image */
+    bool needed = image && (cubins.most || always); /* computing it means reading the whole image */
     if (needed && KP_CALL(cubins.c, cuptiGetCubinCrc, &get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
         keep((uint32_t)get.cubinCrc, image, size, always);

@@ -1,14 +1,16 @@
 /*
- * Takes CUPTI out of the driver's calls. Once it has counted or recorded anything, each launch goes through it, for 1.1
- * us more, for as long as the process lives (CUPTI 13.0); only cuptiFinalize ends that. CUPTI's manual has it called
- * where a call of the driver returns, by a callback.
+ * Takes CUPTI out of the driver's calls. Once it has counted or recorded anything, each launch goes through it and
+ * costs 1.1 us more until the process ends (CUPTI 13.0); only cuptiFinalize stops that. CUPTI's manual has it called by
+ * a callback when a driver call returns.
  */
 #include <stdlib.h>
 
 #include "cupti/internal.h"
 #include "cupti/target.h"
 
-enum { LEAST_MAJOR = 13 }; /* older ones crash when they are used again behind that with graphs (reports of PyTorch) */
+enum {
+    LEAST_MAJOR = 13
+}; /* older versions crash when they are used with graphs again afterwards (reports of PyTorch) */
 
 bool kp_detach_available(const struct kp_cupti *c)
 {
@@ -16,11 +18,11 @@ bool kp_detach_available(const struct kp_cupti *c)
            strtol(c->version, NULL, 10) >= LEAST_MAJOR;
 }
 
-/* What the callback does, for the thread that leaves: the program may make the same call on others. */
+/* What the callback does, for the thread that detaches: other threads of the program may make the same call. */
 struct detaching {
     const struct kp_cupti *c;
     bool reached;
-    int rc; /* of the end, once reached */
+    int rc; /* of ending, once reached */
 };
 static __thread struct detaching *own __attribute__((tls_model("initial-exec")));
 
@@ -39,7 +41,7 @@ int kp_detach(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device)
     struct detaching d = {.c = c};
     CUpti_SubscriberHandle s;
     CUdevice device;
-    int rc = KP_CALL(c, cuptiSubscribe, &s, on_return, NULL); /* fails where the program has subscribed */
+    int rc = KP_CALL(c, cuptiSubscribe, &s, on_return, NULL); /* fails if the program has subscribed */
     if (rc)
         return rc;
     rc = KP_CALL(c, cuptiEnableCallback, 1, s, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuCtxGetDevice);

@@ -14,8 +14,8 @@ struct kp_host {
     char *chip;
     NVPW_MetricsEvaluator *evaluator; /* made when the first throughput is taken apart */
     uint8_t *scratch;                 /* of the evaluator */
-    struct kp_raw *raw;               /* made when what fits is first asked */
-    bool no_raw;                      /* that failed */
+    struct kp_raw *raw;               /* made for the first question of what fits */
+    bool no_raw;                      /* making it failed */
 };
 
 static bool is_told_to_stop(const struct kp_cupti *c)
@@ -163,7 +163,7 @@ int kp_host_suffixes(struct kp_host *h, enum kp_metric_type type, const char *na
     return 0;
 }
 
-/* ---- constituents of throughputs, which CUPTI itself does not tell ---- */
+/* ---- constituents of throughputs, which CUPTI itself does not list ---- */
 
 static bool can_take_apart(const struct kp_cupti *c)
 {
@@ -237,10 +237,10 @@ static int add_part(struct parts *p, NVPW_MetricType type, size_t index)
     return 0;
 }
 
-/* Adds a throughput's constituents; one without any counts itself, as some of the hardware's do. */
+/* Adds a throughput's constituents; one without any counts itself, like some hardware throughputs. */
 static int take_apart(struct parts *p, size_t throughput, int depth)
 {
-    enum { DEEPEST = 16 }; /* the library's own are nested four deep */
+    enum { DEEPEST = 16 }; /* the library nests its own four deep */
     KP_PARAMS(NVPW_MetricsEvaluator_GetThroughputMetricProperties_Params, t);
     t.pMetricsEvaluator = p->h->evaluator;
     t.throughputMetricIndex = throughput;
@@ -406,7 +406,7 @@ int kp_host_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *
     return kp_host_schedule_for(c, CUPTI_PROFILER_TYPE_RANGE_PROFILER, chip, availability, names, n, out);
 }
 
-/* Gives each list its copy of the image, or none of them. */
+/* Gives each list its copy of the image; on failure, no list has one. */
 static int share_image(const struct kp_config *image, struct kp_config *lists, size_t n)
 {
     uint8_t **copies = calloc(n + 1, sizeof(*copies));

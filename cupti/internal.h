@@ -25,24 +25,24 @@ struct kp_cupti {
     const struct kp_dl *dl;
     void *library; /* handle of libcupti */
     char version[16];
-    char *path, *folder;   /* folder: "" if unknown */
-    bool (*goes_on)(void); /* of a copy: asked by calls of host.h that take long; NULL = they go on */
+    char *path, *folder;   /* folder; "" if unknown */
+    bool (*goes_on)(void); /* of a copy: polled by slow calls of host.h; NULL = go on */
 };
 
-/* Declares a zeroed params struct with its size set: every CUPTI call of the profiler family takes one. */
+/* Declares a zeroed params struct with its size set, which every CUPTI call of the profiler family needs. */
 #define KP_PARAMS(type, name) type name = {.structSize = type##_STRUCT_SIZE}
 
-/* Do the same as kp_host_open and kp_host_schedule, for the metrics of either profiler. */
+/* Like kp_host_open and kp_host_schedule, for the metrics of either profiler. */
 int kp_host_open_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                      const uint8_t *availability, struct kp_host **out);
 int kp_host_schedule_for(const struct kp_cupti *c, CUpti_ProfilerType profiler, const char *chip,
                          const uint8_t *availability, const char *const *names, size_t n, struct kp_config *out);
 
-/* Whether the process's limits leave the memory that a call of CUPTI may need: 0, or -ENOMEM. Any thread. KP_VENDOR:
- * without memory libcupti ends the process by an exception that nobody can catch. */
+/* Returns 0 if the process's limits leave the memory that a call of CUPTI may need, else -ENOMEM. Any thread.
+ * KP_VENDOR: without memory libcupti ends the process by an exception that nobody can catch. */
 int kp_cupti_room(void);
 
-/* The place of each function in cupti_api.def. */
+/* Indexes of the functions in cupti_api.def. */
 enum kp_cupti_function {
 #define KP_CUPTI(lib, fn, needed, lost) KP_AT_##fn,
 #include "cupti/cupti_api.def"
@@ -50,17 +50,17 @@ enum kp_cupti_function {
     KP_CUPTI_FUNCTIONS
 };
 
-/* Whether CUPTI is given up, and the function's row in cupti_api.def says that it is not called then. Any thread. */
+/* Returns true if CUPTI is given up and the function's row in cupti_api.def forbids calling it then. Any thread. */
 bool kp_cupti_refuses(enum kp_cupti_function f);
 
-/* Calls a function of table `c`, the only way to do so: its code, or KP_CUPTI_LOST where it is refused. */
+/* Calls a function of table `c`, the only way to do so. Returns its code, or KP_CUPTI_LOST if it is refused. */
 #define KP_CALL(c, fn, ...) (kp_cupti_refuses(KP_AT_##fn) ? (int)KP_CUPTI_LOST : (int)(c)->fn(__VA_ARGS__))
 
 /* Gives CUPTI up for this process: from now on KP_CALL refuses what would count, sample or record. Any thread.
- * KP_VENDOR: when CUPTI 13.0 cannot end PC sampling, as another process counts, it has freed what its other parts use.
- * Activity records and the question for available counters then read through null pointers. */
+ * KP_VENDOR: when CUPTI 13.0 cannot end PC sampling, because another process counts, it has freed what its other parts
+ * use. Activity records and the query of available counters then read through null pointers. */
 void kp_cupti_lose(void);
-/* Takes that back, as tests need several libraries in a process. */
+/* Takes that back, for tests, which use several libraries in one process. */
 void kp_cupti_forget_loss(void);
 
 /* Prints into a malloc'ed string; NULL without memory. */

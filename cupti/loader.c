@@ -17,10 +17,10 @@ enum { ROOM_TO_LOAD = 160 << 20, ROOM_TO_CALL = 64 << 20 };
 
 enum library { LIB_CUPTI, LIB_CHECKPOINT, LIB_NVPERF_HOST, LIBRARIES };
 
-/* Newest first. The driver accepts a CUPTI of its own major version or older. */
+/* Newest first. A driver accepts a CUPTI of its own major version or older. */
 static const char *const cupti_names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
 
-/* CUPTI's folders below a toolkit or beside other CUDA libraries. */
+/* CUPTI's folders below a toolkit or next to other CUDA libraries. */
 static const char *const below_toolkit[] = {"extras/CUPTI/lib64", "lib64", "lib", "targets/x86_64-linux/lib"};
 
 static const char *const toolkits[] = {"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"};
@@ -100,7 +100,7 @@ static void *open_cupti_below(const struct kp_dl *dl, const char *root)
     return NULL;
 }
 
-/* Finds a copy that the program loaded itself: a second one would conflict with it over the driver. */
+/* Finds a copy that the program loaded itself: a second one would conflict with it. */
 static void *find_loaded(const struct kp_dl *dl)
 {
     for (size_t i = 0; i < sizeof(cupti_names) / sizeof(*cupti_names); i++) {
@@ -141,14 +141,14 @@ static void *find_cupti(const struct kp_dl *dl, const char *dir, const char *con
     return NULL;
 }
 
-/* Opens only the copy that belongs to the libcupti in use: another release's would not fit. Uses the bare name only
- * if the folder is unknown. */
+/* Opens only the copy that belongs to the libcupti in use: that of another release would not fit. Uses the bare name
+ * only if the folder is unknown. */
 static void *open_beside(const struct kp_dl *dl, const char *dir, const char *name)
 {
     return *dir ? open_in(dl, dir, name) : dl->open(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Binds the functions of a library, NULL where it was not found. */
+/* Binds the functions of a library; NULL if it was not found. */
 static int bind_entries(struct kp_cupti *c, enum library which, void *library, char **err)
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
@@ -180,7 +180,7 @@ static const char *find_sanitiser(const struct kp_dl *dl)
     static const char here;
     const void *opens = dl->same_file ? dl->sym(RTLD_DEFAULT, "dlopen") : NULL;
     if (opens && dl->same_file(opens, &here))
-        opens = (const void *)(uintptr_t)dl->open; /* where our own leads */
+        opens = (const void *)(uintptr_t)dl->open; /* where our own dlopen leads */
     for (size_t i = 0; opens && i < sizeof(sanitisers) / sizeof(*sanitisers); i++) {
         const void *found = dl->sym(RTLD_DEFAULT, sanitisers[i].function);
         if (found && dl->same_file(found, opens))
@@ -189,7 +189,7 @@ static const char *find_sanitiser(const struct kp_dl *dl)
     return NULL;
 }
 
-/* Checks whether CUPTI would end the process, for a sanitiser or a limit. Returns 0, or why not to load it. */
+/* Checks if CUPTI would end the process, because of a sanitiser or a limit. Returns 0, or the reason not to load it. */
 static int check_process(const struct kp_dl *dl, char **err)
 {
     const char *sanitiser = find_sanitiser(dl);
@@ -200,7 +200,7 @@ static int check_process(const struct kp_dl *dl, char **err)
         return -ENOTSUP;
     }
     if (room_for(ROOM_TO_LOAD)) {
-        *err = kp_cupti_text("the process may take too little memory for CUPTI, which would end it: raise the limit "
+        *err = kp_cupti_text("the process's memory limit is too low for CUPTI, which would end it: raise the limit "
                              "(`ulimit -v`, `ulimit -d`) by %d MB",
                              ROOM_TO_LOAD >> 20);
         return -ENOMEM;
@@ -243,8 +243,8 @@ int kp_cupti_open(const struct kp_dl *dl, const char *dir, const char *const *ne
     void *library = find_cupti(dl, dir, near);
     if (!library) {
         *err = dir && *dir
-                   ? kp_cupti_text("libcupti not found in %s, the only folder to look in (cupti-dir): name one that "
-                                   "has it, or leave cupti-dir (KPROF_CUPTI_DIR) out",
+                   ? kp_cupti_text("libcupti not found in %s, the only folder searched (cupti-dir): name one that "
+                                   "has it, or unset cupti-dir (KPROF_CUPTI_DIR)",
                                    dir)
                    : kp_cupti_text("libcupti not found: install the CUDA toolkit's CUPTI (or `pip install "
                                    "nvidia-cuda-cupti`) and set KPROF_CUPTI_DIR or LD_LIBRARY_PATH to its folder");
@@ -333,7 +333,7 @@ bool kp_cupti_owns(const struct kp_cupti *c, const void *function)
     return c->dl->same_file && c->dl->same_file((const void *)(uintptr_t)c->cuptiGetVersion, function);
 }
 
-/* Whether the driver reserves counters for administrators: 1, 0, or -1 if unknown. */
+/* Returns 1 if the driver reserves counters for administrators, else 0; -1 if unknown. */
 static int admin_only(void)
 {
     char line[256];
@@ -368,14 +368,15 @@ static const struct remedy {
 } remedies[] = {
     {CUPTI_ERROR_HARDWARE_BUSY, "the counters are held by another tool; end other profilers, or pause DCGM with "
                                 "`dcgmi profile --pause`"},
-    {CUPTI_ERROR_NOT_INITIALIZED, "CUPTI has no connection to the driver; `kprof doctor` says whether the two fit each "
-                                  "other, and cupti-dir (KPROF_CUPTI_DIR) takes another CUPTI"},
-    {CUPTI_ERROR_API_NOT_IMPLEMENTED, "this CUPTI or its driver lacks the function; `kprof doctor` says which versions "
-                                      "there are, and newer ones may have it"},
-    {CUPTI_ERROR_NOT_SUPPORTED, "this device or driver does not offer it; `kprof doctor` says what profiling needs"},
-    {CUPTI_ERROR_DISABLED, "CUPTI gives way to another profiler or debugger; run the program without it"},
-    {CUPTI_ERROR_HARDWARE, "the counters of the device failed; look for lines of the driver (Xid) in `dmesg`, and try "
-                           "again after a reset of the device"},
+    {CUPTI_ERROR_NOT_INITIALIZED,
+     "CUPTI cannot connect to the driver; `kprof doctor` shows whether their versions match, "
+     "and cupti-dir (KPROF_CUPTI_DIR) selects another CUPTI"},
+    {CUPTI_ERROR_API_NOT_IMPLEMENTED, "this CUPTI or its driver lacks the function; `kprof doctor` shows the versions, "
+                                      "and newer ones may have it"},
+    {CUPTI_ERROR_NOT_SUPPORTED, "this device or driver does not offer it; `kprof doctor` shows what profiling needs"},
+    {CUPTI_ERROR_DISABLED, "another profiler or debugger holds CUPTI; run the program without it"},
+    {CUPTI_ERROR_HARDWARE, "the device's counters failed; look for driver errors (Xid) in `dmesg`, and try "
+                           "again after resetting the device"},
     {CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED,
      "the device is too new for CUPTI's old profiler, which the program or another tool uses; run without that"},
     {CUPTI_ERROR_OUT_OF_MEMORY, "out of memory; free device memory or select fewer launches or metrics"},
@@ -394,8 +395,8 @@ static const struct remedy {
     {CUPTI_ERROR_INVALID_DEVICE, "the device is not supported (compute capability 7.5 or newer is needed)"},
 };
 
-/* Codes that a driver gives, besides CUPTI_ERROR_HARDWARE_BUSY, while another process counts on the device. They have
- * other meanings, too. Seen with the driver 580 and CUPTI 13.0: the first for counters, the second for sampling. */
+/* Codes that a driver gives, in addition to CUPTI_ERROR_HARDWARE_BUSY, while another process counts on the device. They
+ * have other meanings, too. Seen with driver 580 and CUPTI 13.0: the first for counters, the second for sampling. */
 static const int busy_codes[] = {CUPTI_ERROR_INVALID_PARAMETER, CUPTI_ERROR_UNKNOWN};
 
 static atomic_bool denied;
@@ -432,7 +433,7 @@ char *kp_cupti_explain(const struct kp_cupti *c, const char *what, int code)
     const char *name = NULL;
     char unknown[40];
     if (code == KP_CUPTI_LOST)
-        return kp_cupti_text("%s: CUPTI could not end its sampling, and counts nothing more in this process; another "
+        return kp_cupti_text("%s: CUPTI could not end its sampling and counts nothing more in this process; another "
                              "process may have counted on this GPU: end it, or run this program after it",
                              what);
     if (code < 0)
@@ -458,10 +459,9 @@ char *kp_cupti_explain_begin(const struct kp_cupti *c, const char *what, int cod
         busy |= busy_codes[i] == code;
     if (!text || !busy)
         return text;
-    char *longer =
-        kp_cupti_text("%s; another process may be counting on this GPU (a profiled run, DCGM), which only one "
-                      "can at a time: end it, or run this program after it",
-                      text);
+    char *longer = kp_cupti_text("%s; another process may be counting on this GPU (a profiled run, DCGM), and only one "
+                                 "can at a time: end it, or run this program after it",
+                                 text);
     free(text);
     return longer;
 }

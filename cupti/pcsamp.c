@@ -8,9 +8,9 @@
 
 enum {
     RECORDS = 4096,           /* taken at once */
-    SCRATCH = 16 << 20,       /* byte of host memory between the device's buffer and the records */
+    SCRATCH = 16 << 20,       /* bytes of host memory between the device's buffer and the records */
     DEVICE_BUFFER = 32 << 20, /* as in ncu */
-    WORKER_SLEEP_MS = 10,     /* of CUPTI's threads, which can sleep: samples are taken launch by launch */
+    WORKER_SLEEP_MS = 10,     /* CUPTI's threads may sleep, because samples are taken launch by launch */
     MOST_ROUNDS = 1 << 16,    /* a library that always claims to have more must not hang the program */
 };
 
@@ -25,7 +25,7 @@ struct kp_pcsamp {
     struct kp_pcsamp *next;
 };
 
-/* Those whose end CUPTI has refused: its threads may still write to their records, so these are never freed. */
+/* The ones that CUPTI refused to end: its threads may still write to their records, so they are never freed. */
 static struct kp_pcsamp *_Atomic kept;
 
 static bool available(const struct kp_cupti *c)
@@ -48,7 +48,7 @@ static void free_records(CUpti_PCSamplingData *d)
     free(d);
 }
 
-/* Makes records; the reasons of all of them are one block, which the first points to. */
+/* Makes records; their reasons share one block, which the first record points to. */
 static CUpti_PCSamplingData *make_records(size_t records, size_t reasons)
 {
     CUpti_PCSamplingData *d = calloc(1, sizeof(*d));

@@ -8,7 +8,7 @@
 
 enum {
     STOPS = 2,             /* attempts before a sampler is left running */
-    MOST_COPIED = 96 << 20 /* byte of an image that is emptied by a copy: 780 samples on GH100 */
+    MOST_COPIED = 96 << 20 /* bytes of an image that is emptied by a copy: 780 samples on GH100 */
 };
 
 struct kp_pm {
@@ -16,10 +16,10 @@ struct kp_pm {
     CUpti_PmSampling_Object *object;
     const struct kp_config *group; /* from kp_pm_configure */
     uint8_t *image;                /* counter data */
-    uint8_t *empty;                /* has it as it is before samples are read, if `copies`; NULL = it is large */
-    size_t size;                   /* of the counter data at hand, */
+    uint8_t *empty;                /* the image before samples are read, if `copies`; NULL = it is too large */
+    size_t size;                   /* of the current counter data, */
     size_t allocated;              /* and of the memory of each */
-    uint32_t samples;              /* that it has room for */
+    uint32_t samples;              /* that fit */
     bool copies;
     bool running;
 };
@@ -104,7 +104,7 @@ int kp_pm_close(struct kp_pm *p)
     return rc;
 }
 
-/* Takes memory for an image of that size, unless it is there. */
+/* Allocates memory for an image of that size, unless there is enough. */
 static int take_memory(struct kp_pm *p, size_t size)
 {
     bool copied = size <= MOST_COPIED;
@@ -133,7 +133,7 @@ static int initialize(const struct kp_pm *p, uint8_t *image)
     return KP_CALL(p->c, cuptiPmSamplingCounterDataImageInitialize, &i);
 }
 
-/* Empties the image: samples are added behind those already there. A copy takes a quarter of the library's time. */
+/* Empties the image: samples are added after the existing ones. A copy takes a quarter of the library's time. */
 static int empty_image(struct kp_pm *p)
 {
     if (!p->empty)
@@ -145,8 +145,8 @@ static int empty_image(struct kp_pm *p)
     return rc;
 }
 
-/* Makes room for so many samples, and no more: emptying and decoding take their time for all of the room. Keeps memory
- * that is large enough. */
+/* Makes room for so many samples, and no more: the time to empty and to decode depends on the room. Keeps memory that
+ * is large enough. */
 static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t max_samples)
 {
     KP_PARAMS(CUpti_PmSampling_GetCounterDataSize_Params, s);
@@ -181,7 +181,7 @@ int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct
     set.samplingInterval = s->interval;
     set.triggerMode = s->trigger == KP_PM_NANOSECONDS ? CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL
                                                       : CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL;
-    /* The begin of the profiled work matters more than its end, and Turing has no other mode. */
+    /* The start of the profiled work matters more than its end, and Turing has no other mode. */
     set.hwBufferAppendMode = CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
     int rc = KP_CALL(p->c, cuptiPmSamplingSetConfig, &set);
     if (rc)
@@ -208,7 +208,7 @@ int kp_pm_stop(struct kp_pm *p)
         return 0;
     s.pPmSamplingObject = p->object;
     int rc = KP_CALL(p->c, cuptiPmSamplingStop, &s);
-    p->running = rc && rc != CUPTI_ERROR_INVALID_OPERATION; /* that code says that it does not run */
+    p->running = rc && rc != CUPTI_ERROR_INVALID_OPERATION; /* the code means that it is not running */
     return rc;
 }
 
@@ -224,7 +224,7 @@ int kp_pm_decode(struct kp_pm *p, struct kp_pm_decoded *out)
     i.pCounterDataImage = d.pCounterDataImage = p->image;
     i.counterDataImageSize = d.counterDataImageSize = p->size;
     rc = KP_CALL(p->c, cuptiPmSamplingDecodeData, &d);
-    out->overflow = d.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY; /* the meaning of that code here */
+    out->overflow = d.overflow || rc == CUPTI_ERROR_OUT_OF_MEMORY; /* what that code means here */
     if (rc && !out->overflow)
         return rc;
     out->more = d.decodeStopReason == CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;

@@ -20,7 +20,7 @@ struct scheduler {
     struct kp_pm_groups *out;
 };
 
-/* Schedules `n` names; if they do not fit together, or one is unknown, the number of passes is not 1. */
+/* Schedules `n` names; the number of passes is not 1 if they do not fit together or one is unknown. */
 static int schedule(const struct scheduler *s, const char *const *names, size_t n, struct kp_config *out)
 {
     int rc = kp_host_schedule_for(s->c, CUPTI_PROFILER_TYPE_PM_SAMPLING, s->chip, s->availability, names, n, out);
@@ -47,8 +47,8 @@ static int add_all(const struct scheduler *s, struct kp_config *g, const char *c
     return 0;
 }
 
-/* Adds those that fit, each before the ones after it; names[0..*left) are those that do not. All are tried at once and
- * halved where they do not fit, as a schedule takes milliseconds. */
+/* Adds the names that fit, earlier ones first; names[0..*left) are the rest. Tries all at once, and halves if they do
+ * not fit, because a schedule takes milliseconds. */
 static int add_some(const struct scheduler *s, struct kp_config *g, const char **names, size_t n, size_t *left)
 {
     bool fit = false;
@@ -77,7 +77,7 @@ static int leave_out(const struct scheduler *s, const char *name)
     return 0;
 }
 
-/* First fit: each name comes to the first group with room for it, or a new one. */
+/* First fit: each name joins the first group with room for it, or a new one. */
 static int split(const struct scheduler *s, const char **names, size_t n)
 {
     int rc = 0;
@@ -101,7 +101,7 @@ int kp_pm_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *av
                    size_t n, size_t most, struct kp_pm_groups *out)
 {
     struct scheduler s = {c, chip, availability, most ? most : n, malloc((n ? n : 1) * sizeof(*s.trial)), out};
-    const char **left = calloc(n + 1, sizeof(*left)); /* those that have no group yet */
+    const char **left = calloc(n + 1, sizeof(*left)); /* names without a group so far */
     struct kp_host *h;
     memset(out, 0, sizeof(*out));
     out->at = calloc(n ? n : 1, sizeof(*out->at));

@@ -8,7 +8,7 @@
 
 enum { BITS = 64 };
 
-/* Names with a number each, from 0 on. */
+/* Names, numbered from 0. */
 struct names {
     char **at;
     size_t n, cap;
@@ -19,10 +19,10 @@ struct names {
 struct needs {
     uint32_t *raw;
     size_t n;
-    bool unknown; /* the library does not tell */
+    bool unknown; /* the library does not say */
 };
 
-/* Raw counters, a bit each. */
+/* Raw counters, one bit each. */
 struct set {
     size_t words;
     uint64_t bits[];
@@ -36,14 +36,13 @@ struct sets {
 struct kp_raw {
     const struct kp_cupti *c;
     NVPW_MetricsEvaluator *evaluator;
-    struct NVPW_RawCounterConfig
-        *config; /* with a pass open for all domains, and nothing in it; NULL = there is none */
+    struct NVPW_RawCounterConfig *config; /* with an empty pass open for all domains; NULL = there is none */
     struct names metrics, counters;
     struct needs *needs;              /* by metric; as long as metrics.cap */
-    uint64_t *bits;                   /* the counters of the question at hand; as many as counters.cap */
+    uint64_t *bits;                   /* the counters of the current question; as many as counters.cap */
     NVPW_RawCounterRequest *requests; /* the same, in order */
     size_t n;
-    struct sets fit, unfit; /* what the library has answered */
+    struct sets fit, unfit; /* the library's answers */
 };
 
 /* ---- names ---- */
@@ -76,7 +75,7 @@ static int grow_names(struct names *t)
     return 0;
 }
 
-/* Adds a name that has no number yet; there is room. */
+/* Adds a name that has no number yet. There must be room. */
 static int add_name(struct names *t, const char *name, size_t *number)
 {
     if (!(t->at[t->n] = strdup(name)))
@@ -141,7 +140,7 @@ static int number_counter(struct kp_raw *r, const char *name, uint32_t *number)
 
 /* ---- what a metric needs ---- */
 
-/* Asks the library for the raw counters of a metric: *raw is malloc'ed. -EINVAL when it does not tell. */
+/* Asks the library for the raw counters of a metric: *raw is malloc'ed. -EINVAL if it does not say. */
 static int ask_needs(struct kp_raw *r, const char *name, const char ***raw, size_t *n)
 {
     NVPW_MetricEvalRequest request;
@@ -168,7 +167,7 @@ static int ask_needs(struct kp_raw *r, const char *name, const char ***raw, size
     if (!rc && KP_CALL(r->c, NVPW_MetricsEvaluator_GetMetricRawDependencies, &d))
         rc = -EINVAL;
     *n = rc ? 0 : d.numRawDependencies;
-    free(optional); /* those that the scheduler does without */
+    free(optional); /* the scheduler does without them */
     return rc;
 }
 
@@ -198,7 +197,7 @@ static int learn(struct kp_raw *r, const char *name, size_t *number)
 
 /* ---- questions ---- */
 
-/* Adds to the question at hand what a metric needs. */
+/* Adds the needs of a metric to the current question. */
 static int add_needs(struct kp_raw *r, const char *name)
 {
     size_t number;
@@ -225,8 +224,8 @@ static bool is_within(const uint64_t *a, size_t a_words, const uint64_t *b, size
     return true;
 }
 
-/* Whether an answer is known: part of what fits does, and so does not what has all of something that does not. Half of
- * the questions are answered so, among them those that the library takes longest for. */
+/* Returns true if an answer is known: any part of a set that fits also fits, and any set that contains one that does
+ * not fit does not fit either. That answers half of the questions, among them the library's slowest. */
 static bool is_known(const struct kp_raw *r, bool *fits)
 {
     size_t words = r->counters.cap / BITS;
@@ -241,7 +240,7 @@ static bool is_known(const struct kp_raw *r, bool *fits)
     return false;
 }
 
-/* Remembers the counters of the question in one of the lists. */
+/* Remembers the counters of the current question in one of the lists. */
 static int remember(const struct kp_raw *r, struct sets *to)
 {
     size_t words = r->counters.cap / BITS, cap = to->cap ? 2 * to->cap : 64;
@@ -259,7 +258,7 @@ static int remember(const struct kp_raw *r, struct sets *to)
     return 0;
 }
 
-/* Makes the question at hand what all the metrics need. */
+/* Sets the current question to the needs of all the metrics. */
 static int ask_for(struct kp_raw *r, const char *const *names, size_t n)
 {
     int rc = kp_cupti_room();
@@ -297,7 +296,7 @@ bool kp_raw_lays_out(const struct kp_cupti *c)
            c->NVPW_CounterDataBuilder_AddRawCounters && c->NVPW_CounterDataBuilder_GetCounterDataPrefix;
 }
 
-/* Adds the counters of the question at hand, with all their instances: the smallest and the largest are metrics. */
+/* Adds the counters of the current question, with all their instances: the smallest and the largest are metrics. */
 static int add_counters(struct kp_raw *r, NVPA_CounterDataBuilder *builder)
 {
     KP_PARAMS(NVPW_CounterDataBuilder_AddRawCounters_Params, a);

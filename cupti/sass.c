@@ -12,11 +12,11 @@ struct kp_sass {
     const char **names; /* CUPTI owns the strings */
     uint64_t *ids;
     size_t n;
-    CUcontext owner; /* where CUPTI has memory for the list; NULL: CUPTI had the list, and takes none again */
+    CUcontext owner; /* where CUPTI has memory for the list; NULL: CUPTI had the list, and accepts no other */
     struct kp_sass *next;
 };
 
-/* The lists made so far, one a device, as CUPTI has no context for them either. */
+/* The lists made so far, one per device; CUPTI has no context for them either. */
 static struct kp_sass *configured;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_SASS];
 
@@ -183,7 +183,7 @@ int kp_sass_begin(struct kp_sass *s, CUcontext ctx)
 {
     KP_PARAMS(CUpti_SassMetricsEnable_Params, enable);
     enable.ctx = ctx;
-    enable.enableLazyPatching = 1; /* patches only launched kernels */
+    enable.enableLazyPatching = 1; /* patch only launched kernels */
     return KP_CALL(s->c, cuptiSassMetricsEnable, &enable);
 }
 

@@ -109,8 +109,8 @@ static int initialise(const struct kp_range *r, struct kp_image *i)
     return rc;
 }
 
-/* Empties an image. Initialising takes three times as long as copying, so a reused image keeps its initial state,
- * too. */
+/* Empties an image. Initialising takes three times as long as copying, so a reused image also keeps its initial
+ * state. */
 static int empty(const struct kp_range *r, struct kp_image *i)
 {
     int rc = 0;
@@ -200,7 +200,7 @@ int kp_range_close(struct kp_range *r)
     if (!r->running)
         rc = KP_CALL(r->c, cuptiRangeProfilerDisable, &p);
     kp_range_abandon(r);
-    return rc == KP_CUPTI_LOST ? 0 : rc; /* a CUPTI that is given up has nothing to end */
+    return rc == KP_CUPTI_LOST ? 0 : rc; /* a lost CUPTI has nothing to end */
 }
 
 int kp_image_write(const struct kp_image *i, const char *path)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: check_abi.sh LIBRARY COMMAND SYMBOLS
-# Fails when the library, the command or the library of symbols needs more of a system than it may: another library than
-# libc (the command also libdl, where glibc kept dlopen before 2.34; that of symbols libdw), a newer glibc than the
+# Fails if the library, the command or the library of symbols needs more of a system than it may: a library other than
+# libc (the command also libdl, where glibc kept dlopen before 2.34; that of symbols libdw), a glibc newer than the
 # baseline, an exported name that is not a door.
 # Prints what it found.
 set -eu
@@ -10,7 +10,7 @@ library=$1
 command=$2
 symbols=$3
 baseline=2.17
-# What a program may ask us for in place of the driver, the runtime or libc.
+# Names that a program may request from us instead of the driver, the runtime or libc.
 doors='^(cu[A-Z]|cuda[A-Z]|cupti[A-Z]|nvtx|__cu)[A-Za-z0-9_]*$|^(InitializeInjectionNvtx2|dlopen|dlmopen|dlsym|dlvsym|__libc_start_main|exit|_exit|_Exit|quick_exit)$'
 faults=0
 
@@ -42,7 +42,7 @@ check_object() { # FILE, and libraries that it may need beside libc
     return 0
 }
 
-# Names that an older glibc keeps outside libc.so.6: the rows of our table. Allowed, but to be known.
+# Names that an older glibc keeps outside libc.so.6: the rows of our table. Allowed, but reported.
 late_symbols() {
     rows=$(sed -n 's/^KP_GLIBC_SYMBOL(\([a-z0-9_]*\),.*/\1/p' "$(dirname "$0")/glibc_compat.h")
     glibc_symbols "$1" | cut -d' ' -f2 | grep -Fx "$rows" | xargs

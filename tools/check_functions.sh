@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fails on a function of more than 50 lines, or of a cyclomatic complexity above 20 (a switch counts its cases). Fails on a
-# file that pmccabe cannot follow, too, as functions of it would go uncounted.
+# Fails on a function of more than 50 lines, or of a cyclomatic complexity above 20 (a switch counts its cases). Also
+# fails on a file that pmccabe cannot follow, because its functions would go uncounted.
 #   check_functions.sh FILE...
 command -v pmccabe >/dev/null || { echo "check-functions: pmccabe is missing; make setup-checks installs it"; exit 1; }
 told=$(mktemp) || exit 1

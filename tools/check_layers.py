@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails on an include or a call that goes from a room to a later one of rooms.txt, or to the wrong vendor's header.
 
-check_layers.py [OBJECTS]   OBJECTS: folder of compiled objects, whose calls are looked at, too
+check_layers.py [OBJECTS]   OBJECTS: folder of compiled objects, whose calls are also checked
 
 `only ROOM ROOMS...` in rooms.txt: no other room calls the room's functions. A circle of files that call each other is a fault. `straight ROOMS...`: files of these rooms do not include each other's headers in a circle, either."""
 import glob

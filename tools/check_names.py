@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
 """Fails on names that say two things.
 
-check_names.py ALLOWED           checks the tree; ALLOWED: a file of today's faults, which may only become shorter
-check_names.py --write ALLOWED   writes that file anew, as after files have moved
+check_names.py ALLOWED           checks the tree; ALLOWED: a file of known faults, which may only become shorter
+check_names.py --write ALLOWED   rewrites that file, for instance after files have moved
 
-In one room no static function has the name of another one. The word behind kp_ belongs to one room, so that a name tells where
-its function is. No two units (a source and its header) have the same name, wherever they are.
+In one room no two static functions have the same name. The word after kp_ belongs to one room, so that a name shows where its
+function is. No two units (a source and its header) have the same name, wherever they are.
 
 A line of ALLOWED is `static ROOM NAME FILES` (how many files define it), `prefix WORD ROOMS...`, `unit NAME FOLDERS...`, or `plain NAME
-FOLDERS...` for units that their folder tells apart, which may stay. One that is not needed, or is too long, is a fault."""
+FOLDERS...` for units that their folder distinguishes, which may stay. A line that is not needed, or is too long, is a fault."""
 import glob
 import os
 import re
 import sys
 
 FOLDERS = ("base", "report", "cupti", "collectors", "cmd", "preload")
-# As clang-format writes it: a definition begins in the first column, and so does its brace. Its types and parameters have no
-# brace, `;` or `=`; a macro's body begins with a blank.
+# In clang-format's layout: a definition starts in the first column, and so does its brace. Its types and parameters have no
+# brace, `;` or `=`; a macro's body starts with a blank.
 FUNCTION = re.compile(r"^(?P<head>[A-Za-z_][^;={}()#]*?)\b(?P<name>\w+)\((?:[^;{}]*)\)\n\{", re.M)
 
 

@@ -3,7 +3,7 @@
 
 compdb.py FOLDER <COMMANDS   FOLDER: where the commands run; COMMANDS: the output of `make --dry-run V=1`
 
-Each source of a command that compiles gets an entry. What a command links does not matter to the tools that read the file."""
+Each source of a command that compiles gets an entry. The tools that read the file ignore what a command links."""
 import json
 import re
 import sys

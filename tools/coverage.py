@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints the share of lines and of branches that ran, by room, and fails where a room is below its floor.
+"""Prints the share of lines and of branches that ran, by room, and fails if a room is below its floor.
 
 coverage.py OBJECTS FLOORS [ROOM|FILE]   OBJECTS: folder of objects compiled with --coverage, after they have run;
-FLOORS: a file of lines `ROOM LINES BRANCHES`, in per cent, `all` for the sum; with a ROOM or FILE, prints what of it did not run
+FLOORS: a file of lines `ROOM LINES BRANCHES`, in per cent, `all` for the sum; with a ROOM or FILE, prints the parts of it that did not run
 
-A line or a branch of a header counts once, and has run where it has run for one of those that include the header."""
+A line or a branch of a header counts once, and has run if it has run for any file that includes the header."""
 import glob
 import json
 import os

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: cuda.sh OUTPUT.mk "ROOT ..."
-# Writes where the CUDA headers, CUPTI's libraries and nvcc are: the first of the toolkits at ROOT that has all that is
-# needed, or else NVIDIA's wheels, fetched by pip into build/deps.
+# Writes the locations of the CUDA headers, CUPTI's libraries and nvcc: those of the first toolkit at ROOT that has
+# everything needed, or else of NVIDIA's wheels, which pip fetches into build/deps.
 set -eu
 
 output=$1
@@ -9,7 +9,7 @@ roots=$2
 build=$(dirname "$output")
 deps=$build/deps
 
-# All from one place: CUPTI's headers and those of the driver must be of the same release.
+# Everything from one place: CUPTI's headers and those of the driver must be of the same release.
 headers='cuda.h cudaTypedefs.h cuda_runtime_api.h cudaProfiler.h crt/host_defines.h
          cupti_range_profiler.h cupti_profiler_host.h cupti_checkpoint.h nvperf_cuda_host.h'
 libraries='libcupti.so.13 libnvperf_host.so'
@@ -50,13 +50,13 @@ missing_in() {
     done
 }
 
-# One line: what failed, and the way around.
+# One line: what failed, and the workaround.
 give_up() {
     echo "cuda: no toolkit of CUDA 13 with CUPTI, and $*: set CUDA_HOME to such a toolkit" >&2
     exit 1
 }
 
-# A pip that may download, whatever the distribution allows it to install.
+# A pip that may download, even if the distribution does not let it install.
 find_pip() {
     for python in python3 "$build/venv/bin/python"; do
         if "$python" -m pip --version >/dev/null 2>&1; then

@@ -12,7 +12,7 @@ elif [ ! -x "${NVCC:-}" ]; then
     no_gpu_because='there is a GPU, but no nvcc to build the example with'
 fi
 
-# What else there is comes below the report: that is longer than a screen.
+# Further commands are printed after the report, which is longer than a screen.
 if [ -n "$no_gpu_because" ]; then
     echo "demo: $no_gpu_because; this is the detailed set of a session recorded on an H200"
     "$build/kprof" report --set detailed "$session"
@@ -28,7 +28,7 @@ fi
 mkdir -p "$build/examples"
 for source in examples/*.cu; do
     program=$build/examples/$(basename "$source" .cu)
-    # -arch=native: the example needs to run here only.
+    # -arch=native: the example only needs to run here.
     "$NVCC" -O2 -lineinfo -arch=native -o "$program" "$source"
     echo "demo: KPROF_SET=${KPROF_SET:-detailed} LD_PRELOAD=$build/libkprof.so $program"
     KPROF_SET=${KPROF_SET:-detailed} KPROF_CUPTI_DIR=${KPROF_CUPTI_DIR:-$CUPTI_LIBDIR} \

@@ -1,18 +1,17 @@
-# First file: what `kprof --list-words` prints. Second: a template, in which
-# these lines stand for what is made of that:
+# First file: the output of `kprof --list-words`. Second: a template, in which these lines are replaced:
 #   @options GROUP@       man: the options of a group of options.def
 #   @environment GROUP@   man: the same as environment variables
 #   @option NAME@         man: one option
-#   @taken NAME@          man: the options that another sub-command takes
+#   @taken NAME@          man: the options that another sub-command accepts
 #   @own NAME@            man: the flags that no other command has
 #   @query-commands@      man: sub-commands that list something
-#   @query-options@       man: the flags that only these take
-#   @command NAME@ … @end@  what the template says of another sub-command; each needs such a part, and a part is left out
-#                         while there is no such command. Within it @takes@ names the options that the command takes, and
-#                         @own@ lists flags that no other command has
+#   @query-options@       man: the flags that only these accept
+#   @command NAME@ … @end@  the template's text on another sub-command; each needs such a part, which is left out while
+#                         there is no such command. Within it @takes@ lists the options that the command accepts, and
+#                         @own@ the flags that no other command has
 #   @statuses@            man: exit statuses of kinds of failure, with `strict`
-#   @bash-table@          bash: a line for each flag
-#   @zsh-specs@           zsh: for a run, for the queries and for each other command, what _arguments takes
+#   @bash-table@          bash: one line per flag
+#   @zsh-specs@           zsh: the arguments of _arguments for a run, for the queries and for each other command
 # Replaced anywhere: @VERSION@, @DATE@, @COMMANDS@ (all), @QUERIES@ (those that list something).
 
 function wrong(text)
@@ -51,7 +50,7 @@ function roff(text)
     return text
 }
 
-# A paragraph: nothing in it is a request.
+# A paragraph: no line in it is a request.
 function roff_text(text)
 {
     gsub(/\\/, "\\e", text)
@@ -102,7 +101,7 @@ function man_taken(name,    i)
             man_option(i)
 }
 
-# A list of words that is longer than a line can be broken behind each comma.
+# A list of words longer than a line can be broken after each comma.
 function broken(list)
 {
     if (length(list) > 58)
@@ -167,7 +166,7 @@ function or_dash(text)
     return text == "" ? "-" : text
 }
 
-# Commands that take a flag, beside a run and the queries.
+# Commands that accept a flag, in addition to a run and the queries.
 function takers(name,    i, list)
 {
     for (i = 1; i <= commands; i++)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: gen_docs.sh KPROF TEMPLATE
-# Prints a man page or a completion: the template, with what the command says of itself (kprof --list-words) in the
-# places that are marked for it, see gen_docs.awk. SOURCE_DATE_EPOCH gives the page's date.
+# Prints a man page or a completion: the template, with the marked places (see gen_docs.awk) filled from what the
+# command says about itself (kprof --list-words). SOURCE_DATE_EPOCH gives the page's date.
 set -eu
 export LC_ALL=C
 kprof=$1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: gen_limits.sh
-# Prints docs/limits.md: the reasons (report/model/reasons.def) that have a ground, and the limits that no message tells, as
-# Markdown. `make tables` writes the file.
+# Prints docs/limits.md as Markdown: the reasons (report/model/reasons.def) that have a ground, and the limits without a
+# message. `make tables` writes the file.
 set -eu
 export LC_ALL=C
 source=$(dirname "$0")/..

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Usage: gen_manual.sh KPROF FILE
-# Prints a Markdown file with its tables made anew from what the command says of itself (kprof --list-words): that of the
-# options between the lines <!-- options --> and <!-- /options -->. `make tables` writes it.
+# Prints a Markdown file with its tables remade from what the command says about itself (kprof --list-words): the table
+# of options is between the lines <!-- options --> and <!-- /options -->. `make tables` writes it.
 set -eu
 export LC_ALL=C
 "$1" --list-words | awk '
-# Characters that Markdown takes for something.
+# Characters with a meaning in Markdown.
 function plain(text)
 {
     gsub(/[*_|<>\\]/, "\\\\&", text)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: gen_tables.sh KPROF FILE
-# Prints a Markdown file with its tables made anew. A line `<!-- table NAME ... -->` begins one, `<!-- end -->` ends it;
-# what stands between them is replaced. A name is a function below. `make tables` writes the files.
+# Prints a Markdown file with its tables remade. A line `<!-- table NAME ... -->` starts one, `<!-- end -->` ends it;
+# the lines between them are replaced. A name is a function below. `make tables` writes the files.
 set -eu
 export LC_ALL=C
 kprof=$1
@@ -24,7 +24,7 @@ rows() {
         sed -n '1d; s/ END .*//; s/"  *"//g; s/"//g; s/ *| */\t/g; p'
 }
 
-# Reads fields with tabs between, prints rows of a Markdown table.
+# Reads fields separated by tabs, prints rows of a Markdown table.
 markdown() { sed "s/|/\\\\|/g; s/$tab/ | /g; s/^/| /; s/\$/ |/"; }
 
 statuses() {

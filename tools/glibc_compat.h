@@ -1,17 +1,17 @@
 /*
  * Forced into every source of ours (gcc -include): keeps libkprof.so loadable on systems with an older glibc than that
- * of the machine it was built on. `make check-abi` tells which name is missing here.
+ * of the build machine. `make check-abi` shows names that are missing here.
  */
 #ifndef KP_TOOLS_GLIBC_COMPAT_H
 #define KP_TOOLS_GLIBC_COMPAT_H
 
 /* The linker chooses the version of a symbol when it sees it. glibc gave names new versions when it moved libpthread
- * and libdl into libc.so.6 (2.32 to 2.34). So each is asked for under the version it has always had. On a glibc from
- * before the move these names live outside libc.so.6. A call ends the process unless the program itself is linked with
- * libpthread or libdl; a driver that was loaded by dlopen does not help, as its libraries are local to it. So no code
- * that runs in every process may call them, and `make check-abi` lists those that are in use. dlsym and dlvsym are not
- * here: libkprof defines them, and a definition must not carry glibc's version. The assembler drops a row whose name
- * the source does not use. */
+ * and libdl into libc.so.6 (2.32 to 2.34), so each is requested with the version it has always had. On a glibc from
+ * before the move these names are outside libc.so.6. A call ends the process unless the program itself is linked with
+ * libpthread or libdl; a driver loaded by dlopen does not help, because its libraries are local to it. So no code that
+ * runs in every process may call them, and `make check-abi` lists those in use. dlsym and dlvsym are not here: libkprof
+ * defines them, and a definition must not carry glibc's version. The assembler drops a row whose name the source does
+ * not use. */
 #define KP_GLIBC_SYMBOL(name, version) __asm__(".symver " #name "," #name "@GLIBC_" #version);
 KP_GLIBC_SYMBOL(dladdr, 2.2.5)
 KP_GLIBC_SYMBOL(dladdr1, 2.3.3)

@@ -2,7 +2,7 @@
 is open, the worker, and who holds which lock.
 
     gdb -p PID -ex 'source tools/kprof-gdb.py' -ex kprof        a process that seems to hang
-    gdb PROGRAM CORE -ex 'source tools/kprof-gdb.py' -ex kprof  one that crashed
+    gdb PROGRAM CORE -ex 'source tools/kprof-gdb.py' -ex kprof  a process that crashed
 
 Needs a libkprof.so with its debugging information. Reads memory only, and calls nothing in the process.
 """

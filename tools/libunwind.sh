@@ -1,9 +1,9 @@
 #!/bin/sh
 # Usage: libunwind.sh OUTPUT-FOLDER
-# Makes OUTPUT-FOLDER/include and OUTPUT-FOLDER/lib with libunwind's static archives, as libkprof.so needs them: code
-# for a shared object, which distributions' archives are not, nothing of liblzma, and tools/libunwind_compat.h forced in.
-# The source is the folder LIBUNWIND_SRC, or else the tarball of the distribution's source package: that alone, as mirrors
-# lack other parts of some packages. CC is the compiler.
+# Makes OUTPUT-FOLDER/include and OUTPUT-FOLDER/lib with the static archives of libunwind that libkprof.so needs: code
+# for a shared object, unlike distributions' archives, without liblzma, and with tools/libunwind_compat.h forced in. The
+# source is the folder LIBUNWIND_SRC, or else the tarball of the distribution's source package, and only that, because
+# mirrors lack other parts of some packages. CC is the compiler.
 set -eu
 mkdir -p "$1"
 output=$(cd "$1" && pwd)
@@ -12,7 +12,7 @@ work=$output/work
 
 say() { echo "libunwind: $*" >&2; }
 
-# The machine's own lists of packages, read as lists of sources; into a folder of ours, as they may not name sources.
+# The machine's own package lists, read as source lists; in a folder of ours, because they may not name sources.
 source_lists() {
     mkdir -p "$work/parts"
     for list in /etc/apt/sources.list.d/*.sources; do
@@ -28,13 +28,13 @@ in_apt() { # COMMAND OPTION...; its output goes to COMMAND.log
         -o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User= "$@" > "$work/$1.log" 2>&1
 }
 
-# One line: what failed, and the way around.
+# One line: what failed, and the workaround.
 give_up() {
     say "$*: set LIBUNWIND_SRC to a folder with the source of libunwind (with its script configure)"
     exit 1
 }
 
-# The first file that apt could not fetch, or else what it says of the source.
+# The first file that apt could not fetch, or else its message about the source.
 why() {
     sed -n 's/^[EW]: //p' source.log update.log | grep -m 1 '^Failed to fetch' || sed -n 's/^E: //p' source.log | head -n 1
 }
@@ -45,7 +45,7 @@ fetch() {
     mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
     source_lists
     cd "$work"
-    # What one list lacks another may have.
+    # One list may have what another lacks.
     in_apt update || :
     in_apt source --tar-only libunwind || give_up "cannot fetch the source ($(why))"
     tar -xf libunwind_*.orig.tar.* || give_up "cannot unpack the source"

@@ -1,8 +1,8 @@
 /*
- * Forced into libunwind's sources (gcc -include, see tools/libunwind.sh). What of it is linked into libkprof.so loads
- * on an old glibc. It does nothing to the program that the unwinding here does not need: - signals stay as they are: a
- * launch from a signal handler that interrupts an unwinding is never unwound itself. So
- *   there is nothing that a handler could disturb, and two system calls a frame are saved;
+ * Forced into libunwind's sources (gcc -include, see tools/libunwind.sh). The parts linked into libkprof.so then load
+ * on an old glibc, and do nothing to the program that unwinding does not need:
+ * - signals stay as they are: a launch from a signal handler that interrupts an unwinding is never unwound itself. A
+ *   handler can therefore disturb nothing, and two system calls per frame are saved;
  * - no pipe is opened: it is for checking addresses, which preload/who/unwind.c does in its own way.
  */
 #ifndef KP_TOOLS_LIBUNWIND_COMPAT_H

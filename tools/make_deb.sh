@@ -1,8 +1,8 @@
 #!/bin/sh
 # Usage: make_deb.sh TREE VERSION OUTPUT-FOLDER
-# Makes a Debian package of what `make install` has put into TREE, with PREFIX=/usr. The same tree and
-# SOURCE_DATE_EPOCH give the same package, byte by byte. DEBFULLNAME and DEBEMAIL name its maintainer, DEB_LEVEL the
-# level of compression.
+# Makes a Debian package of what `make install` with PREFIX=/usr has put into TREE. The same tree and SOURCE_DATE_EPOCH
+# give the same package, byte for byte. DEBFULLNAME and DEBEMAIL name its maintainer, DEB_LEVEL sets the compression
+# level.
 set -eu
 export LC_ALL=C
 umask 022
@@ -21,7 +21,7 @@ strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/u
     "$tree/usr/lib/libkprof.so" "$tree/usr/lib/libkprof-symbols.so"
 gzip -9n "$tree"/usr/share/man/man*/*
 
-# What Debian has in place of the licence and wants beside it.
+# Debian's own file in place of the licence, and its companions.
 rm "$doc/LICENSE"
 install -m 644 "$packaging/copyright" "$doc/copyright"
 install -D -m 644 "$packaging/lintian-overrides" "$tree/usr/share/lintian/overrides/kprof"
@@ -41,6 +41,6 @@ size=$(find "$tree/usr" -type f -printf '%s\n' | awk '{n += int(($1 + 1023) / 10
 sed "s|@VERSION@|$version|; s|@ARCHITECTURE@|$architecture|; s|@SIZE@|$size|; s|@MAINTAINER@|$maintainer|" \
     "$packaging/control.in" > "$tree/DEBIAN/control"
 
-# xz: older systems cannot read the other compression that newer ones prefer.
+# xz: older systems cannot read the newer default compression.
 dpkg-deb --root-owner-group -Zxz ${DEB_LEVEL:+-z"$DEB_LEVEL"} --build "$tree" "$package" >/dev/null
 echo "$package"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws the pictures of the README: pages of the recorded session's HTML file, by headless Chromium.
+# Draws the pictures of the README: pages of the recorded session's HTML file, with headless Chromium.
 #   tools/pictures.sh [KPROF]     KPROF: the command (default build/kprof)
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)

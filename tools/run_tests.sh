@@ -1,9 +1,9 @@
 #!/bin/bash
 # Usage: run_tests.sh LIMIT LOGS TEST...
-# Runs each test for at most LIMIT seconds, two at a time for each processor, as many of them wait for something; those of
-# tests/longest first. A test is a cmocka program, whose own counts are added up, or an end-to-end script (*.sh), which says
-# by TAP which of its cases have passed (exit code 77: skipped). Prints a line when a test has ended, with the seconds that it
-# took and those of the processors, then the log of what failed, and last the sums.
+# Runs each test for at most LIMIT seconds, two at a time per processor, because many of them wait for something; those
+# of tests/longest first. A test is a cmocka program, whose own counts are added up, or an end-to-end script (*.sh),
+# which reports by TAP which of its cases have passed (exit code 77: skipped). Prints a line when a test has ended, with
+# its elapsed and processor seconds, then the logs of failed tests, and last the totals.
 set -u
 
 # Expected texts are those of a file.
@@ -13,7 +13,7 @@ unset COLUMNS NO_COLOR
 KP_TEST_PYTHON=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
 export KP_TEST_PYTHON
 
-# NAME=VALUE words for the cmocka programs alone.
+# NAME=VALUE words for the cmocka programs only.
 TEST_ENV=${KP_TEST_ENV:-}
 
 sum() { # of the number in group 1 of a sed pattern, over the lines of a log
@@ -36,7 +36,8 @@ one() { # LIMIT LOGS TEST [again]
     spent=$({ time $run "$3" >"$log" 2>&1 </dev/null; } 2>&1; echo "code $?")
     code=${spent##*code }
     spent=$(echo "$spent" | grep -m 1 ' s, ')
-    # The leak checker stops the process with ptrace to look at it, and gives up where that fails: it has not looked.
+    # The leak checker stops the process with ptrace to inspect it, and gives up if that fails: then nothing was
+    # checked.
     if [ -z "${4:-}" ] && grep -q 'LeakSanitizer has encountered a fatal error' "$log"; then
         one "$1" "$2" "$3" again
         return
@@ -46,7 +47,7 @@ one() { # LIMIT LOGS TEST [again]
         p=$(grep -c '^ok [0-9]* - ' "$log")
         f=$(grep -c '^not ok [0-9]* - ' "$log")
         [ $code -eq 77 ] && s=1
-        # Without its TAP it ended where it should not.
+        # Without its TAP it ended too early.
         [ $code -ne 77 ] && [ $f -eq 0 ] && { [ $code -ne 0 ] || ! grep -q '^1\.\.[0-9]' "$log"; } && f=1
         ;;
     *)
@@ -54,7 +55,7 @@ one() { # LIMIT LOGS TEST [again]
         s=$(sum '^\[  SKIPPED \] .*\([0-9][0-9]*\) test(s).*' "$log")
         f=$(sum '^ *\([0-9]*\) FAILED TEST(S).*' "$log")
         f=$((f + $(grep -c '^\[  FAILED  \] GROUP' "$log")))
-        # Nothing counted and yet a bad end: a crash, a sanitiser's report at exit, the time limit.
+        # Nothing counted, but a bad exit status: a crash, a sanitiser's report at exit, the time limit.
         [ $code -ne 0 ] && [ $f -eq 0 ] && f=1
         ;;
     esac
@@ -62,7 +63,7 @@ one() { # LIMIT LOGS TEST [again]
     echo "$name: $p passed, $f failed, $s skipped ($spent)"
 }
 
-# Those that take long, last to end else, begin first; each with a NUL behind it.
+# Long tests, which would end last, start first; each with a NUL after it.
 longest_first() {
     printf '%s\n' "$@" | awk 'NR == FNR { place[$1] = NR; next } { name = $0; sub(/.*\//, "", name)
         print (name in place ? place[name] : 9999) "\t" $0 }' "$(dirname "$0")/../tests/longest" - | sort -sn | cut -f 2 | tr '\n' '\0'
@@ -86,7 +87,7 @@ longest_first "$@" | xargs -0 -n 1 -P "${KP_TEST_JOBS:-$(($(nproc) * 2))}" "$0" 
 
 for test in "$@"; do
     name=$(basename "$test")
-    # Without its sums, whatever ran the test was killed.
+    # Without its totals, whatever ran the test was killed.
     p=0 f=1 s=0 code=1
     [ -e "$logs/$name.sum" ] && read -r p f s code <"$logs/$name.sum"
     passed=$((passed + p))

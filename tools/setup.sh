@@ -1,14 +1,14 @@
 #!/bin/sh
 # Usage: setup.sh build|test|fuzz|checks
-# Installs what is missing for the build, for the tests or the fuzzing too, or for the checks of a change as well. On
-# Debian and its relatives with apt, elsewhere it says what to install.
+# Installs what is missing for the build, also for the tests or the fuzzing, or also for the checks of a change. On
+# Debian and its relatives with apt; elsewhere it says what to install.
 set -eu
 purpose=${1:-build}
 cc=${CC:-gcc}
 compiler=${cc%% *}
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
-# The compiler prints a bare name where it does not find the file. Without a compiler nothing is taken to be there.
+# The compiler prints a bare name if it does not find the file. Without a compiler nothing counts as present.
 has_library() { [ -e "$($cc -print-file-name="$1" 2>/dev/null)" ]; }
 has_file() { [ -e "$1" ]; }
 has_header() { echo "#include <$1>" | $cc -E -include stddef.h -include stdarg.h -include setjmp.h - >/dev/null 2>&1; }
@@ -17,12 +17,12 @@ has_pip() {
     python3 -c 'import sys, importlib.util as u; sys.exit(not (u.find_spec("pip") or u.find_spec("ensurepip")))' 2>/dev/null
 }
 
-# The libraries of a clang lie beside the headers that it brings.
+# The libraries of a clang are next to the headers that it brings.
 has_fuzzer() { ls "$(${FUZZ_CC:-clang} -print-resource-dir)"/lib/*/libclang_rt.fuzzer*x86_64.a >/dev/null 2>&1; }
 
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 
-# What is missing of what a purpose cannot do without, and of what some tests alone need: these are skipped without it.
+# What is missing for a purpose; and what only some tests need, which are skipped without it.
 missing=
 wanted=
 need() { # PACKAGE CHECK...
@@ -76,7 +76,7 @@ for_checks() {
 # The words given, each once, in one line.
 list() { printf '%s\n' "$@" | sort -u | xargs; }
 
-# Ends with what an administrator has to do; that is asked once, for the build and the tests.
+# Ends with what an administrator has to do, asked only once, for the build and the tests.
 give_up() { # WHAT
     if [ -n "$(list $missing)" ]; then
         echo "setup: $1$(list $missing $wanted)" >&2
@@ -107,8 +107,8 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Another process may hold the lock, as on a machine that has just started. Without a network each of a hundred files is
-# tried several times: not with the seconds between that apt takes.
+# Another process may hold the lock, for instance on a machine that has just started. Without a network each of a
+# hundred files is tried several times: without apt's seconds of delay in between.
 in_apt() {
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries::Delay=false \
         "$@" >"$log" 2>&1
@@ -120,7 +120,7 @@ echo "setup: installing $all"
 # The package list of a fresh machine is empty or old: only then is it worth the wait.
 install $all && exit 0
 in_apt update || :
-# Without those that the mirror does not have.
+# Without packages that the mirror does not have.
 known=
 why=
 for package in $all; do

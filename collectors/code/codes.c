@@ -23,7 +23,7 @@ struct kp_codes {
     size_t n, cap;
     uint64_t *slots; /* hash of the entries by function and CRC: ids, 0 = free */
     size_t n_slots;  /* a power of 2 */
-    size_t ptx;      /* bytes that the PTX of all functions has */
+    size_t ptx;      /* bytes of PTX of all functions */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_CODES];
@@ -176,7 +176,7 @@ static size_t same_module_first(struct kp_code **codes, size_t n)
     return same;
 }
 
-/* Adds the PTX of `n` functions of a module, as long as there is room. */
+/* Adds the PTX of `n` functions of a module while there is room. */
 static void add_ptx(struct kp_codes *c, const void *image, size_t size, struct kp_code *const *codes, size_t n)
 {
     struct kp_cubin *cubin = NULL;
@@ -190,7 +190,7 @@ static void add_ptx(struct kp_codes *c, const void *image, size_t size, struct k
     kp_cubin_close(cubin);
 }
 
-/* Adds what the modules of the functions have as text. */
+/* Adds the texts that the modules of the functions have. */
 static void read_modules(struct kp_codes *c, struct kp_code **codes, size_t n)
 {
     char *tool = n ? kp_disassembler_find() : NULL;
@@ -206,7 +206,7 @@ static void read_modules(struct kp_codes *c, struct kp_code **codes, size_t n)
     free(tool);
 }
 
-/* Fills texts without the lock, which launches take: until an id has been prepared nobody else reads its texts. */
+/* Fills texts without the lock, which launches need: nobody reads an id's texts before it has been prepared. */
 void kp_codes_prepare(struct kp_codes *c, uint64_t from, uint64_t to)
 {
     struct kp_code **codes = c->texts && to > from ? calloc(to - from, sizeof(struct kp_code *)) : NULL;

@@ -1,6 +1,5 @@
 /*
- * The functions with counts by instruction, each once in a process: their names, instructions, and source lines.
- * Threads: any.
+ * The functions with counts by instruction, each once per process: names, instructions and source lines. Threads: any.
  */
 #ifndef KP_COLLECTORS_CODE_CODES_H
 #define KP_COLLECTORS_CODE_CODES_H
@@ -27,11 +26,11 @@ uint64_t kp_codes_count(struct kp_codes *c);
 /* Returns the code of an id, read from the image on the first call. It has no instructions if the image is missing
  * or unreadable. NULL for an unknown id, and without memory. Valid until kp_codes_free. */
 const struct kp_code *kp_codes_get(struct kp_codes *c, uint64_t id);
-/* Adds texts, if wanted, to the code of the ids [from, to): the source files that exist, the PTX that the image has, up
- * to 64 MiB of all functions, and disassembly if NVIDIA's tool is installed. The tool runs once a module and may take
+/* Adds texts, if wanted, to the code of the ids [from, to): the source files that exist, the PTX in the image, up to 64
+ * MiB for all functions, and disassembly if NVIDIA's tool is installed. The tool runs once per module and may need
  * seconds. Call it once for each id. */
 void kp_codes_prepare(struct kp_codes *c, uint64_t from, uint64_t to);
-/* Returns a look-up of code, which makes copies; it has no stacks. Valid until kp_codes_free. */
+/* Returns a look-up of code that makes copies; it has no stacks. Valid until kp_codes_free. */
 struct kp_lookup kp_codes_lookup(struct kp_codes *c);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "collectors/code/cubin_internal.h"
 
-/* KP_VENDOR: constants of the format, named as in cuobjdump -elf where it prints them. */
+/* KP_VENDOR: constants of the format, named as cuobjdump -elf prints them. */
 enum {
     CUDA_MACHINE = 190,         /* EM_CUDA */
     ABI_WITH_SHIFTED_SM = 8,    /* first ABI version that keeps the compute capability in bits 8..15 of e_flags */
@@ -16,10 +16,10 @@ enum {
     FORMAT_SIZED = 4,           /* EIFMT_SVAL: 16 bits of size, then as many bytes; the others have 16 bits */
 };
 
-/* KP_VENDOR: EIATTR_ANNOTATIONS, pairs of a kind and an instruction's offset in the section. Kind 1 are the loads
- * and stores of spills. Found in the output of nvcc 13.0 for compute capabilities 7.5 to 12.0. There they are
- * exactly those of local memory in kernels without local arrays. With spilling to shared memory enabled, they are
- * also those of shared memory. */
+/* KP_VENDOR: EIATTR_ANNOTATIONS, pairs of a kind and an instruction's offset in the section. Kind 1 are the loads and
+ * stores of spills. Found in the output of nvcc 13.0 for compute capabilities 7.5 to 12.0. There they are exactly the
+ * local-memory accesses of kernels without local arrays, and, with spilling to shared memory enabled, also the
+ * shared-memory ones. */
 enum { ATTRIBUTE_ANNOTATIONS = 0x55, ANNOTATION_SIZE = 8, ANNOTATED_SPILL = 1 };
 
 struct kp_cubin {
@@ -30,7 +30,7 @@ struct kp_cubin {
     size_t n_sections, n_symbols;
     struct kp_bytes section_names, symbol_names;
     uint32_t sm;
-    /* By section: index of the section with its attributes, 0 = none. By symbol: registers a thread. Filled once, so
+    /* By section: index of the section with its attributes, 0 = none. By symbol: registers per thread. Filled once, so
      * that a module of thousands of functions is not searched for each of them. */
     uint32_t *attributes;
     uint8_t *registers;
@@ -46,7 +46,7 @@ static bool read_at(const struct kp_cubin *c, uint64_t offset, void *to, size_t 
 
 static bool read_entry(const struct kp_cubin *c, uint64_t table, size_t n, size_t index, void *to, size_t size)
 {
-    /* The tables were checked to be complete. */
+    /* Opening has checked that the tables are complete. */
     if (index < n && read_at(c, table + index * size, to, size))
         return true;
     memset(to, 0, size);
@@ -246,7 +246,7 @@ bool kp_cubin_place_of(const struct kp_cubin *c, uint32_t symbol, const char **n
     struct kp_bytes bytes = kp_cubin_bytes(c, &section);
     size_t size = bytes.size;
     *name = kp_bytes_string(c->symbol_names, s.st_name);
-    if (!*name || !bytes.at || s.st_value > size) /* also if the code lies outside of the file */
+    if (!*name || !bytes.at || s.st_value > size) /* also if the code lies outside the file */
         return false;
     *place = (struct kp_cubin_place){.section = s.st_shndx, .symbol = symbol, .begin = s.st_value};
     place->size = s.st_size < size - s.st_value ? s.st_size : size - s.st_value;
@@ -276,7 +276,7 @@ static uint32_t registers_of(const struct kp_cubin *c, uint32_t symbol, const El
     return c->registers[symbol] ? c->registers[symbol] : section->sh_info >> 24;
 }
 
-/* Returns the attributes of the code in section `section`; empty without any. */
+/* Returns the attributes of the code in section `section`; empty if there are none. */
 static struct kp_bytes attributes_of(const struct kp_cubin *c, uint32_t section)
 {
     Elf64_Shdr info;

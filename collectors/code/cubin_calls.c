@@ -5,8 +5,8 @@
 
 #include "collectors/code/cubin_internal.h"
 
-/* KP_VENDOR: .nv.callgraph is pairs of 32 bit, the first an ELF symbol. A pair whose first word is 0 begins the next
- * of four lists. They are: caller and callee; functions whose address is taken; functions that call through
+/* KP_VENDOR: .nv.callgraph consists of pairs of 32-bit words, the first an ELF symbol. A pair whose first word is 0
+ * starts the next of four lists: caller and callee; functions whose address is taken; functions that call through
  * pointers; functions that mention the address of another. Found in the output of nvcc 11.8 to 13.0. */
 enum { CALL_GRAPH = 0x70000001, PAIR = 8, MOST_ROUNDS = 256 };
 enum { CALLS = 1, ADDRESS_TAKEN, CALLS_BY_POINTER, MENTIONS };
@@ -20,7 +20,7 @@ static struct kp_bytes call_graph(const struct kp_cubin *c)
     return (struct kp_bytes){NULL, 0};
 }
 
-/* Takes the next pair of any list: false behind the last one. */
+/* Reads the next pair of any list: false after the last one. */
 static bool next_pair(struct kp_bytes *rest, unsigned *list, uint32_t *first, uint32_t *second)
 {
     for (; rest->size >= PAIR; rest->at += PAIR, rest->size -= PAIR) {
@@ -36,8 +36,8 @@ static bool next_pair(struct kp_bytes *rest, unsigned *list, uint32_t *first, ui
     return false;
 }
 
-/* Functions of the driver and the device's runtime, by name prefix, for CUDA 12 and later and for older versions.
- * The first row that fits counts. All other functions of the runtime only ask. */
+/* Functions of the driver and the device's runtime, by name prefix, for CUDA 12 and later and for older versions. The
+ * first matching row counts. All other functions of the runtime only query. */
 static const struct provided {
     const char *name;
     bool whole;    /* the whole name, not a prefix */
@@ -73,7 +73,7 @@ static const struct provided *provided_of(const char *function)
     return NULL;
 }
 
-/* A walk along the calls of a module. */
+/* A walk along a module's calls. */
 struct walk {
     const struct kp_cubin *c;
     struct kp_bytes graph;
@@ -84,7 +84,7 @@ struct walk {
     struct kp_cubin_reach *out;
 };
 
-/* Applies one pair; returns whether a symbol was added. */
+/* Applies one pair; returns true if that added a symbol. */
 static bool step(struct walk *w, unsigned list, uint32_t first, uint32_t second)
 {
     uint32_t to = list == CALLS ? second : first;
@@ -105,7 +105,7 @@ static bool step(struct walk *w, unsigned list, uint32_t first, uint32_t second)
     return w->reached[to] = true;
 }
 
-/* Marks everything that symbols in reached[n] call, until nothing is added. */
+/* Marks everything that symbols in reached[n] call, until that adds nothing. */
 static int follow(struct walk *w)
 {
     bool more = true;

@@ -1,4 +1,4 @@
-/* The code of a function in a cubin: its instructions, with their places in the source and the marks of spills. */
+/* The code of a function in a cubin: instructions, their places in the source, and the marks of spills. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "collectors/code/cubin_internal.h"
 #include "collectors/code/sass.h"
 
-/* KP_VENDOR: before that, instructions have other sizes. */
+/* KP_VENDOR: earlier instructions have other sizes. */
 enum { FIRST_SM_OF_WIDE_INSTRUCTIONS = 70 };
 
 static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_place *place, struct kp_code *code)
@@ -14,7 +14,7 @@ static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_pla
     Elf64_Shdr section;
     const uint32_t sm = kp_cubin_sm(c);
     size_t n = sm < FIRST_SM_OF_WIDE_INSTRUCTIONS ? 0 : place->size / KP_SASS_SIZE;
-    if (n == 0) /* a section without bytes has no address, either */
+    if (n == 0) /* a section without bytes also has no address */
         return 0;
     kp_cubin_section(c, place->section, &section);
     const uint8_t *at = kp_cubin_bytes(c, &section).at + place->begin;

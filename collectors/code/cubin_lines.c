@@ -1,15 +1,15 @@
 /*
- * The line tables of a cubin: line programs as DWARF 2 to 4 have them (dwarfstd.org, section 6.2 of each), and NVIDIA's
- * two instructions for inlined code. .debug_line leads to the source, .nv_debug_line_sass to the PTX.
+ * The line tables of a cubin: line programs of DWARF 2 to 4 (dwarfstd.org, section 6.2 of each) with NVIDIA's two
+ * instructions for inlined code. .debug_line leads to the source, .nv_debug_line_sass to the PTX.
  *
- * KP_VENDOR: extended instruction 0x90 takes a context and the offset of a function's name in .debug_str. The rows that
+ * KP_VENDOR: extended instruction 0x90 has a context and the offset of a function's name in .debug_str. The rows that
  * follow belong to that function, inlined at the place of an earlier row of the sequence. The context is the number of
- * that row from 1 on; 0 ends the inlining. 0x91 takes the name alone. A sequence starts with an address of 0, and the
+ * that row from 1 on; 0 ends the inlining. 0x91 has only the name. A sequence starts with an address of 0, and the
  * relocation of that operand names the function. Verified against nvdisasm -gi on the same modules
  * (tests/unit/collectors/test_collect_cubin.c).
  *
- * KP_VENDOR: files of the table of PTX are sections of the cubin. A module that was compiled as a whole names none, and
- * says file 0. Verified with nvcc 13.0 and ptxas 11.8.
+ * KP_VENDOR: files of the PTX table are sections of the cubin. A module that was compiled as a whole names none, and
+ * uses file 0. Verified with nvcc 13.0 and ptxas 11.8.
  */
 #include <elf.h>
 #include <errno.h>
@@ -66,7 +66,7 @@ static uint64_t number(struct cursor *c, size_t bytes)
     return value;
 }
 
-/* Reads a number in base 128, and how many bits it takes; drops bits beyond 64. */
+/* Reads a number in base 128, and its width in bits; drops bits beyond 64. */
 static uint64_t leb128(struct cursor *c, unsigned *bits, bool *negative)
 {
     uint64_t value = 0;
@@ -139,7 +139,7 @@ static uint32_t *slot_of(const struct set *s, const void *entry)
     return &s->slots[i];
 }
 
-/* Makes room in the array for one more than `n` entries. It is full, and doubled, when n is a power of two. NULL
+/* Makes room in the array for one more than `n` entries. It is full, and gets doubled, if n is a power of two. NULL
  * without memory, with the array unchanged. */
 static void *with_room(void *entries, size_t n, size_t size)
 {
@@ -207,7 +207,7 @@ struct relocation {
 /* A line table of a cubin. */
 struct source {
     const char *table, *relocations, *relocations_with_addend; /* sections */
-    const char *file_0;                                        /* NULL: a file 0 is none */
+    const char *file_0;                                        /* NULL: file 0 is no file */
 };
 
 static const struct source of_source = {".debug_line", ".rel.debug_line", ".rela.debug_line", NULL},
@@ -307,8 +307,8 @@ static int read_files(struct unit *u, struct cursor *c)
     return 0;
 }
 
-/* Reads the unit that starts at `c` and moves to the next. 0, -ENOMEM, or -EINVAL when the rest is unreadable;
- * u->program is empty for a unit of an unknown form. */
+/* Reads the unit that starts at `c` and moves to the next. 0, -ENOMEM, or -EINVAL if the rest is unreadable; u->program
+ * is empty for a unit of an unknown form. */
 static int read_unit(struct unit *u, struct cursor *c)
 {
     size_t offset_size = 4;
@@ -349,7 +349,7 @@ static char *join(const char *folder, const char *name)
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-/* Takes over `path`, NULL without memory. Sets *index to the index + 1 of the file. 0 or -ENOMEM. */
+/* Takes over `path`, which is NULL without memory. Sets *index to the index + 1 of the file. 0 or -ENOMEM. */
 static int add_file(struct lines *l, char *path, uint32_t *index)
 {
     bool is_new = false;
@@ -386,7 +386,7 @@ struct state {
     bool wanted; /* the address is in the wanted section */
 };
 
-/* Returns the location of the registers in *out, as an index + 1; 0 is no known line. 0 or -ENOMEM. */
+/* Returns the location of the registers in *out, as an index + 1; 0: the line is unknown. 0 or -ENOMEM. */
 static int location_of(struct lines *l, struct unit *u, const struct state *s, uint32_t *out)
 {
     struct spot spot = {.line = (uint32_t)s->line, .function = s->function};
@@ -396,7 +396,7 @@ static int location_of(struct lines *l, struct unit *u, const struct state *s, u
     int rc = file_of(l, u, s->file, &spot.file);
     if (rc)
         return rc;
-    /* Line 0 is code that the compiler made; the place around it describes it best. */
+    /* Line 0 is code that the compiler made; the surrounding place describes it best. */
     *out = spot.parent;
     if (!spot.file || s->line <= 0 || s->line > UINT32_MAX)
         return 0;
@@ -583,14 +583,14 @@ static int by_address(const void *a, const void *b)
     const struct row *r = a, *s = b;
     if (r->address != s->address)
         return r->address < s->address ? -1 : 1;
-    /* The next sequence may begin where one ends. */
+    /* The next sequence may start where one ends. */
     if (r->end != s->end)
         return r->end ? -1 : 1;
     return r->order < s->order ? -1 : 1;
 }
 
-/* Locates instructions: of several rows for one address the last counts, as the others are the places that inline
- * it. */
+/* Locates instructions: of several rows for one address the last counts, because the rows before it are the places that
+ * inline it. */
 static void locate_instructions(struct lines *l, uint64_t begin, struct kp_code *code)
 {
     size_t row = 0;
@@ -631,7 +631,7 @@ static int hand_over(struct lines *l, struct kp_code *code)
 
 static int run_units(struct lines *l)
 {
-    if (!l->table.size) /* an empty table has no address, either */
+    if (!l->table.size) /* an empty table also has no address */
         return 0;
     struct cursor c = {.at = l->table.at, .end = l->table.at + l->table.size};
     int rc = 0;
@@ -646,7 +646,7 @@ static int run_units(struct lines *l)
     return rc == -ENOMEM ? rc : 0;
 }
 
-/* Decodes the section's rows anew for each function: a few milliseconds for a megabyte of table. */
+/* Decodes the section's rows again for each function: a few milliseconds for a megabyte of table. */
 static int read_lines(const struct kp_cubin *c, const struct source *from, const struct kp_cubin_place *place,
                       struct kp_code *code)
 {

@@ -10,8 +10,8 @@ static bool begins_with_any(const char *name, const char *const *prefixes)
     return name && *prefixes;
 }
 
-/* KP_VENDOR: these begin the names of the sections with variables; bank 3 has the program's constants, others those of
- * the compiler. Constants that the compiler itself puts beside the variables have such names. */
+/* KP_VENDOR: prefixes of the names of sections with variables; bank 3 has the program's constants, other banks those of
+ * the compiler. Constants that the compiler itself adds to the variables have such names. */
 static bool is_variable(const struct kp_cubin *c, size_t index, const Elf64_Sym *symbol)
 {
     static const char *const sections[] = {".nv.global", ".nv.constant3", NULL};

@@ -1,8 +1,8 @@
 /*
- * The PTX of a function in a cubin. The compiler keeps it where it makes line tables.
+ * The PTX of a function in a cubin. The compiler keeps it if it makes line tables.
  *
- * KP_VENDOR: .nv_debug_ptx_txt has the module's lines, each ended by a NUL, without those of .file and .loc. A module
- * of a separate compilation has a section for each of its parts, .nv_debug_ptx_txt.NUMBER. Verified with nvcc 13.0 and
+ * KP_VENDOR: .nv_debug_ptx_txt has the module's lines, each ended by a NUL, without those of .file and .loc. A
+ * separately compiled module has a section for each of its parts, .nv_debug_ptx_txt.NUMBER. Verified with nvcc 13.0 and
  * ptxas 11.8 (tests/unit/collectors/test_collect_ptx.c).
  */
 #include <elf.h>
@@ -17,7 +17,7 @@ enum { PTX_MOST = 1 << 20 }; /* bytes of a function, like those of a source file
 /* ---- the lines of instructions ---- */
 
 /* Sets the lines of `code` from those of `places`, which has the same instructions with files and locations. Returns
- * the section they are in: that of the first instruction; NULL without any. */
+ * their section, that of the first instruction; NULL without any. */
 static const char *set_lines(const struct kp_code *places, struct kp_code *code)
 {
     const char *section = NULL;
@@ -29,7 +29,7 @@ static const char *set_lines(const struct kp_code *places, struct kp_code *code)
         const char *file = places->files[l->file].path;
         if (!section)
             section = file;
-        if (!strcmp(file, section)) /* no function is made of two parts */
+        if (!strcmp(file, section)) /* no function comes from two parts */
             code->instructions[i].ptx = l->line;
     }
     return section;
@@ -37,7 +37,7 @@ static const char *set_lines(const struct kp_code *places, struct kp_code *code)
 
 /* ---- functions in the text ---- */
 
-/* Where a reader of PTX stands. Lines count from 1 on. */
+/* The position of a reader of PTX. Lines count from 1. */
 struct scan {
     unsigned depth;  /* of braces */
     bool in_comment; /* of the kind that may have several lines */
@@ -46,7 +46,7 @@ struct scan {
     bool has_ended;  /* with this line */
 };
 
-/* Whether the word at `at` begins a function: .entry or .func. */
+/* Returns true if the word at `at` starts a function: .entry or .func. */
 static bool is_function(const char *at, const char *end)
 {
     static const char *const words[] = {".entry", ".func"};
@@ -58,7 +58,7 @@ static bool is_function(const char *at, const char *end)
     return false;
 }
 
-/* Returns the place behind a comment or a quotation that begins at `at`; `at` where there is none. */
+/* Returns the place after a comment or quotation that starts at `at`; `at` if there is none. */
 static const char *skip_quiet(struct scan *s, const char *at, const char *end)
 {
     if (*at == '"') {
@@ -79,7 +79,7 @@ static void scan_sign(struct scan *s, char sign)
         s->has_ended = !--s->depth && s->begin;
 }
 
-/* Reads line `number`, which begins at `offset` of the text. */
+/* Reads line `number`, which starts at `offset` of the text. */
 static void scan_line(struct scan *s, uint32_t number, size_t offset, const char *at, const char *end)
 {
     s->has_ended = false;
@@ -106,7 +106,7 @@ static void scan_line(struct scan *s, uint32_t number, size_t offset, const char
 
 /* ---- the text that is wanted ---- */
 
-/* The length of the line at `at` of the text; the last one may lack its end. */
+/* Returns the length of the line at `at` of the text; the last line may lack its end. */
 static size_t line_length(struct kp_bytes text, size_t at)
 {
     return strnlen((const char *)text.at + at, text.size - at);
@@ -120,8 +120,7 @@ static bool is_blank(const char *text, size_t len)
     return true;
 }
 
-/* Adds the lines from `first` on, at `at`, up to `last`. `left` is the room, which counts down. 0, -ENOMEM, or -E2BIG.
- */
+/* Adds the lines from `first`, which is at `at`, to `last`. `left` is the remaining room. 0, -ENOMEM, or -E2BIG. */
 static int add_lines(struct kp_bytes text, size_t at, uint32_t first, uint32_t last, size_t *left, struct kp_code *code)
 {
     int rc = 0;

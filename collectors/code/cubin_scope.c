@@ -1,13 +1,12 @@
-/* Finds what code shares with the host and with other devices while it runs: memory operations of the system's scope.
- */
+/* Finds what code shares with the host and other devices while it runs: memory operations of system scope. */
 #include "collectors/code/cubin_internal.h"
 #include "collectors/code/sass.h"
 
 /*
  * KP_VENDOR: bits 77 to 80 of a load, store or atomic operation are its strength and scope: STRONG.SYS, MMIO.SYS. Bits
  * 76 to 78 of a MEMBAR are its scope. Found by compiling kernels with one such operation each (nvcc 13.0) for compute
- * capabilities 7.5, 8.0, 9.0, 10.0 and 12.0. Volatile accesses of global memory have the system's scope; plain ones,
- * and atomic functions without _system, do not.
+ * capabilities 7.5, 8.0, 9.0, 10.0 and 12.0. Volatile accesses of global memory have system scope; plain accesses, and
+ * atomic functions without _system, do not.
  */
 enum { OPERATION = 0x1ff, MEMBAR = 0x192, MEMBAR_SYSTEM = 3, FIRST_SM = 75, FIRST_SM_OF_TABLE = 80 };
 

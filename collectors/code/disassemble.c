@@ -55,7 +55,7 @@ char *kp_disassembler_find(void)
 
 /* ---- running it ---- */
 
-/* The child's descriptor of the image; ours have higher numbers. */
+/* The child's descriptor of the image; ours are higher. */
 enum { IMAGE_FD = 3 };
 
 struct child {
@@ -64,7 +64,7 @@ struct child {
     struct timespec deadline;
 };
 
-/* Makes an unnamed file of the image, for the child alone. Returns the descriptor, or negative errno. */
+/* Puts the image into an unnamed file, for the child alone. Returns the descriptor, or negative errno. */
 static int image_file(const void *image, size_t size)
 {
     int fd = kp_descriptor_memory("cubin");
@@ -82,8 +82,8 @@ static int image_file(const void *image, size_t size)
     return fd;
 }
 
-/* Copies the environment without the variables that would preload us into the tool; the strings stay the
- * environment's. */
+/* Copies the environment without the variables that would preload us into the tool. The strings still belong to the
+ * environment. */
 static char **child_environment(void)
 {
     size_t n = 0, kept = 0;
@@ -106,28 +106,28 @@ struct launch {
     int error; /* out: why the tool did not start */
 };
 
-/* Runs in the child, in the parent's memory, while the parent waits: so it makes system calls only. The tool must
- * not inherit the program's signal settings. */
+/* Runs in the child, in the parent's memory, while the parent waits, so it makes only system calls. The tool must not
+ * inherit the program's signal settings. */
 static int become_tool(void *arg)
 {
     struct launch *l = arg;
-    /* The kernel's structure, all zero: SIG_DFL, no flags, an empty mask. Bypasses sigaction(): a sanitiser or
-     * another preloaded library may have replaced it by one with a table, which would be the program's here. */
+    /* The kernel's structure, all zero: SIG_DFL, no flags, an empty mask. Bypasses sigaction(): the one of a sanitiser
+     * or another preloaded library may keep a table, which here would be the program's. */
     const uint64_t by_default[4] = {0};
     sigset_t none;
     for (int s = 1; s < NSIG; s++)
-        syscall(SYS_rt_sigaction, s, by_default, NULL, _NSIG / 8); /* signals that refuse have no handler */
+        syscall(SYS_rt_sigaction, s, by_default, NULL, _NSIG / 8); /* signals that cannot be reset have no handler */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(l->null, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->null, STDERR_FILENO) >= 0 &&
         dup2(l->image, IMAGE_FD) >= 0)
-        syscall(SYS_execve, l->tool, l->arguments, l->environment); /* past our doors, like the exit */
+        syscall(SYS_execve, l->tool, l->arguments, l->environment); /* past our own wrapper, like the exit */
     l->error = errno;
     syscall(SYS_exit_group, 127);
     return 127;
 }
 
-/* Runs in a child that starts the tool and ends, so that the tool is no child of the program. */
+/* Runs in a child that starts the tool and exits, so that the tool is not a child of the program. */
 static int start_tool(void *arg)
 {
     struct launch *l = arg;
@@ -158,7 +158,7 @@ static int spawn(const char *tool, char *functions, int image, int output, int *
         l.null = kp_descriptor_raise(l.null);
     if (!l.environment || !stack || l.null < 0)
         goto out;
-    /* Blocks handlers of the program in the child, whose memory is the program's. */
+    /* Blocks the program's handlers in the child, which shares the program's memory. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t between = clone(start_tool, stack + 2 * STACK, CLONE_VM | CLONE_VFORK, &l);
@@ -166,7 +166,7 @@ static int spawn(const char *tool, char *functions, int image, int output, int *
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     while (between > 0 && waitpid(between, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
-    /* A handle, as the number may be reused once the tool has ended. Linux before 5.3 has none. */
+    /* Gets a handle, because the number may be reused once the tool has ended. Linux before 5.3 has none. */
     *tool_handle = rc ? -1 : (int)syscall(SYS_pidfd_open, l.pid, 0);
 out:
     if (l.null >= 0)
@@ -210,7 +210,7 @@ static int time_left(const struct child *c)
     return ms > 0 ? (int)ms : 0;
 }
 
-/* Reads the next output; 0 at its end, after an error, or when the time is over. */
+/* Reads the next output; 0 at its end, after an error, or after the time limit. */
 static size_t next_output(const struct child *c, char *buffer, size_t size)
 {
     for (;;) {
@@ -225,7 +225,7 @@ static size_t next_output(const struct child *c, char *buffer, size_t size)
     }
 }
 
-/* Ends the tool, whose output has been read or is not needed. Without a handle the tool ends by writing into the
+/* Ends the tool, whose output has been read or is not needed. Without a handle the tool ends when it writes into the
  * closed pipe. */
 static void finish(struct child *c)
 {
@@ -247,7 +247,7 @@ struct target {
 /* A name for a place in the code; printed branches use it. */
 struct label {
     const char *name;
-    uint64_t offset; /* in the section, byte */
+    uint64_t offset; /* in the section, in bytes */
 };
 
 struct reader {
@@ -271,14 +271,14 @@ static struct kp_instruction *instruction_at(const struct target *t, const char 
 {
     if (strcmp(t->section, section) != 0 || offset < t->place.begin || offset - t->place.begin > UINT32_MAX)
         return NULL;
-    /* The codes are the caller's, and so are their instructions, which makes the cast safe. */
+    /* The codes and their instructions belong to the caller, so the cast is safe. */
     return (struct kp_instruction *)kp_code_at(t->code, (uint32_t)(offset - t->place.begin));
 }
 
 static void take_label(struct reader *r, const char *name, size_t len)
 {
     struct label *grown = r->labels;
-    /* Full whenever their number is a power of two. */
+    /* Full when their number is a power of two. */
     if ((r->n_labels & (r->n_labels - 1)) == 0)
         grown = realloc(r->labels, (r->n_labels ? 2 * r->n_labels : 1) * sizeof(*grown));
     const char *copy = grown ? kp_arena_text(&r->names, name, len) : NULL;
@@ -290,7 +290,7 @@ static void take_label(struct reader *r, const char *name, size_t len)
         r->rc = -ENOMEM;
 }
 
-/* Stores an instruction's text: several functions may share a section, and an instruction. */
+/* Stores an instruction's text: several functions may share a section, and so an instruction. */
 static void take_instruction(struct reader *r, uint64_t offset, const char *text, size_t len)
 {
     for (size_t i = 0; i < r->n_targets; i++) {
@@ -341,7 +341,7 @@ static void take_line(struct reader *r, const char *line)
         take_instruction(r, offset, after, len);
 }
 
-/* Passes each whole line to `r`. Drops a line longer than `size`, which cannot be one of those. */
+/* Passes each whole line to `r`. Drops a line longer than `size`, which is none of interest. */
 static void read_lines(const struct child *c, struct reader *r, char *buffer, size_t size)
 {
     size_t held = 0, n;
@@ -372,7 +372,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct label *)a)->name, ((const struct label *)b)->name);
 }
 
-/* Replaces `(.L_x_1) by 0x90, as labels are not kept. 0 or -ENOMEM. */
+/* Replaces `(.L_x_1) by 0x90, because labels are not kept. 0 or -ENOMEM. */
 static int resolve(const struct reader *r, const struct target *t, struct kp_instruction *i)
 {
     static const char open[] = "`(";
@@ -408,7 +408,7 @@ static int resolve_all(struct reader *r)
 
 /* ---- all of it ---- */
 
-/* Finds the place of each function, and the symbols of all as the tool takes them, separated by commas. */
+/* Finds the place of each function, and their symbols for the tool, separated by commas. */
 static int find_targets(const struct kp_cubin *c, struct kp_code *const *codes, size_t n, struct reader *r,
                         char **functions)
 {

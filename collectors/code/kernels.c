@@ -19,7 +19,7 @@ struct kp_kernels {
     const void *(*cubin_at)(size_t i, size_t *size);
     size_t seen;               /* images read so far */
     struct kp_cubin **modules; /* the readable ones */
-    unsigned *once;            /* of each: enum kp_once of all its code */
+    unsigned *once;            /* per module: enum kp_once of all its code */
     size_t n_modules;
     struct function *functions;
     size_t n, cap;

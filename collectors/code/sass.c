@@ -79,7 +79,7 @@ const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm)
     unsigned form = words[0] >> 9 & 7;
     const struct code *end = codes + sizeof(codes) / sizeof(*codes);
     const struct code *code = bsearch(&operation, codes, (size_t)(end - codes), sizeof(*codes), by_operation);
-    /* The search may have found any row of the operation. */
+    /* The search may find any row of the operation. */
     while (code && code > codes && code[-1].operation == operation)
         code--;
     for (; code && code < end && code->operation == operation; code++) {

@@ -128,10 +128,10 @@ CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *
     return CUDA_SUCCESS;
 }
 
-/* Finds how many blocks the named barriers allow, which the driver counts in its own occupancy answer. The question
- * is for blocks of one warp without dynamic shared memory. An answer below the other limits means that the barriers
- * bind. If the other limits leave room for an SM's most blocks and the driver grants all of them, the barriers do
- * not limit. Otherwise the answer says nothing. */
+/* Finds how many blocks the named barriers allow. The driver's occupancy answer includes them, so it is asked about
+ * blocks of one warp without dynamic shared memory. If the answer is below the other limits, the barriers bind. If the
+ * other limits leave room for an SM's most blocks and the driver grants all of them, the barriers do not limit.
+ * Otherwise nothing is known. */
 static uint32_t barrier_limit(const struct kp_driver *d, const struct kp_device *device, const struct kp_function *f)
 {
     int blocks = 0;

@@ -12,10 +12,10 @@ static const struct {
 #undef KP_DRIVER
 };
 
-/* ---- calls that are made again where they fail ---- */
+/* ---- calls that are repeated if they fail ---- */
 
-/* Calls without which kprof knows too little, or leaves something behind, and which change nothing by failing: a second
- * one in a row that fails is an answer. */
+/* Calls without which kprof knows too little, or leaves something behind, and which change nothing if they fail: the
+ * result counts only after a second failure in a row. */
 #define CALLED_AGAIN(DO)                                                                                               \
     DO(cuCtxGetCurrent, (CUcontext * ctx), (ctx))                                                                      \
     DO(cuCtxPushCurrent, (CUcontext ctx), (ctx))                                                                       \

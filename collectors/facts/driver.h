@@ -13,7 +13,7 @@ struct kp_driver {
 #undef KP_DRIVER
 };
 
-/* Fills `d` through `find(symbol)`. Some of its functions call the driver's again where that fails (driver.c). Returns
+/* Fills `d` through `find(symbol)`. Some of its functions repeat the driver's call if that fails (driver.c). Returns
  * NULL, or the first needed symbol that is missing. */
 const char *kp_driver_fill(struct kp_driver *d, void *(*find)(const char *symbol));
 

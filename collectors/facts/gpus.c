@@ -25,7 +25,7 @@ static void set_id(struct kp_gpu *gpu, const char *id)
         *c = (char)tolower((unsigned char)*c);
 }
 
-/* ---- those of the process ---- */
+/* ---- the process's ---- */
 
 static int list_visible(const struct kp_driver *d, const struct kp_device *device, struct kp_gpus *out)
 {
@@ -47,7 +47,7 @@ static int list_visible(const struct kp_driver *d, const struct kp_device *devic
     return 0;
 }
 
-/* ---- those of the machine ---- */
+/* ---- the machine's ---- */
 
 /* Reads the name from a file with the line "Model:   NVIDIA H200". */
 static void read_name(const char *folder, struct kp_gpu *gpu)
@@ -91,7 +91,7 @@ static int list_folder(const char *folder, struct kp_gpus *out)
     return rc;
 }
 
-/* Whether the machine has more GPUs, and each that the process sees is one of them. */
+/* Returns true if the machine has more GPUs, and each that the process sees is one of them. */
 static bool has_more(const struct kp_gpus *machine, const struct kp_gpus *visible)
 {
     if (machine->n <= visible->n)

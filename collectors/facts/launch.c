@@ -91,7 +91,7 @@ bool kp_launch_is_metric(const char *name)
            kp_device_is_metric(name);
 }
 
-/* The reason where only the kernel's code has the value; its image is kept if anything is collected by instruction. */
+/* The reason if only the kernel's code has the value; its image is kept if anything is collected by instruction. */
 
 struct source {
     struct kp_result *r;
@@ -165,8 +165,8 @@ static uint32_t registers_of(const struct source *x)
     return x->extra->registers ? x->extra->registers : x->f->registers;
 }
 
-/* Returns the blocks that the named barriers allow; 0 = not known. Uses the code where the driver does not tell, for
- * chips with a known number of barriers. */
+/* Returns the blocks that the named barriers allow; 0 = unknown. Uses the code if the driver does not know, on chips
+ * with a known number of barriers. */
 static uint32_t barrier_limit(const struct source *x)
 {
     uint32_t most = x->device->max_blocks, n = x->f->code.barriers;
@@ -218,7 +218,7 @@ static void axes(struct source *x, const char *base, const char *unit, const uin
 }
 
 /* Sets the spilling metrics. Spills go through local memory, so a kernel without local memory spills nothing. With
- * local memory, only the code tells which accesses are spills; they are counted by instruction (derive_source.h). */
+ * local memory, only the code shows which accesses are spills; they are counted by instruction (derive_source.h). */
 static void spilling(struct source *x)
 {
     static const char *const names[] = {"derived__local_spilling_requests", "derived__local_spilling_requests_pct"};
@@ -250,7 +250,7 @@ static void geometry(struct source *x)
     text(x, "launch__func_cache_config", cache_name(x->context->cache_config));
     count(x, "launch__stack_size", "", x->context->stack_size);
     count(x, "launch__sm_count", "SM", x->context->sm_count);
-    count(x, "launch__tpc_count", "", x->context->sm_count / 2); /* two SMs a TPC from compute capability 7.0 on */
+    count(x, "launch__tpc_count", "", x->context->sm_count / 2); /* two SMs per TPC from compute capability 7.0 on */
     if (x->context->sm_count == x->device->sm_count)
         text(x, "launch__tpc_enabled", "all");
     else
@@ -269,8 +269,7 @@ static void geometry(struct source *x)
         missing(x, "launch__persisting_l2_cache_size", KP_REASON_CONTEXT_UNTOLD);
 }
 
-/* Sets the number of barriers. Without the code, the blocks that the barriers allow often leave only one possible
- * number. */
+/* Sets the number of barriers. Without the code, the number of blocks that they allow often determines it. */
 static void barriers(struct source *x)
 {
     uint32_t limit = barrier_limit(x), n = limit ? KP_BARRIERS_PER_SM / limit : 0;
@@ -368,9 +367,9 @@ static int active_clusters(const struct source *x, CUlaunchConfig *config, CUlau
     return x->d->cuOccupancyMaxActiveClusters(&active, x->f->handle, config) == CUDA_SUCCESS ? active : 0;
 }
 
-/* Sets the curve of active clusters over their size. As in ncu, it begins at 0 and has as many points as clusters of
- * this launch are active. Sizes that the driver refuses have the driver's answer. Sizes from twice the largest on
- * are 0 (H200), without asking. */
+/* Sets the curve of active clusters over their size. As in ncu, it starts at 0 and has as many points as this launch
+ * has active clusters. Sizes that the driver refuses have the driver's answer. Sizes from twice the largest on are 0
+ * (H200), without asking. */
 static void cluster_curve(struct source *x, CUlaunchConfig *config, CUlaunchAttribute *attribute, uint32_t largest,
                           uint32_t active)
 {
@@ -436,8 +435,8 @@ static void clusters(struct source *x)
     real(x, "launch__occupancy_cluster_gpu_pct", "%", percent * x->o.percent / 100.0);
 }
 
-/* The curves, each in warps and in percent of the maximum. Without the limit by barriers, a chip lacks the curve
- * over them. Units as in ncu: the first list has none. */
+/* The curves, each in warps and in percent of the maximum. A chip without the limit by barriers lacks the curve over
+ * them. Units as in ncu: the first list has none. */
 static const struct {
     const char *warps, *percent, *unit;
     int from_cc_major;
@@ -463,7 +462,7 @@ static void curve(struct source *x, struct points *p, enum kp_curve c)
     count(x, curve_metrics[c].warps, "", warps);
     instances(x, curve_metrics[c].warps, p->keys, p->values, n);
     for (size_t i = 0; i < n; i++) {
-        uint64_t whole = 100 * (uint64_t)p->warps[i] / x->in.max_warps; /* truncates, as ncu does */
+        uint64_t whole = 100 * (uint64_t)p->warps[i] / x->in.max_warps; /* truncates, like ncu */
         percent += whole;
         p->values[i] = (double)whole;
     }

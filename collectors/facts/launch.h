@@ -13,13 +13,14 @@
 /* Every metric that kp_launch_metrics may set, in the order of strcmp, NULL at the end. */
 extern const char *const kp_launch_metric_names[];
 
-/* Whether the metric needs no counting: of the launch (above), or of the device (collectors/facts/topology.h). */
+/* Returns true if the metric needs no counting: it belongs to the launch (above) or the device
+ * (collectors/facts/topology.h). */
 bool kp_launch_is_metric(const char *name);
 
 /* How a kernel was launched. */
 struct kp_shape {
     uint32_t grid[3], block[3];
-    uint64_t dynamic_shared;       /* byte a block */
+    uint64_t dynamic_shared;       /* bytes per block */
     uint32_t cluster[3];           /* from the launch's attributes, else the function's; all 0 = no clusters */
     uint32_t preferred_cluster[3]; /* the launch's wish; all 0 = none */
     int cluster_policy;            /* CUclusterSchedulingPolicy */
@@ -28,7 +29,7 @@ struct kp_shape {
 
 /* Values from other sources than attributes; NULL or 0 is shown as n/a with `why`. */
 struct kp_launch_extra {
-    uint64_t shared_config; /* byte; 0 = not known */
+    uint64_t shared_config; /* bytes; 0 = unknown */
     uint32_t registers;     /* per thread, as launched; 0 = as in the function's attribute */
     struct kp_why shared_config_why;
     bool curves; /* also sets the occupancy curves: launch__occupancy_per_* and derived__pct_occupancy_per_* */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The used part of NVML's interface, from its public documentation, so that the toolkit's header is not needed. */
+/* The part of NVML's interface in use, from its public documentation, so that the toolkit's header is not needed. */
 typedef struct nvml_device *nvml_device;
 
 enum { NVML_SUCCESS = 0, NVML_NOT_SUPPORTED = 3, NVML_MOST_LINKS = 18 };
@@ -171,7 +171,7 @@ static void find_pairs(struct reading *x)
     }
 }
 
-/* Allocates memory for `n` devices and all pairs that they can make, each with a CPU as well. */
+/* Allocates memory for `n` devices and all pairs of them and of each with a CPU. */
 static bool make_room(struct reading *x, size_t n)
 {
     x->out->n_devices = n;

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* Registers are allocated in units of 256 a warp on every chip from compute capability 7.0 on. */
+/* Registers are allocated in units of 256 per warp on every chip from compute capability 7.0 on. */
 enum { REGISTERS_GRANULE = 256 };
 
 enum { MOST_REGISTERS = 256, MOST_THREADS = 1024, THREADS_STEP = 16, SHARED_STEP = 512 };
@@ -23,7 +23,7 @@ static uint32_t warps_of(const struct kp_occupancy_in *in, uint32_t threads)
     return warps ? warps : 1;
 }
 
-/* Returns the allocated shared memory: units of 128 bytes a block from compute capability 8.0 on, of 256 before. */
+/* Returns the allocated shared memory: units of 128 bytes per block from compute capability 8.0 on, of 256 before. */
 static uint64_t shared_allocated(const struct kp_occupancy_in *in, uint64_t shared)
 {
     return round_up(shared + in->reserved_shared, in->cc_major >= 8 ? 128 : 256);
@@ -62,7 +62,7 @@ void kp_occupancy_compute(const struct kp_occupancy_in *in, struct kp_occupancy 
     out->blocks = min_u32(out->blocks, out->limit_shared);
     if (in->barrier_limit)
         out->blocks = min_u32(out->blocks, in->barrier_limit);
-    /* Without some limit, the driver's own answer is the better bound. */
+    /* If a limit is unknown, the driver's own answer is the better bound. */
     if (in->driver_blocks && (!in->shared_config || !in->barrier_limit))
         out->blocks = min_u32(out->blocks, in->driver_blocks);
     out->warps = (double)out->blocks * w;
@@ -94,8 +94,8 @@ static uint32_t fewest(const struct limits *l)
  * configuration, up to a block's maximum. */
 static uint32_t shared_limit_at(const struct kp_occupancy_in *in, uint64_t shared)
 {
-    /* From 30 launches on an H200: without static shared memory, a kernel within the size without opt-in keeps that
-     * limit. */
+    /* From 30 launches on an H200: without static shared memory, a kernel that needs no opt-in keeps the limit without
+     * it. */
     bool optin = in->static_shared || in->dynamic_shared > in->shared_per_block;
     uint64_t most = optin ? in->shared_per_block_optin : in->shared_per_block;
     if (!shared)
@@ -127,7 +127,7 @@ static size_t curve_points(const struct kp_occupancy_in *in, enum kp_curve curve
     return 0;
 }
 
-/* Returns the active warps where the curve's property is `x`. */
+/* Returns the active warps if the curve's property is `x`. */
 static uint32_t warps_at(const struct kp_occupancy_in *in, enum kp_curve curve, uint32_t x, struct limits l, uint32_t w)
 {
     switch (curve) {

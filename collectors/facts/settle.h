@@ -1,4 +1,4 @@
-/* Waits for a context's work, in which the program's signals are let in. */
+/* Waits for a context's work, and lets the program's signals in meanwhile. */
 #ifndef KP_COLLECTORS_FACTS_SETTLE_H
 #define KP_COLLECTORS_FACTS_SETTLE_H
 
@@ -6,9 +6,9 @@
 
 #include "collectors/facts/driver.h"
 
-/* Waits for the current context's work, as cuCtxSynchronize does, and returns what that does; CUDA_ERROR_NOT_READY if
- * the process ends and it takes longer. `stream`, of the context,
- * is asked first: while it is busy there are safe points (base/work.h). */
+/* Waits for the current context's work, and returns what cuCtxSynchronize would; CUDA_ERROR_NOT_READY if the process
+ * ends first. Polls `stream`, a stream of the context, beforehand: while it is busy there are safe points
+ * (base/work.h). */
 CUresult kp_settle(const struct kp_driver *d, CUstream stream);
 
 #endif

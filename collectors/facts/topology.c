@@ -81,7 +81,7 @@ static bool attribute(const struct reading *x, CUdevice_attribute a, int *value)
     return x->d->cuDeviceGetAttribute(value, a, x->device->device) == CUDA_SUCCESS;
 }
 
-/* Sets a driver's attribute; one that may be negative (the NUMA node of a system without) is no count. */
+/* Sets a driver's attribute; one that may be negative (the NUMA node of a system without NUMA) is no count. */
 static void driver_attribute(struct reading *x, const struct row *row)
 {
     int value = 0;
@@ -132,7 +132,7 @@ static void warps_per_scheduler(struct reading *x, const struct row *row)
     count(x, row, x->device->max_warps / x->device->schedulers);
 }
 
-/* Two SMs a TPC, from compute capability 6.0 on. */
+/* Two SMs per TPC, from compute capability 6.0 on. */
 static void tpcs(struct reading *x, const struct row *row)
 {
     count(x, row, x->device->sm_count / 2);
@@ -166,7 +166,7 @@ static const struct chip {
 #undef KP_CHIP_FACTS
 };
 
-/* Returns NULL where the metric is n/a. */
+/* Returns NULL if the metric is n/a. */
 static const struct chip *find_chip(struct reading *x, const struct row *row)
 {
     for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++)
@@ -190,7 +190,7 @@ static void chip(struct reading *x, const struct row *row)
         count(x, row, c->number);
 }
 
-/* Sets the partitions of the memory bus, multiplied by `times`; n/a where the chip's number is unknown. */
+/* Sets the partitions of the memory bus, multiplied by `times`; n/a if the chip's number is unknown. */
 static void of_partitions(struct reading *x, const struct row *row, const struct chip *c, unsigned times)
 {
     int bits = 0;
@@ -281,7 +281,7 @@ static void pci_link_width(struct reading *x, const struct row *row)
     pci_number(x, row, "max_link_width", 10);
 }
 
-/* Returns megatransfers a second: "32.0 GT/s PCIe" is 32000. 0 where the file is missing or does not tell. */
+/* Returns megatransfers per second: "32.0 GT/s PCIe" is 32000. 0 if the file is missing or does not say. */
 static unsigned long rate_of(const struct reading *x, const char *file)
 {
     char line[LINE];
@@ -471,7 +471,7 @@ static int ask_nvml(struct reading *x)
     return rc;
 }
 
-/* Reads NVLink when a metric first needs it; sets the metric to n/a without an answer. */
+/* Reads NVLink when a metric first needs it; sets the metric to n/a if that fails. */
 static bool nvlink_known(struct reading *x, const struct row *row)
 {
     if (!x->nvlink.n_devices && !x->nvlink_why && ask_nvml(x) == -ENOMEM)

@@ -1,7 +1,7 @@
 /*
- * Metrics that are the same for each launch on a device: its attributes, its place among the machine's NUMA nodes,
- * its NVLinks. They cost system calls and perhaps the loading of NVML. So only the metrics asked for are read, once
- * a context, and copied into each result. Names and meaning as in Nsight Compute (device__attribute_*, numa__*,
+ * Metrics that are the same for each launch on a device: its attributes, its place among the machine's NUMA nodes, its
+ * NVLinks. They cost system calls and perhaps the loading of NVML, so only requested metrics are read, once per
+ * context, and copied into each result. Names and meaning as in Nsight Compute (device__attribute_*, numa__*,
  * nvlink__*, launch__uses_vgpu).
  */
 #ifndef KP_COLLECTORS_FACTS_TOPOLOGY_H
@@ -31,10 +31,10 @@ struct kp_machine {
     const char *chip;  /* CUPTI's name of the device's chip, "" if unknown */
 };
 
-/* Sets in `r` each metric of this file that the comma list `names` has; skips other names. A value that the machine
- * does not tell is n/a with the reason. Values are counts, or text where ncu has text: a list over the GPUs of
- * the machine is "2 (first; second)". NVLink values are sums over their instances. These are keyed by device (ports,
- * masks) or by the running number of the joined pair of devices. 0 or -ENOMEM. */
+/* Sets in `r` each metric of this file that is in the comma list `names`; skips other names. A value that the machine
+ * does not provide is n/a with the reason. Values are counts, or text if ncu prints text: a list over the GPUs of the
+ * machine is "2 (first; second)". NVLink values are sums over their instances, which are keyed by device (ports, masks)
+ * or by the running number of the joined pair of devices. 0 or -ENOMEM. */
 int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
                       const struct kp_machine *machine, const char *names);
 

@@ -1,4 +1,4 @@
-/* What ran on a device, as a record of CUPTI tells. */
+/* What ran on a device, from a record of CUPTI. */
 #ifndef KP_COLLECTORS_MODEL_ACTIVITIES_H
 #define KP_COLLECTORS_MODEL_ACTIVITIES_H
 
@@ -7,13 +7,13 @@
 #include "report/model/timeline.h"
 
 /* A record. `activity.name` is not set: `name` is the mangled name of a kernel, else a phrase such as "memcpy HtoD";
- * valid during the call that hands it over. */
+ * valid during the sink's call. */
 struct kp_device_record {
     struct kp_activity activity;
     const char *name;
 };
 
-/* Receives a record, on any thread, also on one of CUPTI's. It must not call CUDA or CUPTI. */
+/* Receives a record, on any thread, even CUPTI's own. It must not call CUDA or CUPTI. */
 typedef void kp_record_sink(const struct kp_device_record *r);
 
 #endif

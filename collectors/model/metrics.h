@@ -15,7 +15,7 @@ struct kp_metric_props {
     const char *description; /* owned by CUPTI */
 };
 
-/* Whether patched code counts the metric. KP_VENDOR: such counters share no pass with others. */
+/* Returns true if patched code counts the metric. KP_VENDOR: such counters share no pass with others. */
 bool kp_metric_is_patched(const char *name);
 
 /* A scheduled list of metrics, which configures the target side. */
@@ -25,18 +25,18 @@ struct kp_config {
     size_t passes;
     const char **names; /* points to the caller's strings; the array is owned */
     size_t n_names;
-    /* Where lists share an image: the first of its passes that is this list's, and how many it has in all; 0: the list
-     * has all of them. */
+    /* If lists share an image: this list's first pass in it, and its total passes; turns 0: all passes are this
+     * list's. */
     size_t turn, turns;
     bool patched; /* patched code counts another list of the image */
-    /* Of counter data for all lists that share the image, as kp_host_layout makes it: the first of them has it, where a
+    /* Layout of counter data for all lists that share the image, from kp_host_layout. The first list has it, if a
      * session can count them. */
     uint8_t *layout;
     size_t layout_size;
 };
-/* Whether both have the same image. The profiler changes to another only when it is enabled anew. */
+/* Returns true if both have the same image. The profiler changes to another only when it is enabled again. */
 bool kp_config_same(const struct kp_config *a, const struct kp_config *b);
-/* Whether patched code counts any of its metrics, or of a list that shares its image. */
+/* Returns true if patched code counts any metric of this list, or of a list that shares its image. */
 bool kp_config_patches(const struct kp_config *config);
 /* Frees the data of `config` and zeroes it. */
 void kp_config_free(struct kp_config *config);

@@ -4,7 +4,7 @@
 
 enum {
     KP_PCSAMP_INTERVAL_AUTO = -1,
-    KP_PCSAMP_INTERVAL_BASE = 5, /* an interval is a power of 2 of cycles, this the lowest exponent */
+    KP_PCSAMP_INTERVAL_BASE = 5, /* intervals are 2^exponent cycles; this is the lowest exponent */
     KP_PCSAMP_INTERVAL_MAX = 31 - KP_PCSAMP_INTERVAL_BASE,
 };
 

@@ -7,15 +7,15 @@
 
 #include "base/sqrt.h"
 
-/* The most standard deviation of launches that are alike, as a share of their mean. Chosen: with three launches in each
- * of two groups, a ratio of means is then off by a sixth as a rule. In five runs of a ResNet-18 training (H100, set
- * basic) 163 to 165 of 167 kernels and shapes were below it, and nine of ten below 0.081. */
+/* The largest standard deviation of launches that are alike, as a share of their mean. Chosen: with three launches in
+ * each of two groups, a ratio of means is then typically off by a sixth. In five runs of a ResNet-18 training (H100,
+ * set basic) 163 to 165 of 167 kernels and shapes were below it, and nine of ten below 0.081. */
 static const double most_spread = 0.2;
 
-/* Modes are apart by this share of the mean, and by so many times what each of them covers. */
+/* Modes are apart by this share of the mean, and by this multiple of their widths. */
 static const double least_apart = 0.1, least_widths = 1.5;
 
-/* Fewer launches than this show no modes, and each mode has a tenth of all launches, and at least two. */
+/* Fewer launches than this show no modes, and each mode has at least a tenth of all launches, and at least two. */
 enum { LEAST_FOR_MODES = 6, LEAST_IN_MODE = 2, SHARE_OF_MODE = 10 };
 
 static int by_size(const void *a, const void *b)
@@ -53,7 +53,7 @@ static size_t lower_mode(const double *v, size_t n, double mean)
     return apart > least_apart * fabs(mean) && apart > least_widths * (low > high ? low : high) ? at : 0;
 }
 
-/* Makes the reason of values that are not alike; `low` are in the lower of two modes. */
+/* Makes the reason for values that are not alike; the first `low` belong to the lower of two modes. */
 static struct kp_why say_difference(const char *metric, const double *values, size_t n, size_t low, double spread)
 {
     if (low)

@@ -9,7 +9,7 @@
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
 
-/* Bounds the counters: the library takes minutes for more, while the program waits. */
+/* Limits the counters: for more, the library needs minutes while the program waits. */
 static int bound(struct kp_planner *x)
 {
     size_t n = 0;
@@ -17,15 +17,15 @@ static int bound(struct kp_planner *x)
         n += x->plan->metrics[i].group == KP_NOT_SCHEDULED;
     if (n <= KP_PLAN_MOST_COUNTERS)
         return 0;
-    if (asprintf(x->err, "%s: those are %zu counters of %s, and the most that can be scheduled is %d; name fewer",
-                 x->option, n, x->chip, KP_PLAN_MOST_COUNTERS) < 0) {
+    if (asprintf(x->err, "%s: these are %zu counters of %s, but at most %d can be scheduled; name fewer", x->option, n,
+                 x->chip, KP_PLAN_MOST_COUNTERS) < 0) {
         *x->err = NULL;
         return -ENOMEM;
     }
     return -EINVAL;
 }
 
-/* Whether there is something to collect. */
+/* Checks that there is something to collect. */
 static int check_known(struct kp_planner *x, size_t n_sections)
 {
     if (n_sections || x->n_known || !x->n_unknown)
@@ -42,7 +42,7 @@ static int check_known(struct kp_planner *x, size_t n_sections)
     return kp_text_end(f, x->err) ? -ENOMEM : -EINVAL;
 }
 
-/* Beside replays, which sessions have, a session counts the list, too. */
+/* Alongside replays, which use sessions, a session counts this list, too. */
 static int schedule_one_pass(struct kp_planner *x, bool beside)
 {
     int rc = kp_plan_schedule_one_pass(x);
@@ -95,7 +95,7 @@ int kp_plan_watch_more(const struct kp_cupti *c, const char *chip, const uint8_t
     size_t before = p->n_metrics;
     if (!rc)
         rc = kp_plan_watch(&x);
-    if (!rc && p->n_metrics > before) /* the first list has left the image */
+    if (!rc && p->n_metrics > before) /* the first list is no longer in the image */
         rc = kp_plan_share_images(&x);
     if (!rc)
         rc = kp_plan_lay_out(&x);
@@ -103,7 +103,7 @@ int kp_plan_watch_more(const struct kp_cupti *c, const char *chip, const uint8_t
     return rc;
 }
 
-/* Indexed by whether the items are columns, and whether the command asks, which calls them flags. */
+/* Indexed by: the items are columns; the command asks, and calls them flags. */
 static const char *const option_names[2][2] = {{"KPROF_METRICS", "--metrics"},
                                                {"KPROF_TRACE_COLUMNS", "--trace-columns"}};
 

@@ -1,4 +1,4 @@
-/* Values of a rotation that follow from others, and how far these values spread. */
+/* Values of a rotation that follow from other values, and their spread. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "collectors/plan/plan.h"
 #include "report/define/derive.h"
 
-/* A value as a function of metrics of `r`, of which one may be moved. */
+/* A value as a function of metrics of `r`, one of which may be shifted. */
 struct function {
     const struct kp_result *r;
     const struct kp_planned *metric;
@@ -47,7 +47,7 @@ static int copy_input(const char *name, void *arg)
                : 0;
 }
 
-/* Computes the value; *out is NAN when there is none. 0 or -ENOMEM. */
+/* Computes the value; *out is NAN if there is none. 0 or -ENOMEM. */
 static int compute(struct function *f, double *out)
 {
     *out = NAN;
@@ -69,12 +69,12 @@ static int compute(struct function *f, double *out)
 struct spread {
     struct function *f;
     double value, squares;
-    uint32_t counted; /* the fewest of the inputs; 0 = none was counted */
+    uint32_t counted; /* the fewest launches of any input; 0 = none was counted */
     int rc;
 };
 
-/* Adds what one input contributes: by how much the value moves with the input's deviation. To first order, and as if
- * the inputs were independent. */
+/* Adds an input's contribution: how much the value moves with the input's deviation, to first order, and as if the
+ * inputs were independent. */
 static int add_input(const char *name, void *arg)
 {
     struct spread *s = arg;

@@ -23,27 +23,27 @@ struct kp_planner {
     bool listing;              /* the current metric is listed by the user */
     size_t n_known, n_unknown; /* items of the list so far */
     FILE *unknown;             /* becomes kp_plan.unknown */
-    bool own;                  /* the user names metrics, beside sections or alone */
-    struct kp_host *first;     /* the plan's first list alone, for others to be added to it; NULL = none */
-    bool slow;                 /* ask for a schedule instead of whether it fits: the quick answers were wrong */
+    bool own;                  /* the user names metrics, with or without sections */
+    struct kp_host *first;     /* the plan's first list alone, so that others can be added to it; NULL = none */
+    bool slow;                 /* schedule instead of asking what fits: the quick answers were wrong */
     char **err;
 };
 
-/* Returns the metric of that name, NULL when the plan lacks it. Valid until the next one is added. */
+/* Returns the metric of that name, NULL if the plan lacks it. Valid until the next one is added. */
 struct kp_planned *kp_plan_find(const struct kp_plan *p, const char *name);
 
 /* Adds a metric unless the plan has it, and returns it; NULL without memory. */
 struct kp_planned *kp_plan_add(struct kp_plan *p, const char *name, const char *unit, int group);
 
-/* Plans a metric of any kind with its inputs, and lists it if the user lists it; *had: whether the chip has it. A
- * missing metric is left out, or with `required` planned as KP_CANNOT_COLLECT. Errors as kp_plan_make. */
+/* Plans a metric of any kind with its inputs, and lists it if the user lists it; *had: the chip has it. A missing
+ * metric is left out, or with `required` planned as KP_CANNOT_COLLECT. Errors like kp_plan_make. */
 int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, bool required, bool *had);
-/* Does the same for all constituents of throughput `metric`. */
+/* The same for all constituents of throughput `metric`. */
 int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had);
-/* Plans rows[from..to) of a section, which are in one body or before the first. *any is set when the chip has one. */
+/* Plans rows[from..to) of a section, which are in one body or before the first. *any is set if the chip has one. */
 int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t from, size_t to, bool *any);
 
-/* Does the same for a section, and for the inputs of its rules, on chips that have it. */
+/* The same for a section, and for the inputs of its rules, on chips that have it. */
 int kp_plan_want_section(struct kp_planner *x, const struct kp_section *s);
 int kp_plan_want_rules(struct kp_planner *x, const struct kp_section *s);
 
@@ -56,47 +56,47 @@ int kp_plan_list(struct kp_planner *x, const char *metrics);
 /* Names of counters of what kernels write to host memory; NULL at the end. A chip has some of them, or none. */
 extern const char *const kp_plan_watched[];
 
-/* Adds those to a list of the plan, where that takes no further pass. */
+/* Adds those counters to a list of the plan if that needs no further pass. */
 int kp_plan_watch(struct kp_planner *x);
 
 /* Schedules the unscheduled counters: all, or those that fit into one pass. */
 int kp_plan_schedule(struct kp_planner *x);
 int kp_plan_schedule_one_pass(struct kp_planner *x);
-/* Schedules them into lists of one pass each, and composes what fits none. `beside`: see KP_PLAN_BESIDE. */
+/* Schedules them into lists of one pass each, and composes metrics that fit none. `beside`: see KP_PLAN_BESIDE. */
 int kp_plan_schedule_rotation(struct kp_planner *x, bool beside);
 
 enum { KP_CANARIES = 2 };
-/* Writes those of kp_plan_canaries that the plan has, and returns how many. */
+/* Writes the names of kp_plan_canaries that the plan has, and returns how many. */
 size_t kp_plan_canaries_of(const struct kp_plan *p, const char **names);
 
 int kp_plan_leave_refused(struct kp_planner *x, const char *name);
 
 /* Makes the plan's lists the passes of one image, as far as the library combines them: changing from one to the next
- * then takes 10 to 50 ms, and 0.2 to 1 s where the profiler must be enabled anew. A list that it refuses begins another
- * image; one of a single list stays its own. 0, -ENOMEM or -ECANCELED. */
+ * then costs 10 to 50 ms, instead of 0.2 to 1 s when the profiler must be enabled again. A list that it refuses starts
+ * another image; a list that combines with none keeps its own. 0, -ENOMEM or -ECANCELED. */
 int kp_plan_share_images(struct kp_planner *x);
-/* Lays out counter data for the lists of each image: the first of them has the layout. A list without one is counted by
- * the range profiler. 0 or -ENOMEM. */
+/* Lays out counter data for the lists of each image, in its first list. The range profiler counts lists without a
+ * layout. 0 or -ENOMEM. */
 int kp_plan_lay_out(struct kp_planner *x);
-/* Forgets kp_planner.first, as its list has changed or nobody needs it any more. */
+/* Forgets kp_planner.first, because its list has changed or nobody needs it any more. */
 void kp_plan_forget_first(struct kp_planner *x);
 
-/* Schedules names[0..n) in one list: 0 and *config, a CUPTI code when they do not combine, or -ENOMEM. */
+/* Schedules names[0..n) in one list: 0 and *config, a CUPTI code if they do not combine, or -ENOMEM. */
 int kp_plan_try(const struct kp_planner *x, const char *const *names, size_t n, struct kp_config *config);
-/* Does the same, but only counts the passes; *passes is 0 after an error. */
+/* The same, but only counts the passes; *passes is 0 after an error. */
 int kp_plan_passes(const struct kp_planner *x, const char *const *names, size_t n, size_t *passes);
-/* Whether names[0..n) fit one pass. Where the library has a quick answer, it may still refuse to combine them, which
- * kp_plan_try tells. 0 or -ENOMEM. */
+/* Finds out if names[0..n) fit one pass. After a quick answer, the library may still refuse to combine them in
+ * kp_plan_try. 0 or -ENOMEM. */
 int kp_plan_fits(const struct kp_planner *x, const char *const *names, size_t n, bool *fit);
 /* Returns the length of the hardware unit in a metric's name. */
 size_t kp_plan_unit_len(const char *name);
-/* Whether the metric is of a unit that is scheduled apart from those of the SM, the caches and DRAM. */
+/* Returns true if the metric is of a unit that is scheduled apart from the SM, the caches and DRAM. */
 bool kp_plan_is_apart(const char *name);
-/* Whether two metrics are of one hardware unit. */
+/* Returns true if two metrics are of one hardware unit. */
 bool kp_plan_same_unit(const char *a, const char *b);
 /* Adds the list as a group of the plan, which then owns it. 0 or -ENOMEM. */
 int kp_plan_commit(struct kp_plan *p, struct kp_config *config);
-/* Adds names[0..n) as a group, if the library has them in one pass: *good. 0, or negative as kp_plan_try. */
+/* Adds names[0..n) as a group, if the library fits them in one pass: *good. 0, or negative like kp_plan_try. */
 int kp_plan_commit_one_pass(struct kp_planner *x, const char *const *names, size_t n, bool *good);
 /* Shares the unscheduled counters among runs: `group` becomes the index of the run's list. */
 int kp_plan_schedule_runs(struct kp_planner *x);

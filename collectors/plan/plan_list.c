@@ -78,12 +78,12 @@ static int refuse(struct kp_planner *x, const char *what, const char *name, cons
     if (nearest)
         return kp_error(x->err, "%s: %s has no %s \"%s\"; did you mean %s%s?", x->option, x->owner, what, name, prefix,
                         nearest);
-    return kp_error(x->err, "%s: %s has no %s \"%s\"; `kprof query-metrics` lists what there is", x->option, x->owner,
-                    what, name);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"; `kprof query-metrics` lists them all", x->option, x->owner, what,
+                    name);
 }
 
-/* Writes the near name with the suffix that was asked for, if such a metric exists; else the near name alone. Both
- * names have equally many dots before the suffix. */
+/* Writes the near name with the requested suffix, if such a metric exists; else the near name alone. Both names have
+ * equally many dots before the suffix. */
 static void add_suffix(struct kp_host *host, const char *nearest, const char *name, char full[NAME_MAX_LEN])
 {
     struct kp_metric_props props;
@@ -103,8 +103,8 @@ static size_t common_start(const char *a, const char *b)
     return n;
 }
 
-/* Returns the suffix of the list that is nearest to a wrong one, else the first of those that begin most like it:
- * ".average" is far from ".avg". NULL where none is alike. */
+/* Returns the nearest suffix of the list, else the first of those with the longest common start: ".average" is far from
+ * ".avg". NULL if none is similar. */
 static const char *near_suffix(const char *suffix, const char *const *list)
 {
     enum { LEAST_COMMON = 3 }; /* the dot and two letters */
@@ -118,7 +118,7 @@ static const char *near_suffix(const char *suffix, const char *const *list)
     return nearest;
 }
 
-/* Writes the base name with the nearest of its suffixes; "" where none is near. 0 or -ENOMEM. */
+/* Writes the base name with the nearest of its suffixes; "" if none is near. 0 or -ENOMEM. */
 static int near_full_name(struct kp_host *host, const char *base, const char *suffix, char full[NAME_MAX_LEN])
 {
     struct kp_metric_props props;
@@ -146,8 +146,8 @@ static int refuse_suffix(struct kp_planner *x, struct kp_host *host, const char 
     int rc = near_full_name(host, base, name + strlen(base), full);
     if (rc || *full)
         return rc ? rc : refuse(x, what, name, full, prefix);
-    return kp_error(x->err, "%s: %s has no %s \"%s\"; its suffix is not one that %s takes", x->option, x->owner, what,
-                    name, base);
+    return kp_error(x->err, "%s: %s has no %s \"%s\"; %s does not have that suffix", x->option, x->owner, what, name,
+                    base);
 }
 
 /* Reports that the chip's `host` lacks `name`; `w` has the valid names without their suffixes. */
@@ -205,7 +205,7 @@ static int list_base(struct kp_planner *x, const char *base, enum kp_metric_type
     return rc;
 }
 
-/* Recognises a base name by the suffixes it can take: names of some units contain dots. */
+/* Recognises a base name by its possible suffixes: names of some units contain dots. */
 static bool is_base(struct kp_host *host, const char *name, enum kp_metric_type type)
 {
     struct kp_metric_props props;
@@ -285,10 +285,11 @@ static int list_breakdown(struct kp_planner *x, const char *name)
     rc = base ? add_base_names(&w, x->host, KP_METRIC_THROUGHPUT) : -ENOMEM;
     const char *nearest = !rc && w.n ? kp_nearest(base, w.list) : NULL;
     if (nearest && !strcmp(nearest, base))
-        rc = kp_error(x->err,
-                      "%s: %s cannot take \"%s\" apart: either its suffix is no throughput's, or libnvperf_host.so is "
-                      "not beside libcupti",
-                      x->option, x->owner, name);
+        rc = kp_error(
+            x->err,
+            "%s: %s cannot break down \"%s\": either its suffix is not a throughput's, or libnvperf_host.so is "
+            "not next to libcupti",
+            x->option, x->owner, name);
     else if (!rc)
         rc = refuse(x, "throughput", name, nearest, KP_BREAKDOWN);
     free(w.list);
@@ -311,7 +312,7 @@ static int list_rows(const struct kp_group *group, void *arg)
     return kp_plan_want_rows(g->x, group->section, group->first, group->end, &g->any);
 }
 
-/* The group name nearest to what was asked for. */
+/* The group name nearest to the requested one. */
 struct nearest_group {
     const char *wanted;
     char nearest[NAME_MAX_LEN];
@@ -372,8 +373,8 @@ static int unknown_sampled(struct kp_planner *x, struct kp_host *host, const cha
     return rc;
 }
 
-/* Lists a metric that is sampled besides the plan (see pm_list.h); here it only has to exist. The range profiler's
- * availability does not apply. */
+/* Lists a metric that is sampled in addition to the plan (see pm_list.h); here it only has to exist. The range
+ * profiler's availability does not apply. */
 static int list_sampled(struct kp_planner *x, const char *name)
 {
     struct kp_metric_props props;
@@ -384,7 +385,7 @@ static int list_sampled(struct kp_planner *x, const char *name)
     if (kp_tables_metric(host, name, &props))
         rc = unknown_sampled(x, host, name);
     else if (is_base(host, name, props.type))
-        rc = kp_error(x->err, "%s: what %s samples takes a suffix, \"%s%s\" has none; write %s%s%s", x->option,
+        rc = kp_error(x->err, "%s: %s needs metrics with a suffix, \"%s%s\" has none; write %s%s%s", x->option,
                       x->owner, KP_SAMPLED, name, KP_SAMPLED, name, *kp_plan_default_suffixes(props.type));
     else
         kp_plan_note_listed(x, KP_SAMPLED, name);
@@ -407,7 +408,7 @@ static int list_item(struct kp_planner *x, const char *item)
     return list_name(x, item);
 }
 
-/* Notes an item that the chip lacks, as *err says. */
+/* Notes an item that the chip lacks, with the text in *err. */
 static void leave_out(struct kp_planner *x, const char *item)
 {
     if (x->n_unknown++ < KP_PLAN_TELLS)

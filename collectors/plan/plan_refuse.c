@@ -1,4 +1,4 @@
-/* Which metrics of a rotation mix groups of counters, that is what different launches have counted. */
+/* Finds the metrics of a rotation that mix groups of counters, which different launches have counted. */
 #include <stdlib.h>
 
 #include "base/expr.h"
@@ -6,12 +6,12 @@
 #include "collectors/plan/plan_internal.h"
 #include "report/define/derive.h"
 
-/* The groups that a metric rests on. */
+/* The groups that a metric depends on. */
 struct sources {
     const struct kp_plan *plan;
-    int group;    /* that of its inputs, */
+    int group;    /* the group of its inputs, */
     bool any;     /* if it has one, */
-    bool several; /* or more */
+    bool several; /* or several */
     bool canary;  /* it has an input that all groups count */
     int depth;
 };

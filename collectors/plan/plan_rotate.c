@@ -1,6 +1,6 @@
 /*
- * Lists of one pass each, for a rotation: launches of a kernel count one list after the other. What fits no single pass
- * is composed of metrics that do.
+ * Lists of one pass each, for a rotation: launches of a kernel count one list after the other. Metrics that fit no
+ * single pass are composed of others that do.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -15,9 +15,9 @@
 
 enum { NAME_MAX_ROOM = 512, EXPRESSION_ROOM = 4 * NAME_MAX_ROOM };
 
-/* ---- what fits no single pass ---- */
+/* ---- metrics that fit no single pass ---- */
 
-/* Metrics with a roll-up of their sum, which fits one pass: B is the base name, U the unit of the hardware. Source: the
+/* Metrics derived from their sum, which fits one pass: B is the base name, U the unit of the hardware. Source: the
  * values of counter data recorded on an H200, see test_cupti_recorded.c. */
 static const struct {
     const char *suffix, *expression;
@@ -37,7 +37,7 @@ static const struct {
      "100 * lts__t_sectors_op_write_lookup_hit.sum / lts__t_sectors_op_write.sum"},
 };
 
-/* Writes an expression of from_sums for a metric. */
+/* Writes the expression of from_sums for a metric. */
 static void write_expression(const char *form, const char *name, size_t base, char out[EXPRESSION_ROOM])
 {
     size_t n = 0, unit = kp_plan_unit_len(name);
@@ -70,7 +70,7 @@ static bool look_up(const char *name, char out[EXPRESSION_ROOM])
     return false;
 }
 
-/* Returns the passes of one metric alone; 0 when it cannot be counted; negative without memory. */
+/* Returns the passes of one metric alone; 0 if it cannot be counted; negative without memory. */
 static int passes_alone(const struct kp_planner *x, const char *name)
 {
     size_t passes;
@@ -80,7 +80,7 @@ static int passes_alone(const struct kp_planner *x, const char *name)
     return passes > INT16_MAX ? INT16_MAX : (int)passes;
 }
 
-/* Whether the chip has the metric, in one pass. */
+/* Returns true if the chip has the metric, in one pass. */
 static bool fits_alone(const struct kp_planner *x, const char *name)
 {
     const struct kp_planned *m = kp_plan_find(x->plan, name);
@@ -91,7 +91,7 @@ static bool fits_alone(const struct kp_planner *x, const char *name)
     return !kp_tables_metric(x->host, name, &props) && !kp_plan_fits(x, &name, 1, &fit) && fit;
 }
 
-/* Plans the inputs of an expression; *all: each of them fits one pass. `known`: they do. */
+/* Plans the inputs of an expression; *all: each of them fits one pass. `known`: it is known that they do. */
 static int want_inputs(struct kp_planner *x, const char *expression, bool known, bool *all)
 {
     struct kp_expr *e = NULL;
@@ -116,7 +116,7 @@ static int want_inputs(struct kp_planner *x, const char *expression, bool known,
     return rc;
 }
 
-/* Writes a throughput as the largest of those constituents that fit one pass. *out is malloc'ed, NULL when there is
+/* Writes a throughput as the maximum of its constituents that fit one pass. *out is malloc'ed, NULL if there is
  * none. */
 static int write_throughput(struct kp_planner *x, const char *name, char **out)
 {
@@ -169,7 +169,7 @@ static int compose(struct kp_planner *x, const char *name)
         rc = -ENOMEM;
     if (!rc && expression)
         rc = want_inputs(x, expression, props.type == KP_METRIC_THROUGHPUT, &all);
-    struct kp_planned *m = kp_plan_find(x->plan, name); /* has moved */
+    struct kp_planned *m = kp_plan_find(x->plan, name); /* it has moved */
     m->group = KP_CANNOT_COLLECT;
     if (!rc && all)
         m->composed = expression;
@@ -178,7 +178,7 @@ static int compose(struct kp_planner *x, const char *name)
     return rc || m->composed ? rc : say_why(x, m);
 }
 
-/* Takes out what fits no single pass. Inputs come to the end of the plan, and are looked at in turn. */
+/* Removes metrics that fit no single pass. Inputs are appended to the plan, and are examined in turn. */
 static int take_out(struct kp_planner *x)
 {
     int rc = 0;
@@ -196,31 +196,31 @@ static int take_out(struct kp_planner *x)
 
 /* ---- packing ---- */
 
-/* Counters of one hardware unit, names[front..back) left. Those that rarely combine come first. */
+/* Counters of one hardware unit, of which names[front..back) are left. Those that rarely combine come first. */
 struct queue {
     const char **names;
     size_t front, back;
-    size_t guess[2];   /* how many were taken last time, at the front and at the back */
-    bool asked, apart; /* whether they go with the canaries, once that is asked */
+    size_t guess[2];   /* how many were added last time, at the front and at the back */
+    bool asked, apart; /* the unit has been asked about; it does not combine with the canaries */
 };
 
 struct packing {
     struct kp_planner *x;
-    struct queue *queues, *before; /* before: as they were when the list at hand was begun */
-    bool ask_units;                /* whether they go with the canaries */
+    struct queue *queues, *before; /* before: as they were when the current list was started */
+    bool ask_units;                /* ask if units combine with the canaries */
     size_t n_queues, left;
-    const char **names; /* of the list at hand; room for all */
+    const char **names; /* of the current list; room for all */
     size_t kept;
 };
 
-/* Whether two metrics are of one queue. */
+/* Returns true if two metrics belong to one queue. */
 static bool same_queue(const char *a, const char *b)
 {
     return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
 }
 
-/* KP_VENDOR: of the lookups in the L1 and the L2, a pass counts those with one outcome: misses go together, and so do
- * hits. Each list should begin with those of one kind. Returns which. */
+/* KP_VENDOR: a pass counts L1 and L2 lookups with one outcome only: misses combine with misses, hits with hits. Each
+ * list should start with one kind. Returns the kind. */
 enum { KINDS_OF_LOOKUPS = 3 };
 static int kind_of_lookup(const char *name)
 {
@@ -259,7 +259,7 @@ static int fill_queues(struct packing *p)
     return 0;
 }
 
-/* Whether the list with `n` more names of the queue fits one pass. */
+/* Finds out if the list with `n` more names of the queue fits one pass. */
 static int fits(struct packing *p, const struct queue *q, bool at_back, size_t n, bool *fit)
 {
     for (size_t i = 0; i < n; i++)
@@ -267,8 +267,8 @@ static int fits(struct packing *p, const struct queue *q, bool at_back, size_t n
     return kp_plan_fits(p->x, p->names, p->kept + n, fit);
 }
 
-/* Takes as many names from one end of the queue as still fit. Begins with the number of the last time: most tries of
- * all are avoided so, and a try takes 2 ms. */
+/* Adds as many names from one end of the queue as still fit. Starts with the previous number, which saves most tries; a
+ * try costs 2 ms. */
 static int take(struct packing *p, struct queue *q, bool at_back)
 {
     bool fit_now;
@@ -295,7 +295,7 @@ static int take(struct packing *p, struct queue *q, bool at_back)
     return 0;
 }
 
-/* Returns how many names of one counter there are from names[from) on, which fit where one of them does. */
+/* Returns how many names of one counter there are from names[from] on; they fit if one of them does. */
 static size_t run_of(const struct queue *q, size_t from)
 {
     size_t len = strcspn(q->names[from], "."), n = 1;
@@ -304,7 +304,7 @@ static size_t run_of(const struct queue *q, size_t from)
     return n;
 }
 
-/* Takes names[at..at + n) out of a queue: they come before its front, which leaves all of them in the array. */
+/* Removes names[at..at + n) from a queue, by moving them before its front. All names stay in the array. */
 static void take_out_of(struct queue *q, size_t at, size_t n, const char **spare)
 {
     memcpy(spare, q->names + at, n * sizeof(*spare));
@@ -313,8 +313,8 @@ static void take_out_of(struct queue *q, size_t at, size_t n, const char **spare
     q->front += n;
 }
 
-/* Takes what still fits of the middle of a queue, counter by counter, and passes over what does not. Gives up behind
- * some that did not. Where answers are slow, it is left to later lists. */
+/* Adds what still fits from the middle of a queue, counter by counter, and skips the rest. Gives up after several
+ * misses. With slow answers, leaves this to later lists. */
 static int take_between(struct packing *p, struct queue *q)
 {
     enum { MOST_MISFITS = 200 };
@@ -342,8 +342,8 @@ static int by_length(const void *a, const void *b)
     return (nx < ny) - (nx > ny);
 }
 
-/* Whether the library combines the queue with the canaries. Its unit decides that: known units are believed until a
- * schedule disproves it, then one name of each is asked. */
+/* Finds out if the library combines the queue with the canaries. That depends on its unit: known units are trusted
+ * until a schedule disproves them, then one name of each is tried. */
 static int goes_along(const struct packing *p, struct queue *q, bool *along)
 {
     const char *names[KP_CANARIES + 1], *first = q->names[q->front];
@@ -361,7 +361,7 @@ static int goes_along(const struct packing *p, struct queue *q, bool *along)
     return rc < 0 ? rc : 0;
 }
 
-/* Fills the list at hand; *any: it has more than the canaries. */
+/* Fills the current list; *any: it has more than the canaries. */
 static int fill(struct packing *p, bool with_canaries, bool *any)
 {
     int rc = 0;
@@ -382,7 +382,7 @@ static int fill(struct packing *p, bool with_canaries, bool *any)
     return rc;
 }
 
-/* Takes out of the queues what the library refuses even alone. */
+/* Removes what the library refuses even alone from the queues. */
 static int drop_refused(struct packing *p)
 {
     for (size_t i = 0; i < p->n_queues; i++) {
@@ -401,8 +401,8 @@ static int drop_refused(struct packing *p)
     return 0;
 }
 
-/* Packs a list; *any: it has more than the canaries. Where its schedule disproves that it fits, it is packed again:
- * first with what the library tells of units and of single metrics, then by -EAGAIN: quick answers are wrong. */
+/* Packs a list; *any: it has more than the canaries. If its schedule does not fit after all, packs it again: first with
+ * the library's answers about units and single metrics, then by -EAGAIN: quick answers are wrong. */
 static int pack_one(struct packing *p, bool with_canaries, bool *any)
 {
     size_t left = p->left;
@@ -425,8 +425,8 @@ static int pack_one(struct packing *p, bool with_canaries, bool *any)
     return drop_refused(p);
 }
 
-/* Counters of patched code, and those of units apart, share no pass with the canaries. For them there is no quick
- * answer: it does not tell what the library refuses to combine. */
+/* Counters of patched code, and those of units apart, share no pass with the canaries. Quick answers do not apply to
+ * them, because those do not show what the library refuses to combine. */
 static int pack_all(struct packing *p)
 {
     int rc = fill_queues(p);
@@ -444,7 +444,7 @@ static int pack_all(struct packing *p)
     return rc;
 }
 
-/* Makes a list of the canaries, where nothing else is asked for: one of the list may be. */
+/* Makes a list of the canaries if only they are requested. */
 static int pack_canaries(struct packing *p)
 {
     bool good;

@@ -1,4 +1,4 @@
-/* Packs the counters of a plan into lists of one pass, one for each run of the program: see runs.h. */
+/* Packs the counters of a plan into lists of one pass, one per run of the program: see runs.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
 
-/* After so many counters of a hardware unit that found no room in a list, the unit's others are not tried. More make
- * planning longer, and lists no fewer. */
+/* After so many counters of a hardware unit that did not fit a list, the rest of the unit is not tried. A larger number
+ * makes planning longer, but does not save lists. */
 enum { MOST_REFUSALS = 4, MOST_UNITS = 64, MOST_PAIRS = 32 };
 
 /* A list of one pass. */
@@ -31,8 +31,8 @@ struct packing {
     size_t n_pairs;
     struct list *lists;
     size_t n;
-    const char *units[MOST_UNITS]; /* a metric of each */
-    size_t n_units, most;          /* most: names of a list, at most */
+    const char *units[MOST_UNITS]; /* one metric of each */
+    size_t n_units, most;          /* most: the most names in a list */
 };
 
 static int by_name(const void *a, const void *b)
@@ -53,7 +53,7 @@ static const char **unscheduled(const struct kp_plan *p, size_t *n)
     return names;
 }
 
-/* Returns how many names from names[0] on are of the same counter. */
+/* Returns how many names from names[0] on belong to the same counter. */
 static size_t cluster(const char *const *names, size_t n)
 {
     size_t len = strcspn(names[0], "."), k = 1;
@@ -62,7 +62,7 @@ static size_t cluster(const char *const *names, size_t n)
     return k;
 }
 
-/* ---- metrics that take several passes by themselves ---- */
+/* ---- metrics that need several passes alone ---- */
 
 enum { TAKES_SEVERAL = -5 }; /* of kp_planned.group, until its list is known */
 
@@ -74,7 +74,7 @@ static int cannot(struct kp_planner *x, const char *name, int rc)
     return 0;
 }
 
-/* Plans one constituent, and adds it to the list of the parts. -EINVAL: it is the throughput itself. */
+/* Plans one constituent, and adds it to the list of parts. -EINVAL: it is the throughput itself. */
 static int want_part(struct kp_planner *x, const char *throughput, const char *part, const char *suffix, FILE *to)
 {
     char name[512];
@@ -86,7 +86,7 @@ static int want_part(struct kp_planner *x, const char *throughput, const char *p
     int rc = kp_plan_want(x, name, KP_UNIT_OF_CHIP, false, &had);
     struct kp_planned *m = rc ? NULL : kp_plan_find(x->plan, name);
     if (!m)
-        return rc; /* the chip lacks it, as kernel replay would find, too */
+        return rc; /* the chip lacks it: kernel replay would find that, too */
     m->part |= !known;
     fprintf(to, "%s%s", ftell(to) > 0 ? "," : "", name);
     return 0;
@@ -138,7 +138,7 @@ static int judge(struct kp_planner *x, const char *name)
     return apart == -ENOMEM ? apart : 0;
 }
 
-/* Settles all counters that take several passes. Parts of throughputs are new counters: they come in a second round. */
+/* Settles all counters that need several passes. Parts of throughputs are new counters: they come in a second round. */
 static int settle(struct kp_planner *x)
 {
     size_t before = 0;
@@ -172,7 +172,7 @@ static size_t unit_of(struct packing *p, const char *name)
     return u < MOST_UNITS ? u : MOST_UNITS - 1;
 }
 
-/* Whether the library treats two metrics alike when it combines units. */
+/* Returns true if the library treats two metrics alike when it combines units. */
 static bool same_kind(const char *a, const char *b)
 {
     bool ordinary = !kp_plan_is_apart(a) && !kp_metric_is_patched(a);
@@ -181,7 +181,8 @@ static bool same_kind(const char *a, const char *b)
     return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
 }
 
-/* Whether the library combines the kinds of two metrics: asked once for each pair, as quick answers do not tell. */
+/* Finds out if the library combines the kinds of two metrics. Tries each pair once, because quick answers do not cover
+ * that. */
 static int combines(struct packing *p, const char *a, const char *b, bool *together)
 {
     const char *const both[] = {a, b};
@@ -201,7 +202,7 @@ static int combines(struct packing *p, const char *a, const char *b, bool *toget
     return rc < 0 ? rc : 0;
 }
 
-/* Whether the names fit into the list. */
+/* Finds out if the names fit into the list. */
 static int fits(struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
 {
     int rc = 0;
@@ -224,7 +225,7 @@ static struct list *new_list(struct packing *p)
     return grown[p->n].names ? &grown[p->n++] : NULL;
 }
 
-/* Puts names of one counter into the first list that takes them. Where they do not go together, halves them. */
+/* Puts names of one counter into the first list with room for them. Halves them if they do not combine. */
 static int place(struct packing *p, const char *const *names, size_t n)
 {
     size_t unit = unit_of(p, names[0]), i = 0;
@@ -256,7 +257,7 @@ static int place(struct packing *p, const char *const *names, size_t n)
     return 0;
 }
 
-/* Puts all counters that take several passes into one list; those that do not go together with the others cannot be
+/* Puts all counters that need several passes into one list; those that do not combine with the rest cannot be
  * collected. */
 static int place_several(struct kp_planner *x)
 {
@@ -283,7 +284,7 @@ static int place_several(struct kp_planner *x)
     return rc;
 }
 
-/* Packs all counters that take one pass. *proved: the library takes each list. */
+/* Packs all counters that need one pass. *proved: the library accepts each list. */
 static int pack(struct packing *p, bool *proved)
 {
     size_t n = 0, k;

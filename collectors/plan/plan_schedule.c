@@ -7,8 +7,7 @@
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
 
-/* Units whose counters CUPTI 13.0 schedules only separately from those of the SM, the caches and DRAM, on every
- * chip. */
+/* Units whose counters CUPTI 13.0 schedules only separately from the SM, the caches and DRAM, on every chip. */
 static const char *const apart[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__", "mcc__"};
 
 bool kp_plan_is_apart(const char *name)
@@ -53,7 +52,7 @@ size_t kp_plan_unit_len(const char *name)
     return end ? (size_t)(end - name) : strlen(name);
 }
 
-/* Compares by hardware unit, else in plan order. */
+/* Compares by hardware unit, then by plan order. */
 static int by_unit(const void *a, const void *b)
 {
     const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
@@ -64,7 +63,7 @@ static int by_unit(const void *a, const void *b)
     return differs ? differs : (x > y) - (x < y);
 }
 
-/* Compares by length, else in plan order. */
+/* Compares by length, then by plan order. */
 static int longest_first(const void *a, const void *b)
 {
     const struct kp_planned *x = *(const struct kp_planned *const *)a, *y = *(const struct kp_planned *const *)b;
@@ -85,13 +84,13 @@ static int by_name_reversed(const void *a, const void *b)
 
 enum { LONG = 512 };
 
-/* KP_VENDOR: the library packs metrics into passes in the given order, which decides how many there are and how long
- * it thinks, for it takes more than linear time. Measured with CUPTI 13.0 over the sets on all chips, and over lists of
- * random metrics on GH100: no other order of these lists takes fewer passes than the one of sections, and the two for
- * the user's own metrics take fewer than any other two. */
+/* KP_VENDOR: the library packs metrics into passes in the given order, which affects the number of passes and the time,
+ * which grows faster than linearly. Measured with CUPTI 13.0 over the sets on all chips, and over lists of random
+ * metrics on GH100: no other order of these lists needs fewer passes than the one for sections, and the two for the
+ * user's own metrics need fewer than any other two. */
 static const struct order {
     int (*compare)(const void *a, const void *b);
-    bool own;           /* of lists with metrics that the user names; else of sections alone */
+    bool own;           /* for lists with metrics that the user names; otherwise for sections alone */
     size_t least, most; /* names in a list */
 } orders[] = {{longest_first, false, 0, LONG},
               {by_unit, false, LONG + 1, SIZE_MAX},
@@ -117,16 +116,16 @@ static void drop_trial(struct trial *t)
     *t = (struct trial){.host = NULL};
 }
 
-/* Whether the trial costs less. KP_VENDOR: of two images with as many passes the smaller one configures fewer units of
- * the device, and its passes start sooner. Measured (CUPTI 13.0, GH100, random orders): size and the time of all starts
- * correlate by 0.7 to 0.9. */
+/* Returns true if the trial costs less. KP_VENDOR: of two images with equally many passes the smaller one configures
+ * fewer units of the device, and its passes start sooner. Measured (CUPTI 13.0, GH100, random orders): size and the
+ * time of all starts correlate by 0.7 to 0.9. */
 static bool costs_less(const struct trial *t, const struct trial *than)
 {
     return !than->config.image || t->config.passes < than->config.passes ||
            (t->config.passes == than->config.passes && t->config.size < than->config.size);
 }
 
-/* Schedules names[0..n) in one list: 0 and *best, a CUPTI code when they do not combine, or -ENOMEM. */
+/* Schedules names[0..n) in one list: 0 and *best, a CUPTI code if they do not combine, or -ENOMEM. */
 static int schedule_together(const struct kp_planner *x, const char *const *names, size_t n, struct trial *best)
 {
     const struct kp_planned **sorted = calloc(n + 1, sizeof(*sorted));
@@ -165,7 +164,7 @@ struct pack {
     bool one_pass;
     const char **names; /* names[0..kept) are in the list; has room for all */
     size_t kept;
-    struct kp_config config; /* of names[0..kept), when kept > 0 */
+    struct kp_config config; /* of names[0..kept), if kept > 0 */
     const char **refused;    /* one name of each unit that cannot be combined with them; has room for all */
     size_t n_refused;
 };
@@ -202,16 +201,15 @@ static bool has_unit(const char *const *names, size_t n, const char *name)
     return false;
 }
 
-/* Leaves a whole unit to another list once one of its names must go there. Units mostly decide what combines, and
- * trying thousands of names one by one takes minutes. */
+/* Leaves a whole unit to another list as soon as one of its names must go there. Units mostly decide what combines, and
+ * trying thousands of names one by one would need minutes. */
 static void leave_for_another_list(struct pack *o, const char *name)
 {
     if (!has_unit(o->names, o->kept, name))
         o->refused[o->n_refused++] = name;
 }
 
-/* Leaves names to another list that do not combine with those in this one; drops those that the library refuses even
- * alone. */
+/* Leaves names that do not combine with this list to another one; drops names that the library refuses even alone. */
 static int leave_out(struct pack *o, const char *name, int why)
 {
     bool beside = o->kept;
@@ -237,7 +235,7 @@ static int leave_out(struct pack *o, const char *name, int why)
     return 0;
 }
 
-/* Returns the names[0..n) without a group whose unit is not left to another list; returns how many. */
+/* Writes the names[0..n) that have no group and whose unit is not left to another list; returns how many. */
 static size_t candidates(const struct pack *o, const char *const *names, size_t n, const char **out)
 {
     size_t m = 0;
@@ -248,9 +246,9 @@ static size_t candidates(const struct pack *o, const char *const *names, size_t 
     return m;
 }
 
-/* Puts those of names[0..n) into the list that fit, each before the ones after it. Scheduling dominates the time, so
- * all are tried at once and halved only where they do not fit. `why` is the result of extend() for all of them, if
- * known, else 0. Changes the array. */
+/* Puts those of names[0..n) that fit into the list, earlier ones first. Scheduling dominates the time, so all are tried
+ * at once, and halved only if they do not fit. `why` is the result of extend() for all of them, if known, else 0.
+ * Changes the array. */
 static int extend_by_what_fits(struct pack *o, const char **names, size_t n, int why)
 {
     size_t all = n;
@@ -267,12 +265,12 @@ static int extend_by_what_fits(struct pack *o, const char **names, size_t n, int
     int rc = extend_by_what_fits(o, names, half, 0);
     if (rc)
         return rc;
-    /* With the first half in, the second one was too much. */
+    /* The first half fits, so the second one was too much. */
     return extend_by_what_fits(o, names + half, n - half, o->kept == before + half ? why : 0);
 }
 
 /* Finds, with one name of each, units that do not combine, and leaves the list empty. A short list is scheduled in
- * milliseconds, one of thousands takes a second. */
+ * milliseconds, one with thousands of names in a second. */
 static int leave_units(struct pack *o, const char *const *names, size_t n, const char **scratch)
 {
     size_t units = 0;
@@ -368,7 +366,7 @@ static int schedule(struct kp_planner *x, const char *const *names, size_t n)
     return rc;
 }
 
-/* Returns the counters to schedule, in plan order: those of separate units, or the others. */
+/* Returns the counters to schedule, in plan order: those of separate units, or the rest. */
 static size_t choose(const struct kp_plan *p, bool wanted_apart, const char **names)
 {
     size_t n = 0;
@@ -425,7 +423,7 @@ int kp_plan_share_images(struct kp_planner *x)
         }
         if (rc == -ENOMEM || rc == -ECANCELED)
             return rc;
-        bool again = !rc && good < tried; /* those that combine, or the first alone */
+        bool again = !rc && good < tried; /* the lists that combine, or the first alone */
         from = again ? from : to;
         to = again ? from + (good ? good : 1) : p->n_groups;
     }
@@ -444,5 +442,5 @@ int kp_plan_lay_out(struct kp_planner *x)
         if (!p->groups[g].layout)
             rc = kp_tables_layout(x->host, &p->groups[g], to - g, &p->groups[g].layout, &p->groups[g].layout_size);
     }
-    return rc == -ENOMEM ? rc : 0; /* where an image has none, no session counts its lists */
+    return rc == -ENOMEM ? rc : 0; /* without a layout for an image, no session counts its lists */
 }

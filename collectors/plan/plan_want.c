@@ -1,4 +1,4 @@
-/* What sections, rules and lists want of a plan: metrics of any kind, with their inputs. */
+/* Adds what sections, rules and lists need to a plan: metrics of any kind, with their inputs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ int kp_plan_want(struct kp_planner *x, const char *metric, const char *unit, boo
     return want_counter(x, metric, unit, required, had);
 }
 
-/* Whether kp_plan.breakdowns has a line for the metric. */
+/* Returns true if kp_plan.breakdowns has a line for the metric. */
 static bool is_recorded(const struct kp_planner *x, const char *metric)
 {
     size_t len = strlen(metric);
@@ -184,13 +184,13 @@ static int want_row(struct kp_planner *x, const struct kp_row *row, bool require
     if (row->source == KP_SRC_LAUNCH || row->source == KP_SRC_OCCUPANCY)
         return want_of_launch(x, row->metric, kp_row_unit(row), had);
     if (row->source == KP_SRC_PCSAMP || row->source == KP_SRC_SASS || row->source == KP_SRC_PM) {
-        *had = true; /* other collectors have them: a plan only knows those that the user listed */
+        *had = true; /* other collectors have them: a plan only knows the ones that the user listed */
         return x->listing ? want_of_launch(x, row->metric, kp_row_unit(row), had) : 0;
     }
     return kp_plan_want(x, row->metric, kp_row_unit(row), required, had);
 }
 
-/* Plans the row for the place of row `first`, among rows[first..to). */
+/* Plans one of rows[first..to) for the place of row `first`. */
 static int want_place(struct kp_planner *x, const struct kp_row *rows, size_t first, size_t to, bool *any)
 {
     bool had = false;

@@ -1,6 +1,6 @@
 /*
- * Counters of what kernels write to host memory. They join a plan for kprof itself: a kernel that finds the address of
- * such memory in device memory is repeated like others. The host sees what it writes once more in each pass.
+ * Counters of what kernels write to host memory. They join a plan for kprof itself: a kernel that gets the address of
+ * such memory from device memory is replayed like any other, and the host sees its writes again in each pass.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ const char *const kp_plan_watched[] = {WRITES("lts", "write"),
 
 enum { MOST_WATCHED = sizeof(kp_plan_watched) / sizeof(*kp_plan_watched) };
 
-/* Lists those that the chip has and the plan lacks; returns how many. */
+/* Lists the ones that the chip has and the plan lacks; returns how many. */
 static size_t list_lacking(const struct kp_planner *x, const char **names, struct kp_metric_props *props)
 {
     size_t n = 0;
@@ -33,7 +33,7 @@ static size_t list_lacking(const struct kp_planner *x, const char **names, struc
     return n;
 }
 
-/* Puts `config` in the place of the plan's first list, of which it has all names, and n more. */
+/* Replaces the plan's first list by `config`, which has all its names and n more. */
 static int take(struct kp_planner *x, struct kp_config *config, const char *const *names,
                 const struct kp_metric_props *props, size_t n)
 {
@@ -86,7 +86,7 @@ static double sectors_of(const struct kp_plan *p, const struct kp_result *r, con
     return m && m->kind == KP_VALUE_REAL ? m->real : 0;
 }
 
-/* Tells which counters say that a kernel has written host memory. */
+/* Logs which counters show that a kernel has written host memory. */
 static void tell(const struct kp_plan *p, const struct kp_result *r)
 {
     const char *name = r->launch.demangled ? r->launch.demangled : "a kernel";

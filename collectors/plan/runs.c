@@ -159,7 +159,7 @@ int kp_plan_runs_keep(struct kp_plan *p, const struct kp_cupti *c, const char *c
             p->several = m->passes;
             p->pass = (size_t)(list - m->group);
         }
-        own &= !m->passes || p->pass + 1 == m->passes; /* the last pass alone gives values */
+        own &= !m->passes || p->pass + 1 == m->passes; /* only the last pass gives values */
         if (m->group >= 0 || m->group == KP_NOT_SCHEDULED)
             m->group = own ? 0 : KP_OTHER_RUN;
     }

@@ -1,4 +1,4 @@
-/* Puts the values gathered by a window's passes into results. */
+/* Stores the values that a window's passes have gathered in results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Gathers counts by instruction launch by launch, and puts them into results. */
+/* Gathers counts by instruction, launch by launch, and stores them in results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static int list_offsets(struct kp_code_counts *out, const struct span *s)
     return 0;
 }
 
-/* Adds the counts of one metric, counts[0..n), sorted by offset. The same offset may come twice. */
+/* Adds the counts of one metric, counts[0..n), sorted by offset. An offset may occur twice. */
 static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_counters_count *counts, size_t n)
 {
     struct kp_code_metric *grown = realloc(out->metrics, (out->n_metrics + 1) * sizeof(*grown));
@@ -131,7 +131,7 @@ static bool is_spill(const struct kp_instruction *i, const char *begin, const ch
     return n >= tail && !strcmp(i->opcode + n - tail, end);
 }
 
-/* Adds counts of spills: the compiler tells which instructions spill, the counts how often they ran. */
+/* Adds counts of spills: the compiler marks instructions that spill, the counts show how often they ran. */
 static int add_spills(const struct kp_counters *g, struct kp_code_counts *out)
 {
     const struct kp_code *code = kp_codes_get(g->codes, out->code);

@@ -47,12 +47,12 @@ bool kp_library_leave(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice 
 int kp_library_come_back(const struct kp_cupti *c, CUcontext ctx)
 {
     uint32_t id;
-    /* KP_VENDOR: the profiler alone does not bring CUPTI 13.0 back, but says that it is not initialised. */
+    /* KP_VENDOR: the profiler alone does not bring CUPTI 13.0 back, but reports that it is not initialised. */
     int rc = kp_target_context_id(c, ctx, &id);
     if (!rc)
         rc = kp_target_init(c);
     if (!rc)
-        kp_cubins_keep_on(c); /* without it, code that is loaded from here on is not shown */
+        kp_cubins_keep_on(c); /* without it, code loaded from here on is not shown */
     return rc;
 }
 

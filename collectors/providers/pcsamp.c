@@ -8,12 +8,12 @@
 #include "cupti/source.h"
 #include "report/options/options.h"
 
-/* The device's buffer where its size is automatic, and a launch of the pass has more samples than the usual one holds:
- * 30 million of them, which a kernel has in a quarter of a second (H200). A larger one takes a second to make. And how
- * much rarer samples get after that, as a power of 2, and how often. */
+/* The device's buffer if its size is automatic, and a launch of the pass has more samples than the usual buffer holds:
+ * room for 30 million, which a kernel reaches in a quarter of a second (H200). Making a larger one costs a second.
+ * After that samples get rarer, by this power of 2, this often. */
 enum { LARGE_BUFFER = 512 << 20, RARER = 2, MOST_RARER = 2, MOST_AGAIN = MOST_RARER + 1 };
 
-/* A launch that takes less never fills the usual buffer at the automatic interval, ns: 16 ms did (H200). */
+/* A launch shorter than this never fills the usual buffer at the automatic interval, ns: 16 ms did (H200). */
 enum { SHORT_NS = 4000000 };
 
 struct pcsamp {
@@ -21,15 +21,15 @@ struct pcsamp {
     bool sampling;   /* sampling has started */
     size_t *reasons; /* their indices in the gathered names */
     int stuck;       /* CUPTI could not end it: nothing is sampled again */
-    size_t buffer;   /* byte, for the device's buffer in the pass at hand; 0 = as set up */
-    bool flooded;    /* a launch of some pass had more samples than the usual one holds */
-    bool no_large;   /* the device had no room for the large one */
+    size_t buffer;   /* bytes, for the device's buffer in the current pass; 0 = as set up */
+    bool flooded;    /* a launch of some pass had more samples than the usual buffer holds */
+    bool no_large;   /* the device had no room for the large buffer */
     int rarer;       /* how often samples have got rarer since the first pass of the window */
-    int interval;    /* then; else as set up */
+    int interval;    /* the interval then; otherwise as set up */
     bool rare;       /* the next pass has rarer samples */
     bool grew;       /* the buffer has become large in this pass */
     bool full;       /* a launch of this window had more samples than the buffer holds, */
-    bool again;      /* one of this pass, and there is more room now: */
+    bool again;      /* a launch of this pass had, and there is more room now: */
     bool repeats;    /* the pass is to be repeated */
 };
 
@@ -63,7 +63,7 @@ static int name_reasons(struct kp_providers *x)
     return 0;
 }
 
-/* Enables sampling as the pass at hand wants it. */
+/* Enables sampling with the settings of the current pass. */
 static int enable(struct kp_providers *x)
 {
     const struct kp_providers_setup *s = &x->setup;
@@ -73,7 +73,7 @@ static int enable(struct kp_providers *x)
                                      p->buffer ? p->buffer : s->pcsamp_buffer, &p->sampler);
 }
 
-/* Watches with the usual buffer: beside launches of the program, which needs the memory. */
+/* Watches with the usual buffer, because the program launches meanwhile and needs the memory. */
 static int pcsamp_watch(struct kp_providers *x)
 {
     struct pcsamp *p = own(x);
@@ -91,7 +91,7 @@ static int start(struct pcsamp *p)
     return rc;
 }
 
-/* Stops, which may fail: what was sampled is there. */
+/* Stops, which may fail: the samples so far remain. */
 static void stop(struct pcsamp *p)
 {
     if (p->sampling)
@@ -109,13 +109,13 @@ static void pcsamp_end(struct kp_providers *x)
     p->sampler = NULL;
 }
 
-/* Whether a further pass may follow: there is none without replay. */
+/* Returns true if a further pass may follow: there is none without replay. */
 static bool may_repeat(const struct kp_providers *x)
 {
     return !x->gathered->only;
 }
 
-/* Samples with another buffer or interval. KP_VENDOR (CUPTI 13.0): a buffer that was full is not emptied any more. */
+/* Samples with another buffer or interval. KP_VENDOR (CUPTI 13.0): a buffer that was full is never emptied again. */
 static int enable_anew(struct kp_providers *x)
 {
     struct pcsamp *p = own(x);
@@ -129,8 +129,8 @@ static int enable_anew(struct kp_providers *x)
     return rc;
 }
 
-/* Whether the pass begins with the large buffer. One that may be repeated gets it where a launch needs it: others save
- * the second that it takes to make. */
+/* Returns true if the pass starts with the large buffer. A pass that may be repeated gets it only when a launch needs
+ * it, to save the second that making it costs. */
 static bool begins_large(const struct kp_providers *x)
 {
     const struct pcsamp *p = own(x);
@@ -156,13 +156,13 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t
     (void)arg, (void)pc, (void)reason, (void)samples;
 }
 
-/* Makes room for more samples: at once in the buffer, then by rarer samples in the next pass, in which the launches
- * that have theirs keep them. False: there is no more. */
+/* Makes room for more samples: at once in the buffer, then by rarer samples in the next pass, in which launches that
+ * have theirs keep them. False: there is no more. */
 static bool make_room(const struct kp_providers *x)
 {
     const struct kp_providers_setup *s = &x->setup;
     struct pcsamp *p = own(x);
-    if (p->grew) /* others of this pass need no more than that */
+    if (p->grew) /* the rest of this pass needs no more than that */
         return true;
     if (!s->pcsamp_buffer && !p->no_large && p->buffer != LARGE_BUFFER) {
         p->buffer = LARGE_BUFFER;
@@ -173,11 +173,11 @@ static bool make_room(const struct kp_providers *x)
     return false;
 }
 
-/* Goes on with sampling in the pass at hand. */
+/* Resumes sampling in the current pass. */
 static int go_on(struct kp_providers *x)
 {
     int rc = enable_anew(x);
-    own(x)->full &= !rc; /* else that is why nothing is sampled */
+    own(x)->full &= !rc; /* otherwise that is why nothing is sampled */
     return rc ? rc : start(own(x));
 }
 
@@ -193,8 +193,8 @@ static int pcsamp_start(struct kp_providers *x)
     return go_on(x);
 }
 
-/* Drops samples that no launch gets: those of launches without a result, and of one that has its own since the pass
- * before. */
+/* Drops samples that no launch gets: those of launches without a result, and of a launch that has kept its own from an
+ * earlier pass. */
 static int drop_samples(struct kp_providers *x)
 {
     struct kp_pcsamp_totals others = {0};
@@ -257,7 +257,7 @@ static int pcsamp_stop(struct kp_providers *x, bool *last)
     return 0;
 }
 
-/* Ends it also where the pass was not repeated, as the window has failed. */
+/* Also ends it if the pass was not repeated because the window has failed. */
 static void pcsamp_over(struct kp_providers *x)
 {
     if (own(x)->repeats)

@@ -13,22 +13,22 @@
 enum {
     AUTO_INTERVAL_NS = 1500, /* ncu's on Hopper */
     AUTO_INTERVAL_CYCLES = 20000,
-    MOST_AUTO_SAMPLES = 3072, /* of a launch: longer launches get a longer interval */
-    IDLE_SAMPLES = 128,       /* between the start of the sampling and that of the launch: 40 to 60 were seen, */
-    LEAST_LEAD = 16,          /* of them before the start of the sampling returns: 24 to 32 were seen; */
-    SPARE_SAMPLES = 32,       /* and some behind the launch */
+    MOST_AUTO_SAMPLES = 3072, /* per launch: longer launches get a longer interval */
+    IDLE_SAMPLES = 128,       /* between the start of sampling and the launch: 40 to 60 were seen, */
+    LEAST_LEAD = 16,          /* of them before the start call returns: 24 to 32 were seen; */
+    SPARE_SAMPLES = 32,       /* and some after the launch */
     SAMPLE_BYTES = 36 << 10,  /* of device memory: 31 MB for 850 samples on GH100 */
     LEAST_BUFFER = 30998528,  /* ncu's on Hopper */
     MOST_BUFFER = 512 << 20,
-    LEAST_DECODED = 256, /* samples in the counter data at first; its room changes in steps, as each takes its time */
+    LEAST_DECODED = 256, /* samples in the counter data at first; its room changes in steps, because each costs time */
     DECODED_STEP = 32,
     MOST_DECODED = 4096,
-    SHARE = 8,          /* of what is new in a mean over launches: one of so many */
-    QUIET_SAMPLES = 32, /* without an active SM behind a launch: it has ended */
+    SHARE = 8,          /* weight of a new value in a mean over launches: one part in this many */
+    QUIET_SAMPLES = 32, /* without an active SM after a launch: it has ended */
     MOST_SAMPLES = 1 << 20,
 };
 
-/* Show when a launch ran; `throughout`: in each sample of it. */
+/* Show when a launch ran; `throughout`: in each of its samples. */
 static const struct {
     const char *metric;
     bool throughout;
@@ -39,7 +39,7 @@ static const struct {
                 {"smsp__warps_active", true}};
 enum { ACTIVITIES = sizeof(activity) / sizeof(*activity) };
 
-/* Samples of one launch and group: one row for each. */
+/* Samples of one launch and group: one row each. */
 struct samples {
     double *values; /* of all metrics of the group, sample by sample */
     uint64_t *begin_ns, *end_ns;
@@ -56,8 +56,8 @@ struct pm {
     int stuck; /* CUPTI's code after a sampler could not be stopped, which prevents all further ones */
     struct samples samples;
     uint64_t started_ns, ended_ns;     /* by the host's clock: the start has returned; the launch has ended */
-    uint64_t start_ns, usual_start_ns; /* that the start took, and those before on the average */
-    size_t lead; /* samples before the start has returned, about the most so far; 0 = not known yet */
+    uint64_t start_ns, usual_start_ns; /* duration of the start call, and the average of earlier ones */
+    size_t lead;                       /* samples before the start call returned, about the most so far; 0 = unknown */
 };
 
 static struct pm *own(const struct kp_providers *x)
@@ -72,7 +72,7 @@ static int prepare(struct kp_providers *x, struct pm *p)
     const struct kp_providers_setup *s = &x->setup;
     if (!kp_pm_available(s->cupti))
         return -ENOSYS;
-    /* Avoids metrics that the machine lacks: with one of them (NVLink, CUPTI 13.0) nothing is sampled. */
+    /* Avoids metrics that the machine lacks: one of them (NVLink, CUPTI 13.0) prevents all sampling. */
     size_t size;
     kp_pm_availability(s->cupti, s->ordinal, &p->availability, &size);
     int rc = kp_pm_host(s->cupti, s->chip, p->availability, &p->host);
@@ -154,7 +154,7 @@ static uint64_t auto_interval(const struct kp_providers *x)
     return interval;
 }
 
-/* Returns the number of samples in that time. A cycle takes at least half a nanosecond. */
+/* Returns the number of samples in that time. A cycle lasts at least half a nanosecond. */
 static uint64_t samples_in(uint64_t ns, enum kp_pm_trigger trigger, uint64_t interval)
 {
     return ns / (trigger == KP_PM_NANOSECONDS ? interval : interval / 2 + 1);
@@ -205,7 +205,7 @@ static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
     return rc;
 }
 
-/* Returns the time by which the start took much longer than others do: the thread may have been paused in it. */
+/* Returns how much longer than usual the start call took: the thread may have been paused in it. */
 static uint64_t paused_ns(struct pm *p)
 {
     uint64_t usual = p->usual_start_ns ? p->usual_start_ns : p->start_ns;
@@ -213,15 +213,16 @@ static uint64_t paused_ns(struct pm *p)
     return p->start_ns > 2 * usual ? p->start_ns - usual : 0;
 }
 
-/* Returns the number of samples that the sampler takes in that time. */
+/* Returns the number of samples in that time. */
 static uint64_t taken_in(const struct kp_counters *g, uint64_t ns)
 {
     return samples_in(ns, g->pm_cycles ? KP_PM_CYCLES : KP_PM_NANOSECONDS, g->pm_interval);
 }
 
-/* Makes room for the samples up to the launch's end; without memory, those that fit are read. The sampling goes on for
- * 0.2 ms behind it, twice as long as it takes until then, and each sample that has room takes 0.15 ms to decode. It
- * begins 40 us before a start returns, however long that takes, but for pauses.
+/* Makes room for the samples up to the launch's end; without memory, those that fit are read. Sampling continues for
+ * 0.2 ms after it, twice as long as until then, and decoding costs 0.15 ms for each sample with room. Sampling begins
+ * 40 us before the start call returns, however long that takes, except for pauses.
+ *
  * KP_VENDOR: samples that do not fit into the counter data at once are lost (CUPTI 13.0). */
 static void make_decoding_room(const struct kp_providers *x)
 {
@@ -234,8 +235,8 @@ static void make_decoding_room(const struct kp_providers *x)
     kp_pm_make_room(p->sampler, samples < MOST_DECODED ? (uint32_t)samples : MOST_DECODED);
 }
 
-/* Learns how many samples come before the start of the sampling has returned, from a launch that they show; `to` is
- * its end. Forgets what was more in time: work beside a launch may have looked like it. */
+/* Learns from a launch visible in the samples how many come before the start call returns; `to` is the launch's end. A
+ * larger number fades over time: other work may have looked like the launch. */
 static void learn_lead(struct pm *p, const struct kp_counters *g, size_t to)
 {
     uint64_t since = taken_in(g, p->ended_ns - p->started_ns);
@@ -273,7 +274,7 @@ static void free_samples(struct samples *s)
     *s = (struct samples){.n = 0};
 }
 
-/* Whether a metric shows that a launch runs; `throughout`: in each sample of it. */
+/* Returns true if a metric shows that a launch runs; `throughout`: in each of its samples. */
 static bool tells_activity(const char *metric, bool throughout)
 {
     for (size_t i = 0; i < ACTIVITIES; i++)
@@ -306,13 +307,13 @@ static int add_times(struct pm *p, size_t n, size_t metrics)
     return rc;
 }
 
-/* Whether a value of that metric shows that a launch runs. */
+/* Returns true if a value of that metric shows that a launch runs. */
 static bool is_active(double value)
 {
     return value > 0 && isfinite(value);
 }
 
-/* Evaluates what shows activity of sample `i`. Returns whether it is active throughout. */
+/* Evaluates the metrics that show activity in sample `i`. Returns true if it is active throughout. */
 static int add_one_activity(struct pm *p, const struct kp_config *group, size_t i, const char *const *names, size_t n,
                             double *values, bool *on)
 {
@@ -328,9 +329,9 @@ static int add_one_activity(struct pm *p, const struct kp_config *group, size_t 
     return rc;
 }
 
-/* Evaluates what shows activity for the first samples decoded, until the launch has ended: not before as much time has
- * passed as the host saw it take, as it may pause, and others may have been active before it. *any: a metric shows it.
- * One call for all of a sample's metrics takes little longer than for one of them. */
+/* Evaluates the metrics that show activity for the first samples decoded, until the launch has ended: at the earliest
+ * after the time that the host measured for it, because the launch may pause, and others may have been active before
+ * it. *any: a metric shows it. One call for all metrics of a sample costs little more than for one. */
 static int add_activity(struct pm *p, const struct kp_config *group, bool *any)
 {
     const struct samples *s = &p->samples;
@@ -346,7 +347,7 @@ static int add_activity(struct pm *p, const struct kp_config *group, bool *any)
     *any = n;
     for (size_t i = 0; !rc && n && i < s->n && quiet < QUIET_SAMPLES; i++) {
         rc = add_one_activity(p, group, i, names, n, values, &on);
-        begun |= on && i; /* the first sample is of no launch, see below */
+        begun |= on && i; /* the first sample belongs to no launch, see below */
         quiet = begun && !on && s->begin_ns[i] > began + ran_ns ? quiet + 1 : 0;
     }
     free((void *)names);
@@ -355,7 +356,7 @@ static int add_activity(struct pm *p, const struct kp_config *group, bool *any)
 }
 
 /* Finds the samples [*from, *to) of the launch; all if no metric of the group shows its activity. The first sample
- * after a start began when the sampler was made, so no launch has it. */
+ * after a start began when the sampler was made, so it belongs to no launch. */
 static void find_launch(const struct samples *s, const struct kp_config *group, size_t *from, size_t *to)
 {
     bool seen = false, known = false;
@@ -380,8 +381,8 @@ static void find_launch(const struct samples *s, const struct kp_config *group, 
         *to = *from;
 }
 
-/* Evaluates the samples [at, s->n), the last ones decoded. Of the first ones only those of the launch: most are from
- * before it begins, and after it has ended. *ends: the launch has, and no further sample matters. */
+/* Evaluates the samples [at, s->n), the last ones decoded. Of the first decoding, only the launch's: most are from
+ * before its start or after its end. *ends: the launch has ended, and no further sample matters. */
 static int add_values(struct pm *p, const struct kp_config *group, size_t at, bool *ends)
 {
     const struct samples *s = &p->samples;
@@ -436,7 +437,7 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
     }
     for (size_t i = from; i < to; i++)
         one.values[i - from] = s->values[i * group->n_names + metric];
-    /* The timer sometimes misses the interval a little: the mean counts. */
+    /* The timer sometimes misses the interval slightly: the mean counts. */
     one.interval_ns =
         to > from ? (double)(s->end_ns[to - 1] - s->begin_ns[from]) / (double)(to - from) : (double)interval;
     one.start_ns = one.interval_ns;

@@ -11,7 +11,7 @@
 /* The callbacks of the walk over the sections and the list. */
 struct walk {
     int major, minor;
-    /* Called for each metric; `listed` by the user. Returns 0 to continue; anything else ends the walk. */
+    /* Called for each metric; `listed`: by the user. Returns 0 to continue; anything else ends the walk. */
     int (*metric)(const char *name, size_t len, bool listed, void *arg);
     void *arg;
 };
@@ -51,7 +51,7 @@ static int walk_all(const struct walk *w, const struct kp_section *const *sectio
     return rc;
 }
 
-/* ---- whether there is any ---- */
+/* ---- is there any ---- */
 
 static int end_walk(const char *name, size_t len, bool listed, void *arg)
 {

@@ -22,12 +22,12 @@ struct kp_counters_launch {
     size_t n_counts, cap_counts;
     uint64_t samples, dropped; /* of PC sampling */
     bool sampled;              /* sampling succeeded, */
-    int interval;              /* with this one, as kp_pcsamp_interval, */
-    size_t buffer;             /* and this buffer of the device, byte */
+    int interval;              /* with this one, from kp_pcsamp_interval, */
+    size_t buffer;             /* and this device buffer, in bytes */
     struct kp_series *series;
     size_t n_series;
     uint64_t pm_dropped;            /* times that samples were lost */
-    const struct kp_provider *lost; /* its values are lost for this launch alone; NULL = none, */
+    const struct kp_provider *lost; /* its values are lost for this launch only; NULL = none, */
     enum kp_reason why;             /* for this reason */
     bool short_of_memory;
 };
@@ -41,12 +41,12 @@ struct kp_counters_loss {
 };
 
 struct kp_counters {
-    const struct kp_provider *const *rows; /* of those that gathered it */
+    const struct kp_provider *const *rows; /* of the providers that gathered it */
     const struct kp_providers_setup *setup;
     bool by_all;                    /* all providers took part, not only those with `carries` */
     void *of[KP_PROVIDERS_MOST];    /* data of each provider */
     bool any;                       /* there is something to evaluate */
-    const struct kp_provider *only; /* the one that took part alone, without replay; NULL = another kind of window */
+    const struct kp_provider *only; /* the only one that took part, without replay; NULL = another kind of window */
     struct kp_codes *codes;
     char **names; /* of the metrics of counts */
     size_t n_names;
@@ -69,30 +69,30 @@ struct kp_providers {
     struct kp_counters *gathered;     /* of the current window */
     uint64_t longest_ns;              /* of its launches */
     size_t next;                      /* launch of the current pass */
-    bool begun;                       /* it has begun, in a pass without replay */
-    CUstream stream;                  /* that it goes into */
+    bool begun;                       /* it has started, in a pass without replay */
+    CUstream stream;                  /* the launch's stream */
     bool alone;                       /* the context was idle before it */
     const struct kp_provider *kind;   /* of the current pass; NULL = none, or it failed */
     size_t part;                      /* which of the provider's groups of passes */
     size_t groups[KP_PROVIDERS_MOST]; /* of passes, in the current window */
-    bool gone[KP_PROVIDERS_MOST];     /* has failed for good */
+    bool gone[KP_PROVIDERS_MOST];     /* failed for good */
     char *complaints[KP_PROVIDERS_MOST];
-    unsigned told[KP_PROVIDERS_MOST];     /* complaints made already, as each comes once */
+    unsigned told[KP_PROVIDERS_MOST];     /* complaints already made: each is made once */
     struct kp_why why[KP_PROVIDERS_MOST]; /* why it last failed */
 };
 
-/* One provider. Functions may be NULL unless noted. Functions returning int return 0 or a code for
+/* One provider. Functions may be NULL unless noted. Functions that return int return 0 or a code for
  * kp_library_explain. */
 struct kp_provider {
     unsigned bit;        /* of kp_providers_setup.kinds; 0 = always there */
-    enum kp_reason what; /* its text begins the line that reports a failure */
+    enum kp_reason what; /* its text starts the line that reports a failure */
     size_t size;         /* of its data in a collection, zeroed, see kp_provider_own */
     bool flushes;        /* its launches need cold caches */
-    bool adds_up;        /* what it gives of several launches of a kernel adds up; else one launch tells all */
-    bool by_launch;      /* `before` begins to count or to sample, for a launch alone */
+    bool adds_up;        /* its values of several launches of a kernel add up; otherwise one launch is enough */
+    bool by_launch;      /* `before` starts counting or sampling for a single launch */
     bool by_time;        /* its preparation depends on how long launches take */
-    /* The window exists for its counts, graphs included, and its failure is the window's. The failure of any other
-     * provider only ends its own part of the window. */
+    /* The window exists for its counts, graphs included, and its failure is the window's. Any other provider's failure
+     * only ends its own part of the window. */
     bool carries;
 
     int (*open)(struct kp_providers *x);
@@ -104,11 +104,11 @@ struct kp_provider {
      * one. */
     size_t (*groups)(struct kp_providers *x);
     size_t (*repeats)(const struct kp_providers *x, size_t group);
-    size_t retries;                         /* further passes that a group may take */
+    size_t retries;                         /* further passes that a group may need */
     size_t (*room)(struct kp_providers *x); /* launches that a window may hold */
     /* Watches launches before the first pass; `end` ends it. */
     int (*watch)(struct kp_providers *x);
-    int (*window)(struct kp_providers *x); /* begins a window: allocates its part of the results */
+    int (*window)(struct kp_providers *x); /* starts a window: allocates its part of the results */
 
     /* Releases hardware that other providers need. */
     int (*release)(struct kp_providers *x);
@@ -116,8 +116,8 @@ struct kp_provider {
     int (*count)(struct kp_providers *x, size_t room); /* begins and starts one pass without replay */
     int (*begin)(struct kp_providers *x);              /* a group of passes; never NULL */
     int (*start)(struct kp_providers *x);              /* a pass */
-    /* Whether the context must be idle before (else after) a launch; NULL = for each launch with a result. If not,
-     * the next two are called only where another provider waited. */
+    /* Returns true if the context must be idle before (else after) a launch; NULL = for each launch with a result. If
+     * not, the next two are called only if another provider waited. */
     bool (*idle)(const struct kp_providers *x, bool before);
     int (*before)(struct kp_providers *x, struct kp_counters_launch *l); /* never NULL; `l` is NULL with an `idle` */
     int (*after)(struct kp_providers *x, struct kp_counters_launch *l);  /* never NULL */
@@ -145,27 +145,27 @@ size_t kp_provider_number(const struct kp_providers *x, const struct kp_provider
 /* Returns the provider's own data in the collection. */
 void *kp_provider_own(const struct kp_providers *x, const struct kp_provider *p);
 
-/* Whether launch `i` of the window has a result. */
+/* Returns true if launch `i` of the window has a result. */
 bool kp_provider_wants(const struct kp_providers_window *w, size_t i);
 
 /* Sets a line for the user, and owns it; replaces one that nobody has read. NULL = none. */
 void kp_provider_tell(struct kp_providers *x, const struct kp_provider *p, char *text);
-/* Does the same, but only the first time for each `what`. */
+/* The same, but only the first time for each `what`. */
 enum { KP_TOLD_FAILURE = 1, KP_TOLD_REFUSAL = 2 };
 void kp_provider_tell_once(struct kp_providers *x, const struct kp_provider *p, unsigned what, char *text);
-/* Notes why the provider fails, once. `begins`: it begins to count or to sample. */
+/* Notes why the provider fails, once. `begins`: while it started counting or sampling. */
 void kp_provider_complain(struct kp_providers *x, const struct kp_provider *p, bool begins, int rc);
 
 /* Returns the index of metric `name` among those gathered, adding it if new; -1 without memory. */
 long kp_counters_name(struct kp_counters *g, const char *name);
 /* Adds one count of a launch. Without memory the launch is marked. */
 void kp_counters_add(struct kp_counters_launch *l, uint64_t code, uint32_t offset, size_t metric, uint64_t value);
-/* Frees what was gathered of a launch, which is as before it then. */
+/* Frees everything gathered about a launch, which is reset. */
 void kp_counters_drop(struct kp_counters_launch *l);
-/* Puts the counts of a launch into `r`. 0 or -ENOMEM. */
+/* Stores the counts of a launch in `r`. 0 or -ENOMEM. */
 int kp_counters_store_counts(const struct kp_counters *g, struct kp_counters_launch *l, struct kp_result *r);
 
-/* Marks metrics of the provider that were asked for, and that `r` lacks, as missing for `why`. 0 or -ENOMEM. */
+/* Marks requested metrics of the provider that `r` lacks as missing for `why`. 0 or -ENOMEM. */
 int kp_counters_mark(const struct kp_providers_setup *setup, const struct kp_provider *p, struct kp_why why,
                      struct kp_result *r);
 

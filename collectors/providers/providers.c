@@ -68,7 +68,7 @@ size_t kp_providers_room(struct kp_providers *x)
 
 /* ---- passes ---- */
 
-/* Returns the groups of a provider that was asked for, whether it has failed since or not. */
+/* Returns the groups of a requested provider, even if it has failed since. */
 static size_t asked_groups(struct kp_providers *x, size_t k)
 {
     const struct kp_provider *p = x->rows[k];
@@ -107,8 +107,8 @@ static size_t place_of(const struct kp_providers *x, size_t group, size_t *part)
     return k;
 }
 
-/* Returns NULL if the provider has failed since the groups were counted. Its passes are then issued for nothing, as
- * the other groups keep their indices. */
+/* Returns NULL if the provider has failed since the groups were counted. Its passes are then issued without effect,
+ * because the other groups keep their indices. */
 static const struct kp_provider *kind_at(const struct kp_providers *x, size_t group, size_t *part)
 {
     size_t k = place_of(x, group, part);
@@ -162,7 +162,7 @@ void kp_providers_refused(struct kp_providers *x, struct kp_why why)
     x->kind = NULL;
 }
 
-/* Starts the watching providers. One that fails here is given up for good: its passes would yield nothing. */
+/* Starts the watching providers. One that fails here is given up for good, because its passes would yield nothing. */
 void kp_providers_watch(struct kp_providers *x)
 {
     for (size_t k = 0; x->rows[k]; k++) {
@@ -206,13 +206,13 @@ static size_t count_results(const struct kp_providers_window *w)
     return n;
 }
 
-/* Prepares the providers beside the counters. Without memory for the launches they gather nothing. */
+/* Prepares the providers other than the counters. Without memory for the launches they gather nothing. */
 static void open_launches(struct kp_providers *x, struct kp_counters *g)
 {
     size_t results = count_results(&x->window);
     g->any = true;
     for (size_t k = 0; x->rows[k]; k++)
-        if (!x->groups[k] && x->why[k].reason && !x->window.alone) /* has failed for good */
+        if (!x->groups[k] && x->why[k].reason && !x->window.alone) /* failed for good */
             lose(x, k, 0, x->why[k]);
     g->launches = calloc(results + 1, sizeof(*g->launches));
     if (g->launches)
@@ -254,7 +254,7 @@ struct kp_counters *kp_providers_take(struct kp_providers *x)
     x->kind = NULL;
     x->begun = false;
     if (g && g->only && x->next < g->n_launches)
-        g->n_launches = x->next; /* the others were not made */
+        g->n_launches = x->next; /* the rest were not made */
     return g;
 }
 
@@ -281,7 +281,7 @@ static int make_way(struct kp_providers *x)
     return rc;
 }
 
-/* Ends the part of a provider whose pass does not begin: for good, except where memory was short. */
+/* Gives up a provider whose pass does not start: for good, unless memory was short. */
 static int give_up(struct kp_providers *x, int rc)
 {
     size_t k = kp_provider_number(x, x->kind);
@@ -337,14 +337,14 @@ static struct kp_counters_launch *launch(const struct kp_providers *x)
     return x->kind && x->gathered && x->next < x->gathered->n_launches ? &x->gathered->launches[x->next] : NULL;
 }
 
-/* Whether the provider acts at a launch, and needs an idle context for that. */
+/* Returns true if the provider acts at a launch, and needs an idle context for that. */
 static bool is_due(const struct kp_providers *x, bool before, enum kp_providers_wait wait)
 {
     return x->kind && x->kind->idle ? wait == KP_WAIT_ALWAYS || x->kind->idle(x, before) : launch(x) != NULL;
 }
 
-/* Waits for the launch, and the context with it. A wait for the context takes 70 us even if it is idle, in which PM
- * sampling goes on: where the launch is alone, its stream is asked for a while. */
+/* Waits for the launch, or for the whole context. That costs 70 us even for an idle context, during which PM sampling
+ * continues: if the launch is alone, its stream is polled for a while first. */
 static CUresult wait_for_launch(const struct kp_providers *x)
 {
     enum { MOST_NS = 1000000 };
@@ -364,13 +364,13 @@ static bool has_failed(struct kp_providers *x, bool begins, int rc)
     return rc && x->kind;
 }
 
-/* Has the provider act at a launch. */
+/* Makes the provider act at a launch. */
 static int act(struct kp_providers *x, bool before, struct kp_counters_launch *l)
 {
     return before ? x->kind->before(x, l) : x->kind->after(x, l);
 }
 
-/* Ends what a launch without replay had begun before the driver refused it: it belongs to no other launch. */
+/* Ends what a launch without replay had started before the driver refused it: it belongs to no other launch. */
 static void drop_refused(struct kp_providers *x)
 {
     struct kp_counters_launch *l = x->begun ? launch(x) : NULL;
@@ -381,7 +381,7 @@ static void drop_refused(struct kp_providers *x)
     kp_counters_drop(l);
 }
 
-/* Whether a pass of kp_providers_run is under way. */
+/* Returns true while a pass of kp_providers_run is under way. */
 static bool runs(const struct kp_providers *x)
 {
     return x->kind && x->gathered && x->gathered->only;

@@ -1,6 +1,6 @@
 /*
- * The counters of the plan's lists: in sessions where this CUPTI has them, which begin sooner, leave other launches
- * alone, and take lists in any order; else, for ranges, and in several runs by CUPTI's range profiler.
+ * The counters of the plan's lists: in sessions if this CUPTI has them, because they start sooner, leave other launches
+ * alone, and accept lists in any order; otherwise, for ranges, and in several runs by CUPTI's range profiler.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,11 +22,11 @@
 enum { WRONG_RANGES = INT_MIN };
 
 /* Room for counters grows in steps of four, so that a small window does not pay for emptying a large image. Above
- * LARGE_ROOM the steps are relatively smaller, as each range costs memory and time. */
+ * LARGE_ROOM the steps are relatively smaller, because each range costs memory and time. */
 enum { ROOM_STEP = 4, LARGE_ROOM = 256, LARGE_STEP = 64 };
 
-/* At most so many threads share an evaluation, with at least so many launches each. A thread must be worth its start
- * and, the first time, the opening of its host. */
+/* The most threads that share an evaluation, and the fewest launches of each. A thread must be worth its start and, the
+ * first time, the opening of its host. */
 enum { MOST_THREADS = 4, LEAST_SHARE = 16 };
 
 /* Room in a set of CPUs; the kernel refuses a set smaller than its own. */
@@ -45,23 +45,23 @@ struct range {
     struct kp_providers_setup *setup;
     struct kp_host *hosts[MOST_THREADS]; /* for evaluation: the caller's, and others opened on demand */
     struct kp_range *profiler;           /* enabled on the context */
-    int stuck; /* CUPTI's code after one could not be disabled, which prevents all further ones */
+    int stuck; /* CUPTI's code after a profiler could not be disabled, which prevents all further ones */
     enum kp_range_mode mode;
-    bool afresh;                  /* each launch gets the profiler as it was when it was enabled */
+    bool afresh;                  /* each launch gets a newly enabled profiler */
     bool used;                    /* the profiler has run, in this `mode`, */
     size_t used_ranges;           /* with this room */
-    struct kp_config used_config; /* and this list, of which the image alone is kept */
+    struct kp_config used_config; /* and this list, of which only the image is kept */
     struct lease *leases;
     struct kp_sessions sessions; /* in place of the profiler */
-    atomic_size_t held;          /* byte of their counter data that is not evaluated yet */
-    unsigned beside; /* the profiler counts launches beside replays: it has so many of the next ones (has_beside) */
-    size_t room;     /* 0 = not known yet */
+    atomic_size_t held;          /* bytes of their counter data that are not evaluated yet */
+    unsigned beside; /* the profiler counts launches alongside replays: it has so many of the next ones (has_beside) */
+    size_t room;     /* 0 = unknown */
     /* Of the current window. */
     bool in_session;             /* a session replays the current list */
-    size_t from, n_waiting;      /* lists that it has counted, and not decoded: the first one, how many */
+    size_t from, n_waiting;      /* counted but undecoded lists: the first one, how many */
     size_t awaited;              /* ranges of these */
     struct lease *lease;         /* of the current list */
-    struct kp_chosen_data *data; /* of a session's passes that have ended */
+    struct kp_chosen_data *data; /* of the ended passes of a session */
     bool marked;                 /* a launch's range is open */
     int hook;                    /* CUPTI's code of a failed push or pop */
     size_t seen, expected;       /* ranges */
@@ -73,7 +73,7 @@ struct part {
     struct lease *lease;
     struct kp_chosen_data *data;
     size_t bytes;  /* of the data, counted in `held` */
-    bool borrowed; /* the data is another part's */
+    bool borrowed; /* the data belongs to another part */
 };
 
 /* The decoded counters of a window. */
@@ -101,7 +101,7 @@ static struct counted *gathered(const struct kp_providers *x)
 static size_t room_step(size_t n, size_t most)
 {
     size_t room = 1;
-    if (n > most) /* with sweeps: two ranges a launch */
+    if (n > most) /* with sweeps: two ranges per launch */
         most *= 2;
     while (room < n)
         room *= ROOM_STEP;
@@ -118,7 +118,7 @@ static size_t lease_bytes(const struct range *r)
     return sum;
 }
 
-/* Frees unused images until `wanted` more byte fit within the bound. */
+/* Frees unused images until `wanted` more bytes fit within the limit. */
 static void make_way(struct range *r, size_t wanted)
 {
     for (struct lease **link = &r->leases; *link && lease_bytes(r) + wanted > r->setup->memory;) {
@@ -133,8 +133,8 @@ static void make_way(struct range *r, size_t wanted)
     }
 }
 
-/* Returns the smallest image with room for `ranges` that wastes no more than one step: emptying an image copies all
- * of it. */
+/* Returns the smallest image with room for `ranges` that wastes no more than one step, because emptying an image copies
+ * all of it. */
 static struct lease *idle_lease(const struct range *r, const struct kp_config *config, size_t ranges)
 {
     struct lease *best = NULL;
@@ -202,8 +202,8 @@ static int enable(struct range *r)
     return rc;
 }
 
-/* Releases the hardware. If that fails, nothing more is collected in the context. A second profiler must not be
- * enabled beside the first, and the other providers find the counters taken. */
+/* Releases the hardware. If that fails, nothing more is collected in the context: a second profiler must not be enabled
+ * alongside the first, and the other providers find the counters in use. */
 static int disable(struct range *r)
 {
     if (r->profiler)
@@ -240,17 +240,17 @@ static int note_config(struct range *r, const struct kp_config *config)
     return 0;
 }
 
-/* Whether the list can come next while the profiler stays enabled. */
+/* Returns true if the list can come next while the profiler stays enabled. */
 static bool goes_on(const struct range *r, const struct kp_config *config)
 {
     size_t turn = kp_range_turn(r->profiler);
     return kp_config_same(&r->used_config, config) && turn != KP_TURN_UNKNOWN && (config->turns || !turn);
 }
 
-/* Enables the profiler, after disabling it where needed. KP_VENDOR (CUPTI 13.0): a profiler handle cannot change its
- * range mode until it is disabled. Once it has run with some room, it drops further ranges even if configured for
- * more. It keeps the first list that it was configured for, and goes on behind the last pass that it ran: a window that
- * ended between two passes leaves it there. `room` is that of the image, and may exceed the window's need. */
+/* Enables the profiler, after disabling it if needed. KP_VENDOR (CUPTI 13.0): a profiler handle cannot change its range
+ * mode until it is disabled. Once it has run with some room, it drops further ranges even if configured for more. It
+ * keeps the first list that it was configured for, and continues after the last pass that it ran: a window that ended
+ * between two passes leaves it there. `room` is that of the image, and may exceed the window's need. */
 static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t room)
 {
     if (r->used && (r->afresh || r->mode != mode || r->used_ranges < room || !goes_on(r, config)))
@@ -265,7 +265,7 @@ static int enable_for(struct range *r, enum kp_range_mode mode, const struct kp_
     return rc;
 }
 
-/* Returns the memory that one more launch of a list takes, byte; 0 where it is not known. */
+/* Returns the memory for one more launch of a list, in bytes; 0 if it is unknown. */
 static size_t bytes_each(const struct range *r, const struct kp_config *list)
 {
     size_t one = 0, two = 0;
@@ -274,7 +274,7 @@ static size_t bytes_each(const struct range *r, const struct kp_config *list)
     return two > one ? two - one : 0;
 }
 
-/* Counts all lists of one plan, as they are held together until evaluation. */
+/* Counts all lists of one plan, because they are held together until evaluation. */
 static size_t room_together(const struct range *r, const struct kp_lists *lists, size_t room)
 {
     size_t each = 0;
@@ -283,7 +283,7 @@ static size_t room_together(const struct range *r, const struct kp_lists *lists,
     return each && r->setup->memory / each < room ? r->setup->memory / each : room;
 }
 
-/* Counts the largest list, as a window has one of them. */
+/* Counts the largest list, because a window has one of them. */
 static size_t room_in_turn(const struct range *r, const struct kp_lists *lists, size_t room)
 {
     size_t most = 0;
@@ -294,23 +294,24 @@ static size_t room_in_turn(const struct range *r, const struct kp_lists *lists, 
     return most && r->setup->memory / most < room ? r->setup->memory / most : room;
 }
 
-/* Whether a session may count the launches of a rotation. */
+/* Returns true if a session may count the launches of a rotation. */
 static bool has_session(struct range *r)
 {
     return r->setup->chooses && !r->stuck && kp_sessions_suit(&r->sessions, &r->setup->one_pass);
 }
 
-/* Whether a session may replay the launches of a window. */
+/* Returns true if a session may replay the launches of a window. */
 static bool replays_in_session(struct range *r)
 {
     return !r->beside && !r->stuck && kp_sessions_suit(&r->sessions, &r->setup->replayed);
 }
 
-/* So many windows the range profiler replays behind one that it counted, so that neither waits for the other to begin.
- * That takes 0.1 to 0.2 s, and a window's passes may take as much longer than in a session. */
+/* The number of windows that the range profiler replays after counting one itself, so that neither waits for the other
+ * to start. Starting costs 0.1 to 0.2 s, and a window's passes may cost that much more than in a session. */
 enum { MOST_BESIDE = 8 };
 
-/* Whether a session may count launches beside the replays that it has. Otherwise the range profiler has both. */
+/* Returns true if a session may count launches alongside replays in sessions. Otherwise the range profiler does
+ * both. */
 static bool has_beside(struct range *r, size_t list)
 {
     const struct kp_lists *lists = &r->setup->one_pass;
@@ -344,12 +345,12 @@ static size_t find_room(struct range *r)
     return r->room;
 }
 
-/* Takes an image with room for `ranges`, and enables the profiler for it. */
+/* Gets an image with room for `ranges`, and enables the profiler for it. */
 static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_config *config, size_t ranges,
                       struct lease **out)
 {
     struct lease *l = NULL;
-    int rc = enable(r); /* otherwise the room is not known */
+    int rc = enable(r); /* otherwise the room is unknown */
     if (rc)
         return rc;
     if (!ranges)
@@ -359,7 +360,7 @@ static int take_lease(struct range *r, enum kp_range_mode mode, const struct kp_
     rc = enable_for(r, mode, config, l ? kp_image_ranges(l->image) : room);
     if (!rc && !l) {
         rc = make_lease(r, config, ranges, room, &l);
-        if (!rc) /* asks again, as it may have more room */
+        if (!rc) /* asks again, because it may have more room */
             rc = enable_for(r, mode, config, kp_image_ranges(l->image));
     }
     if (rc)
@@ -378,7 +379,7 @@ static bool start_session(struct range *r, size_t list)
 
 /* ---- ranges ---- */
 
-/* Whether each launch of the window is a range. */
+/* Returns true if each launch of the window is a range. */
 static bool counts_each(const struct kp_providers_window *w)
 {
     return w->mode == KP_RANGE_AUTO && !w->chooses;
@@ -493,7 +494,7 @@ static int range_window(struct kp_providers *x)
     return 0;
 }
 
-/* Keeps the counters of a list, in the data or the lease at hand. */
+/* Keeps the counters of a list, in the current data or lease. */
 static int keep_part(struct kp_providers *x, size_t list, bool borrowed)
 {
     struct range *r = own(x);
@@ -512,7 +513,7 @@ static int keep_part(struct kp_providers *x, size_t list, bool borrowed)
     return 0;
 }
 
-/* Whether a session has counted all launches. One that has lost some is not used again. */
+/* Returns true if a session has counted all launches. A session that has lost some is not used again. */
 static bool has_all(struct range *r, size_t expected, size_t dropped)
 {
     if (r->seen < expected && !dropped && kp_chosen_lacks())
@@ -522,7 +523,7 @@ static bool has_all(struct range *r, size_t expected, size_t dropped)
     return r->seen == expected && !dropped;
 }
 
-/* Decodes the lists that a session has counted: they share the data, which the first part has. */
+/* Decodes the lists that a session has counted: they share the data, which belongs to the first part. */
 static int keep_waiting(struct kp_providers *x)
 {
     struct range *r = own(x);
@@ -544,20 +545,20 @@ static int keep_waiting(struct kp_providers *x)
     return rc;
 }
 
-/* Whether sessions can count such a window. */
+/* Returns true if sessions can count such a window. */
 static bool suits_sessions(const struct kp_providers *x)
 {
     return x->window.mode == KP_RANGE_AUTO && !x->carry && !x->window.swept;
 }
 
-/* Whether a session may have the list: for replay, or beside replays. */
+/* Returns true if a session may have the list: for replay, or alongside replays. */
 static bool is_for_session(struct kp_providers *x, size_t list)
 {
     struct range *r = own(x);
     return suits_sessions(x) && (x->window.counted ? has_beside(r, list) : replays_in_session(r));
 }
 
-/* Takes up the list in a session. False: none has it. */
+/* Loads the list in a session. False: there is no session for it. */
 static bool begin_in_session(struct kp_providers *x, size_t list, size_t ranges)
 {
     struct range *r = own(x);
@@ -567,7 +568,7 @@ static bool begin_in_session(struct kp_providers *x, size_t list, size_t ranges)
     size_t room = room_step(ranges ? ranges : 1, find_room(r));
     if (r->n_waiting && kp_sessions_goes_on(&r->sessions, lists, list, room))
         return true;
-    keep_waiting(x); /* what it has lost shows as missing */
+    keep_waiting(x); /* its losses show as missing */
     r->from = list;
     if (atomic_load(&r->held) > r->setup->memory / 2)
         r->setup->settle();
@@ -620,7 +621,7 @@ static int range_count(struct kp_providers *x, size_t room)
     int rc = begin_list(x, x->part, room);
     if (!rc && own(x)->in_session && !range_start(x))
         return 0;
-    bool again = !rc && own(x)->in_session; /* no session counts any more */
+    bool again = !rc && own(x)->in_session; /* sessions no longer count */
     own(x)->beside = MOST_BESIDE;
     if (again)
         rc = begin_list(x, x->part, room);
@@ -664,12 +665,12 @@ static int stop_session(struct range *r)
     return rc ? rc : r->hook;
 }
 
-/* Ends a pass of a replay in the session. Where it cannot, what lists before have counted is kept. */
+/* Ends a pass of a replay in the session. If that fails, the counts of earlier lists are kept. */
 static int stop_replayed(struct kp_providers *x, const struct kp_config *list, bool *last)
 {
     struct range *r = own(x);
     *last = true;
-    if (!kp_sessions_counts(&r->sessions)) /* a pass that has not begun */
+    if (!kp_sessions_counts(&r->sessions)) /* the pass has not started */
         return 0;
     int rc = kp_sessions_stop(&r->sessions, list, last);
     if (rc && !kp_chosen_runs(r->sessions.session))
@@ -699,7 +700,7 @@ static int range_stop(struct kp_providers *x, bool *last)
     return rc ? rc : r->hook; /* ranges and launches do not match */
 }
 
-/* Decodes at once, or with the list behind this one in the image. */
+/* Decodes at once, or together with the next list in the image. */
 static int decode_replayed(struct kp_providers *x)
 {
     struct range *r = own(x);
@@ -732,7 +733,7 @@ static int range_decode(struct kp_providers *x)
 static void range_over(struct kp_providers *x)
 {
     struct range *r = own(x);
-    keep_waiting(x); /* a list behind those has failed */
+    keep_waiting(x); /* a list after those has failed */
     if (r->beside && !x->window.counted && !x->window.alone)
         r->beside--;
     r->in_session = false;
@@ -743,7 +744,7 @@ static void range_over(struct kp_providers *x)
     r->data = NULL;
     r->marked = false;
     if (x->window.chooses && x->window.last)
-        kp_sessions_end(&r->sessions, false); /* its image takes memory of the host */
+        kp_sessions_end(&r->sessions, false); /* its image uses host memory */
 }
 
 static int range_release(struct kp_providers *x)
@@ -818,7 +819,7 @@ static int evaluate_launch(const struct evaluation *e, struct kp_host *host, siz
     return rc ? rc : k->lists.store(k->lists.of, e->part->list, values, e->results[i]);
 }
 
-/* Takes launches until none are left. Without a host or memory, leaves them to the other threads. */
+/* Evaluates launches until none are left. Without a host or memory, leaves them to the other threads. */
 static void *take_launches(void *arg)
 {
     struct turn *turn = arg;
@@ -866,7 +867,7 @@ static int evaluate_part(const struct counted *k, const struct part *part, struc
         n++;
     const struct turn *first = &turns[0];
     take_launches(&turns[0]);
-    for (; n; n--) { /* joins, as libraries tear down their thread data after its function has returned */
+    for (; n; n--) { /* joins, because libraries tear down their thread data after its function has returned */
         r->setup->join(turns[n].thread);
         if (turns[n].at < first->at)
             first = &turns[n];

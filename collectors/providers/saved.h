@@ -12,9 +12,9 @@
 struct kp_cupti;
 struct kp_checkpoint;
 
-/* Whether the saving library was found. */
+/* Returns true if the saving library was found. */
 bool kp_saved_available(const struct kp_cupti *c);
-/* Save all memory of `ctx` that a kernel can write; restore it, as often as wanted; free it. */
+/* Save all memory of `ctx` that a kernel can write; restore it, as often as needed; free it. */
 int kp_saved_make(const struct kp_cupti *c, CUcontext ctx, struct kp_checkpoint **out);
 int kp_saved_restore(struct kp_checkpoint *k);
 void kp_saved_free(struct kp_checkpoint *k);

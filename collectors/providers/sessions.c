@@ -26,7 +26,7 @@ bool kp_sessions_suit(struct kp_sessions *s, const struct kp_lists *lists)
     return suit;
 }
 
-/* Returns the memory that counter data of one more launch takes, byte; 0 where it is not known. */
+/* Returns the memory for one more launch of counter data, in bytes; 0 if it is unknown. */
 static size_t bytes_each(const struct kp_sessions *s, const struct kp_config *lists, size_t n)
 {
     size_t one = 0, two = 0;
@@ -57,7 +57,7 @@ int kp_sessions_end(struct kp_sessions *s, bool rests)
     s->unended = rc ? s->session : NULL; /* its memory stays */
     if (!rc && counts)
         kp_taken_disabled(s->setup->taken);
-    s->stuck = rc; /* one that rests no more is tried again */
+    s->stuck = rc; /* a session that has ended after all is tried again */
     s->head = NULL;
     if (!rests)
         s->session = NULL;
@@ -86,11 +86,11 @@ bool kp_sessions_give_up(struct kp_sessions *s, const char *what, int code)
 {
     kp_debug(KP_DEBUG_REPLAY, "no %s: code %d", what, code);
     kp_sessions_end(s, false);
-    s->none = code != -ENOMEM && code != KP_CUPTI_OUT_OF_MEMORY && code != KP_CUPTI_BUSY; /* these pass */
+    s->none = code != -ENOMEM && code != KP_CUPTI_OUT_OF_MEMORY && code != KP_CUPTI_BUSY; /* these are temporary */
     return false;
 }
 
-/* Begins a session with room for so many launches. */
+/* Starts a session with room for so many launches. */
 static bool begin(struct kp_sessions *s, const struct kp_lists *lists, size_t launches)
 {
     if (kp_sessions_end(s, false))
@@ -105,7 +105,7 @@ static bool begin(struct kp_sessions *s, const struct kp_lists *lists, size_t la
     return kp_sessions_give_up(s, "session", rc);
 }
 
-/* Makes the session that there is take the list. */
+/* Makes the existing session accept the list. */
 static bool take_up(struct kp_sessions *s, const struct kp_config *list)
 {
     if (!kp_chosen_takes(s->session, list) && kp_sessions_end(s, true))
@@ -120,14 +120,14 @@ static bool take_up(struct kp_sessions *s, const struct kp_config *list)
     return kp_sessions_give_up(s, "further session", rc);
 }
 
-/* Whether there is a session for the list: one that was begun for it, or for others whose images are as large. */
+/* Returns true if there is a session for the list: one that was started for it, or for lists with images as large. */
 static bool has_room(const struct kp_sessions *s, const struct kp_lists *lists, const struct kp_config *list,
                      size_t launches)
 {
     return s->session && (s->of == lists->at ? s->room >= launches : kp_chosen_fits(s->session, list, launches));
 }
 
-/* Makes a session that takes the list, with room for so many launches. */
+/* Makes a session that accepts the list, with room for so many launches. */
 static bool provide(struct kp_sessions *s, const struct kp_lists *lists, const struct kp_config *list, size_t launches)
 {
     return has_room(s, lists, list, launches) ? take_up(s, list) : begin(s, lists, launches);
@@ -143,7 +143,7 @@ bool kp_sessions_load(struct kp_sessions *s, const struct kp_lists *lists, size_
     s->head = head;
     s->launches = launches;
     s->next = 0;
-    while (!rc && s->next < lists->at[i].turn) { /* lists before it that are not counted */
+    while (!rc && s->next < lists->at[i].turn) { /* earlier lists that are not counted */
         bool last;
         rc = kp_chosen_pass(s->session);
         if (!rc)

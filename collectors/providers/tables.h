@@ -1,7 +1,7 @@
 /*
- * The metric tables of a chip: its metrics, and which lists of them can be counted together. Needs no GPU.
+ * The metric tables of a chip: its metrics, and the lists that can be counted together. Needs no GPU.
  *
- * Errors: as in library.h. Threads: a kp_host belongs to one thread at a time; different ones are independent.
+ * Errors: see library.h. Threads: a kp_host belongs to one thread at a time; different hosts are independent.
  */
 #ifndef KP_COLLECTORS_PROVIDERS_TABLES_H
 #define KP_COLLECTORS_PROVIDERS_TABLES_H
@@ -26,39 +26,39 @@ int kp_tables_open(const struct kp_cupti *c, enum kp_tables which, const char *c
                    struct kp_host **out);
 void kp_tables_close(struct kp_host *h);
 
-/* Returns properties of a metric, with or without suffix. Non-zero when the chip lacks the metric. */
+/* Returns properties of a metric, with or without suffix. Non-zero if the chip lacks the metric. */
 int kp_tables_metric(struct kp_host *h, const char *name, struct kp_metric_props *out);
 /* Returns base names of one type; the library owns *names, valid as long as `h`. */
 int kp_tables_names(struct kp_host *h, enum kp_metric_type type, const char *const **names, size_t *n);
-/* Returns the suffixes of base metric `name`, which is of that type; valid until the next call with `h`. -ENOSYS
- * when the library does not tell. */
+/* Returns the suffixes of base metric `name`, which must be of that type; valid until the next call with `h`. -ENOSYS
+ * if the library does not list them. */
 int kp_tables_suffixes(struct kp_host *h, enum kp_metric_type type, const char *name, const char *const **suffixes,
                        size_t *n);
-/* Returns the metrics of which throughput `name` is the largest, as kp_host_constituents. *names is malloc'ed. */
+/* Returns the metrics whose maximum is throughput `name`, see kp_host_constituents. *names is malloc'ed. */
 int kp_tables_constituents(struct kp_host *h, const char *name, const char ***names, size_t *n);
 
 /* Returns the chips that the library knows; the library owns the array. */
 int kp_tables_chips(const struct kp_cupti *c, const char *const **chips, size_t *n);
 
-/* Schedules `n` metrics to be counted together: 0 and *out to kp_config_free, or an error when they cannot be. */
+/* Schedules `n` metrics to be counted together: 0 and *out to kp_config_free, or an error if they cannot be. */
 int kp_tables_schedule(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                        const char *const *names, size_t n, struct kp_config *out);
 
-/* Does the same, and *kept has the list: kp_tables_schedule_turns can add others to it. Close it with kp_tables_close.
- */
+/* The same; *kept holds the list, so that kp_tables_schedule_turns can add others to it. Close it with
+ * kp_tables_close. */
 int kp_tables_schedule_kept(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                             const char *const *names, size_t n, struct kp_config *out, struct kp_host **kept);
 
-/* Whether lists may be counted for launches that are chosen, as kp_chosen_available: each with its own image. */
+/* Returns true if lists may be counted for chosen launches, see kp_chosen_available: each with its own image. */
 bool kp_tables_choose(const struct kp_cupti *c);
-/* The layout of counter data for such lists, as kp_host_layout. */
+/* The layout of counter data for such lists, see kp_host_layout. */
 int kp_tables_layout(struct kp_host *h, const struct kp_config *lists, size_t n, uint8_t **layout, size_t *size);
-/* Schedules lists as the passes of one image, as kp_host_schedule_turns: `first`, or NULL, has the first list. */
+/* Schedules lists as the passes of one image, see kp_host_schedule_turns: `first`, or NULL, has the first list. */
 int kp_tables_schedule_turns(const struct kp_cupti *c, const char *chip, const uint8_t *availability,
                              struct kp_config *lists, size_t n, struct kp_host *first, size_t *good);
 
-/* Whether the counters of names[0..n) fit one pass, as kp_host_fits_pass: a quick answer, of which a schedule is the
- * proof. Negative when the library does not tell. */
+/* Finds out if the counters of names[0..n) fit one pass, see kp_host_fits_pass: a quick answer, which only a schedule
+ * proves. Negative if the library cannot say. */
 int kp_tables_fit(struct kp_host *h, const char *const *names, size_t n, bool *fit);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Sums by device: how much of its memory several contexts hold. Threads: any.
+ * Sums by device: how much of its memory several contexts use. Threads: any.
  */
 #ifndef KP_COLLECTORS_REPLAY_BY_DEVICE_H
 #define KP_COLLECTORS_REPLAY_BY_DEVICE_H
@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Byte; all zero at first. Devices beyond the last are not counted. */
+/* Bytes; all zero at first. Devices beyond the last are not counted. */
 struct kp_by_device {
     atomic_uint_fast64_t sums[64];
 };
@@ -16,7 +16,7 @@ struct kp_by_device {
 /* Returns the sum of a device; -1: of all devices. */
 uint64_t kp_by_device_sum(const struct kp_by_device *b, CUdevice device);
 
-/* Brings the part of one context up to date: `*part`, which it has in the sum, becomes `now`. */
+/* Updates the part of one context: `*part`, its current share of the sum, becomes `now`. */
 void kp_by_device_note(struct kp_by_device *b, CUdevice device, uint64_t *part, uint64_t now);
 
 #endif

@@ -76,12 +76,12 @@ enum {
     FLUSH_WRITE_BACK = 1 << 2,
     FLUSH_INVALIDATE = 1 << 3,
     FLUSH_ALL = 1 << 4,
-    FLUSH_HOST = 1, /* lines of the host's memory; those of the device's without it */
+    FLUSH_HOST = 1, /* lines of host memory; without it, those of the device's memory */
 
-    NO_GPU = -1, /* ends the list of those attached */
+    NO_GPU = -1, /* ends the list of attached GPUs */
     SHARED_GPU = 2,
 
-    DEVICE_NAME = 0x6b700001, /* names of objects are the client's to choose */
+    DEVICE_NAME = 0x6b700001, /* the client chooses the names of objects */
     SUBDEVICE_NAME = 0x6b700002,
 };
 
@@ -107,7 +107,7 @@ static int allocate(const struct kp_evict *e, struct allocation *a)
     return a->status ? -EIO : 0;
 }
 
-/* ---- the way to a GPU ---- */
+/* ---- reaching a GPU ---- */
 
 static int open_client(struct kp_evict *e)
 {
@@ -120,7 +120,7 @@ static int open_client(struct kp_evict *e)
     return rc;
 }
 
-/* Returns whether `gpu` is the one at that address. */
+/* Returns true if `gpu` is the one at that address. */
 static bool is_at(const struct kp_evict *e, uint32_t gpu, const char *pci_bus_id)
 {
     struct address a = {.gpu = gpu};

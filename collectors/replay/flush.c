@@ -9,7 +9,7 @@
 #include "collectors/replay/evict.h"
 #include "collectors/replay/vmem.h"
 
-/* For a device or driver that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. After a
+/* For devices or drivers that cannot map memory twice. Each thread strides over the buffer in 16-byte reads. After a
  * memset to zero the store never happens, but the compiler cannot know that, so it keeps the reads. PTX of compute
  * capability 7.5 runs on every later chip. */
 static const char sweep_ptx[] = ".version 6.4\n"
@@ -52,8 +52,8 @@ static const char sweep_ptx[] = ".version 6.4\n"
 
 static const char sweep_name[] = "kprof_cache_flush";
 
-/* A kernel that is never launched. New code on the device makes the driver invalidate the instruction caches, which
- * a sweep of data does not reach. So a tiny kernel reads its instructions from DRAM, as it does under ncu. */
+/* A kernel that is never launched. New code on the device makes the driver invalidate the instruction caches, which a
+ * sweep of data does not reach. A tiny kernel then reads its instructions from DRAM, as under ncu. */
 static const char code_ptx[] = ".version 6.4\n"
                                ".target sm_75\n"
                                ".address_size 64\n"
@@ -75,22 +75,22 @@ enum {
 struct kp_flush {
     const struct kp_driver *d;
     CUdevice device;
-    CUmodule module; /* of the sweep kernel, where needed */
+    CUmodule module; /* of the sweep kernel, if needed */
     CUfunction kernel;
     unsigned blocks;
     size_t l2;
     void *code; /* the kernel that is never launched, as machine code */
     CUdeviceptr buffer, sink;
     size_t bytes;  /* of each copy */
-    size_t piece;  /* of the memory behind the sink */
-    uint64_t held; /* of both, as long as they are there */
+    size_t piece;  /* of the memory that backs the sink */
+    uint64_t held; /* of both, while they exist */
     bool no_sink;
     char pci_bus_id[32];
     bool asked;             /* the kernel driver, for `evict` */
     struct kp_evict *evict; /* NULL: the L2 is filled with other lines instead */
 };
 
-static struct kp_by_device held; /* what all flushes have */
+static struct kp_by_device held; /* what all flushes use */
 
 uint64_t kp_flush_held_on(CUdevice device)
 {
@@ -102,7 +102,7 @@ static void note_held(struct kp_flush *f, uint64_t bytes)
     kp_by_device_note(&held, f->device, &f->held, bytes);
 }
 
-/* Compiles the code that is loaded before each launch, once: loading it then takes 30 us. */
+/* Compiles the code that is loaded before each launch, once: loading it then costs 30 us. */
 static void compile_code(struct kp_flush *f)
 {
     const struct kp_driver *d = f->d;
@@ -276,8 +276,8 @@ static void ask(struct kp_flush *f)
              rc ? "filled by a copy: " : "emptied by the driver", rc ? strerror(-rc) : "");
 }
 
-/* Empties the L2 once the GPU has nothing to do. Returns whether it did, or `*rc` is why not. What the kernel driver
- * refuses once is not tried again. */
+/* Empties the L2 once the GPU is idle. Returns true if it did; otherwise `*rc` is the reason. After the kernel driver
+ * has refused once, it is not asked again. */
 static bool empty(struct kp_flush *f, CUresult *rc)
 {
     if (!f->asked)
@@ -308,8 +308,8 @@ CUresult kp_flush_run(struct kp_flush *f, CUstream stream, enum kp_flush_how how
     return rc == CUDA_SUCCESS ? load_code(f) : rc;
 }
 
-/* The engine that copies seems to share translations with the multiprocessors. Of 16 kernels of PyTorch 14 took the
- * time that they take under Nsight Compute, within 3 %; 11 and 13 without this (H100). */
+/* The copy engine seems to share translations with the multiprocessors. Of 16 PyTorch kernels, 14 lasted as long as
+ * under Nsight Compute, within 3 %; without this 11 and 13 did (H100). */
 CUresult kp_flush_touch(struct kp_flush *f, CUstream stream, const struct kp_pages *pages, size_t n)
 {
     const size_t word = 4, room = f->piece / word;

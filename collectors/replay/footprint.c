@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory left free while a window is open, for the program, the profiler and the cache flush. On the device: at
- * least so much, and a share of a larger device, whose profiler needs more, up to the most. Also of the host's
- * memory. */
+/* Memory left free while a window is open, for the program, the profiler and the cache flush. On the device: at least
+ * the first value; on larger devices, whose profiler needs more, a share of the device up to the second. Also of the
+ * host's memory. */
 static const uint64_t least_margin = 256ull << 20, most_margin = 4ull << 30;
 enum { DEVICE_SHARE = 64, HOST_PERCENT = 80 };
 
@@ -69,10 +69,10 @@ uint64_t kp_footprint_host_share(void)
     return kp_footprint_host("") / 100 * HOST_PERCENT;
 }
 
-/* Measured with 50 to 87 GB that went to the host, H100 and H200: 0.53 to 0.72 s a gigabyte. */
+/* Measured with 50 to 87 GB that went to the host, H100 and H200: 0.53 to 0.72 s per gigabyte. */
 static const double seconds_a_byte = 0.6e-9;
 
-/* Whether saving takes no longer than wanted, with so much of it in the host's memory. */
+/* Returns true if saving is as fast as required when that much of it goes to the host's memory. */
 static bool is_quick(uint64_t used, uint64_t on_host, uint64_t most_ns, struct kp_why *why)
 {
     double seconds = (double)on_host * seconds_a_byte;
@@ -81,9 +81,9 @@ static bool is_quick(uint64_t used, uint64_t on_host, uint64_t most_ns, struct k
     char *text;
     if (asprintf(
             &text,
-            "saving the %.1f GB of device memory in use would take about %.0f s for each window, as %.1f GB of it do "
-            "not fit into the rest of the device: launches are not replayed (save-time, KPROF_SAVE_TIME, gives more "
-            "time than %.3g s)",
+            "saving the %.1f GB of device memory in use would take about %.0f s per window, because %.1f GB of it do "
+            "not fit into the rest of the device: launches are not replayed (save-time, KPROF_SAVE_TIME, allows more "
+            "than %.3g s)",
             (double)used / 1e9, seconds, (double)on_host / 1e9, (double)most_ns / 1e9) < 0)
         text = NULL;
     *why = kp_why_of(KP_REASON_SAVE_TOO_SLOW, text);
@@ -107,7 +107,7 @@ bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, struct kp_wh
     char *text;
     if (asprintf(&text,
                  "%.1f GB of device memory in use fit neither into the %.1f GB left of it nor into the %.1f GB of host "
-                 "memory that can be had: launches cannot be replayed (set `quick` does without)",
+                 "memory available: launches cannot be replayed (set `quick` works without replay)",
                  (double)used / 1e9, (double)available_here / 1e9, (double)host / 1e9) < 0)
         text = NULL;
     *why = kp_why_of(KP_REASON_SAVE_TOO_LARGE, text);

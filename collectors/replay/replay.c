@@ -15,7 +15,7 @@ struct state {
     struct kp_replay_outcome *out;
     enum memory memory;
     uint64_t lap;  /* ns: when the last stage ended */
-    bool restored; /* memory was not that of the program's own execution since */
+    bool restored; /* since then, memory was not that of the program's own execution */
 };
 
 /* Ends a stage: notes its time, and the first failure. */
@@ -95,14 +95,14 @@ static bool rehearse(struct state *s)
     return true;
 }
 
-/* Brings memory back to the program's own execution, also after a restore that failed. */
+/* Restores the memory of the program's own execution, even after a failed restore. */
 static void settle_own(struct state *s)
 {
     if (s->restored && !s->out->dead)
         s->out->damaged = failed(s, KP_STAGE_RESTORE, s->ops->put_back(s->arg));
 }
 
-/* Brings memory to the state after one execution. */
+/* Restores memory to the state after one execution. */
 static void settle(struct state *s)
 {
     if (s->memory == AFTER || s->out->damaged || s->out->dead)

@@ -2,10 +2,9 @@
 
 #include <stdbool.h>
 
-/* KP_VENDOR: measured on libcheckpoint.so by tests/gpu/rewind.cu. On an H200 all other kinds are rewound:
- * cudaMalloc, cuMemCreate on the device (mapped twice or anew, too), pools, graph allocations, arrays, variables,
- * managed and pinned memory. Blocks of the heap are, too, but kernels that took them failed when a window was
- * replayed. */
+/* KP_VENDOR: measured on libcheckpoint.so by tests/gpu/rewind.cu. On an H200 all other kinds are rewound: cudaMalloc,
+ * cuMemCreate on the device (also mapped twice or again), pools, graph allocations, arrays, variables, managed and
+ * pinned memory. Heap blocks are, too, but kernels that allocated them failed when a window was replayed. */
 static const struct {
     bool rewound;
     enum kp_reason reason;

@@ -10,8 +10,8 @@
 #include "report/model/reasons.h"
 
 enum kp_memory {
-    KP_MEMORY_HOST_VIRTUAL, /* memory of the host of cuMemCreate, or of a pool; or of a managed pool */
-    KP_MEMORY_HEAP_BLOCKS,  /* content of blocks of the device's heap, which kernels took by malloc */
+    KP_MEMORY_HOST_VIRTUAL, /* host memory of cuMemCreate or of a pool; or of a managed pool */
+    KP_MEMORY_HEAP_BLOCKS,  /* content of blocks of the device's heap, which kernels allocated by malloc */
 };
 
 /* Returns why launches that can reach such memory are not replayed; no reason if it is rewound. */

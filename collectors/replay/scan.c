@@ -35,7 +35,7 @@ static CUresult load(struct kp_scan *s)
     return rc == CUDA_SUCCESS ? d->cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING) : rc;
 }
 
-/* A key that no program can know: contents that were made to have one digest have it by chance alone. */
+/* A key that no program can know: contents constructed to have the same digest have it only by chance. */
 static CUresult make_key(struct kp_scan *s)
 {
     unsigned char *key = malloc(KEY_BYTES);

@@ -7,7 +7,7 @@ enum {
     WORDS_A_UNIT = 4,
     WORDS = KP_SCAN_UNITS * WORDS_A_UNIT, /* of a part that a thread reads */
     WARPS = KP_SCAN_THREADS / 32,
-    PAIR = 2, /* words that a product takes */
+    PAIR = 2, /* words that a product needs */
 };
 
 _Static_assert(KP_SCAN_WORDS == WORDS + PAIR * (KP_SCAN_LANES - 1), "each lane shifts the key by a pair of words");
@@ -16,9 +16,9 @@ _Static_assert(KP_SCAN_LANES == 4 && WARPS == 16, "the sums are added up for fou
 /* One block of threads takes one block of memory after the other:
  *   digest  sums of products, NH of UMAC (RFC 4418, section 5.2.2) with a Toeplitz key: two blocks that differ have
  *           the same digest once in 2^128 keys. Each thread reads the same part of the key for each block.
- *   uniform whether all units of 16 byte are like the first one
+ *   uniform 1 if all units of 16 bytes are like the first one
  * Each warp adds its sums up, and the first warp those of all. It works from one half of the shared memory while the
- * others fill the other half, so that one barrier a block is enough. */
+ * others fill the other half, so that one barrier per block is enough. */
 static const char scan_head[] =
     ".version 6.4\n"
     ".target sm_75\n"
@@ -78,7 +78,7 @@ static const char scan_block[] = "NEXT:\n"
                                  "add.u64 %d11, %d10, %d11;\n"
                                  "mov.u32 %r13, 0;\n";
 
-/* Adds what the lanes have in %a0 to %a3 to %a0: after it lane 8 * n of a warp holds the nth sum. */
+/* Adds what the lanes have in %a0 to %a3 to %a0: afterwards lane 8 * n of a warp holds the nth sum. */
 static const char add_up[] = "selp.b64 %d12, %a2, %a0, %p1;\n"
                              "selp.b64 %d13, %a0, %a2, %p1;\n"
                              "selp.b64 %d14, %a3, %a1, %p1;\n"
@@ -101,7 +101,7 @@ static const char add_up[] = "selp.b64 %d12, %a2, %a0, %p1;\n"
                              "mov.b64 %d13, {%r14, %r15};\n"
                              "add.u64 %a0, %a0, %d13;\n";
 
-/* After it each lane holds the sum of its group of eight. */
+/* Afterwards each lane holds the sum of its group of eight. */
 static void print_group_sum(FILE *out)
 {
     for (unsigned step = 4; step; step /= 2)
@@ -134,7 +134,7 @@ static const char share_sums[] = "shl.b32 %r16, %r7, 9;\n"
                                  "@%p11 ld.shared.v2.u64 {%a0, %a1}, [%r17];\n"
                                  "@%p11 ld.shared.v2.u64 {%a2, %a3}, [%r17+16];\n";
 
-/* The first warp's end of a block. A unit of 16 byte that is all there is makes it uniform, which its value tells. */
+/* The first warp's end of a block. The block is uniform if all units equal its first 16 bytes, its value. */
 static const char scan_end[] = "mul.wide.u32 %d16, %r3, 32;\n"
                                "mul.wide.u32 %d17, %r11, 8;\n"
                                "add.u64 %d17, %d16, %d17;\n"
@@ -166,7 +166,7 @@ static const char scan_end[] = "mul.wide.u32 %d16, %r3, 32;\n"
                                "ret;\n"
                                "}\n";
 
-/* Each block of threads makes one move of the list: to, from, byte, and whether all units come from the first one. */
+/* Each block of threads makes one move of the list: to, from, bytes, and if all units come from the first one. */
 static const char move_code[] = ".visible .entry kprof_move(.param .u64 moves)\n"
                                 "{\n"
                                 ".reg .pred %p<4>;\n"
@@ -200,14 +200,14 @@ static const char move_code[] = ".visible .entry kprof_move(.param .u64 moves)\n
                                 "ret;\n"
                                 "}\n";
 
-/* The key of a thread for a part, whose words follow each other thread by thread. */
+/* The key of a thread for a part; its words follow each other thread by thread. */
 static void print_keys(FILE *out, unsigned part)
 {
     for (unsigned i = 0; i < KP_SCAN_WORDS; i++)
         fprintf(out, "ld.global.ca.u32 %%k%u, [%%d2+%u];\n", i, (part * KP_SCAN_WORDS + i) * KP_SCAN_THREADS * 4);
 }
 
-/* Reads the units of a part: beyond the block's end zeros, which are no part of what is uniform. */
+/* Reads the units of a part. Beyond the block's end they are zeros, which do not count for uniformity. */
 static void print_reads(FILE *out, unsigned part)
 {
     for (unsigned u = 0; u < KP_SCAN_UNITS; u++) {

@@ -5,13 +5,13 @@
 #define KP_COLLECTORS_REPLAY_SCAN_CODE_H
 
 enum {
-    KP_SCAN_THREADS = 512, /* two blocks of them a multiprocessor: one reads while the other one adds up */
+    KP_SCAN_THREADS = 512, /* two thread blocks per multiprocessor: one reads while the other adds up */
     KP_SCAN_BLOCKS_PER_SM = 2,
     KP_SCAN_PARTS = 2, /* of a block of memory, which threads read one after the other */
-    KP_SCAN_UNITS = 4, /* of 16 byte that a thread reads of a part */
-    KP_SCAN_LANES = 4, /* sums of 64 bit that make a digest */
+    KP_SCAN_UNITS = 4, /* of 16 bytes, that a thread reads of a part */
+    KP_SCAN_LANES = 4, /* sums of 64 bits that make a digest */
     KP_SCAN_WORDS =
-        22, /* of 32 bit of the key that a thread needs for a part: one a word, two more for each later lane */
+        22, /* 32-bit words of the key that a thread needs for a part: one per word, two more for each later lane */
     KP_MOVE_THREADS = 256,
 };
 

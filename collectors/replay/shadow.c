@@ -8,19 +8,19 @@
 
 _Static_assert((int)KP_SLOT_BYTES == (int)KP_BLOCK_BYTES, "a slot holds a block");
 
-/* Where the copy of a block is, besides slots. */
+/* Where the copy of a block is, if not in a slot. */
 enum { NO_COPY = UINT32_MAX, ONE_VALUE = UINT32_MAX - 1, FEWEST_SLOTS = ONE_VALUE };
 
 static const uint32_t uniform_bit = 1u << KP_FOUND_UNIFORM;
 
-/* The tables of blocks: as many entries each. */
+/* The tables of blocks, with equally many entries. */
 struct tables {
     uint32_t n;
     struct kp_block *blocks;
     uint32_t *saved, *kept;   /* the slot of each block, ONE_VALUE, or NO_COPY: unknown; as it was saved */
     uint32_t *found;          /* what a scan found */
-    struct kp_move *moves;    /* that follow from it */
-    uint32_t *nearer;         /* slots on the device for copies that are on the host */
+    struct kp_move *moves;    /* the resulting moves */
+    uint32_t *nearer;         /* device slots for copies that are on the host */
     struct kp_vmem memory;    /* on the device: */
     CUdeviceptr device, list; /* the blocks, and what is found */
     struct kp_digests at_save, at_keep, now;
@@ -38,10 +38,10 @@ struct kp_shadow {
     bool keeps;
     struct kp_slot_room room; /* as of the last save */
     struct kp_shadow_work work;
-    uint64_t counted; /* of `held`, byte */
+    uint64_t counted; /* of `held`, in bytes */
 };
 
-static struct kp_by_device held; /* what all shadows take */
+static struct kp_by_device held; /* what all shadows use */
 
 uint64_t kp_shadow_held_on(CUdevice device)
 {
@@ -87,7 +87,7 @@ static uint64_t blocks_of(const struct kp_part *p)
     return (p->bytes + KP_BLOCK_BYTES - 1) / KP_BLOCK_BYTES;
 }
 
-/* Whole units: what the driver allocates is at least so much apart. */
+/* Rounds up to whole units: the driver's allocations are at least that far apart. */
 static uint32_t rounded(size_t bytes)
 {
     return (uint32_t)((bytes + KP_UNIT_BYTES - 1) / KP_UNIT_BYTES * KP_UNIT_BYTES);
@@ -106,7 +106,7 @@ static void fill_blocks(struct tables *t, const struct kp_part *parts, size_t n)
         }
 }
 
-/* Gives out the tables' memory on the device, one piece after the other. */
+/* Hands out the tables' memory on the device, piece by piece. */
 static CUdeviceptr piece(CUdeviceptr *next, uint64_t bytes)
 {
     CUdeviceptr at = *next;
@@ -170,8 +170,7 @@ static bool is_same_block(const struct tables *a, uint32_t i, const struct table
     return !memcmp(&a->blocks[i], &b->blocks[k], sizeof(*a->blocks));
 }
 
-/* Takes over what is known of blocks that are in both tables; both are sorted by address. The others' slots are given
- * back. */
+/* Keeps what is known about blocks in both tables, which are sorted by address. Frees the slots of other blocks. */
 static CUresult carry_over(struct kp_shadow *s, struct tables *from, struct tables *to)
 {
     CUresult rc = CUDA_SUCCESS;
@@ -203,7 +202,7 @@ static bool has_parts(const struct kp_shadow *s, const struct kp_part *parts, si
     return s->parts && s->n_parts == n && !memcmp(s->parts, parts, n * sizeof(*parts));
 }
 
-/* Makes the tables those of the parts. */
+/* Builds the tables for the parts. */
 static CUresult set_parts(struct kp_shadow *s, const struct kp_part *parts, size_t n)
 {
     struct tables t;
@@ -254,19 +253,19 @@ static CUresult move(struct kp_shadow *s, size_t n)
     return kp_scan_move(s->scan, s->t.moves, n);
 }
 
-/* A block of a list of those found. */
+/* The block of an entry found by a scan. */
 static uint32_t number_of(uint32_t found)
 {
     return found & ~uniform_bit;
 }
 
-/* Whether a block that was found needs no copy. What the driver copies back has one. */
+/* Returns true if a found block needs no copy. Blocks that the driver copies back always have one. */
 static bool is_uniform(const struct tables *t, uint32_t found)
 {
     return found & uniform_bit && !t->blocks[number_of(found)].constant;
 }
 
-/* A block that was never saved may have the digest that the empty table happens to have. */
+/* A block that was never saved may happen to have the digest of the empty table. */
 static uint32_t add_unsaved(struct tables *t, uint32_t n_found)
 {
     uint32_t n = n_found;
@@ -281,8 +280,8 @@ static uint32_t add_unsaved(struct tables *t, uint32_t n_found)
     return n;
 }
 
-/* Returns the room for copies of what a scan has found. Most of all blocks: what comes after these changes more often,
- * and is put back more often, so that a part of the device is left to it. */
+/* Returns the room for copies of what a scan has found. If that is most of all blocks, leaves part of the device to
+ * later changes, which recur, and are restored, more often. */
 static struct kp_slot_room room_for(const struct kp_shadow *s, uint32_t n_found, const struct kp_slot_room *room)
 {
     enum { PART = 3 };
@@ -293,13 +292,13 @@ static struct kp_slot_room room_for(const struct kp_shadow *s, uint32_t n_found,
     return r;
 }
 
-/* Whether a copy is on the host. */
+/* Returns true if a copy is on the host. */
 static bool is_far(const struct kp_shadow *s, uint32_t place)
 {
     return place < FEWEST_SLOTS && !kp_slots_is_on_device(s->slots, place);
 }
 
-/* Has blocks that change again leave the host, as far as the device has room. */
+/* Moves blocks that change again from the host to the device, while it has room. */
 static void draw_near(struct kp_shadow *s, uint32_t *places, uint32_t n_found, const struct kp_slot_room *room)
 {
     const struct tables *t = &s->t;
@@ -319,7 +318,7 @@ static void draw_near(struct kp_shadow *s, uint32_t *places, uint32_t n_found, c
     }
 }
 
-/* Copies the blocks that a scan has found into slots: their own of `places`, or new ones. */
+/* Copies the blocks that a scan has found into slots: their own in `places`, or new ones. */
 static CUresult copy_found(struct kp_shadow *s, uint32_t *places, uint32_t n_found, const struct kp_slot_room *room)
 {
     struct tables *t = &s->t;
@@ -367,7 +366,7 @@ static CUresult save(struct kp_shadow *s, const struct kp_part *parts, size_t n,
     return rc;
 }
 
-/* Counts what the shadow takes now. */
+/* Updates the memory that the shadow uses now. */
 static void count(struct kp_shadow *s)
 {
     kp_by_device_note(&held, s->device->device, &s->counted, kp_shadow_held(s));
@@ -399,14 +398,14 @@ CUresult kp_shadow_save(struct kp_shadow *s, const struct kp_part *parts, size_t
 
 /* ---- restoring ---- */
 
-/* Returns where the copy of a block is: as it was kept, where that differs from what was saved. */
+/* Returns where the copy of a block is: as kept, if that differs from what was saved. */
 static uint32_t *place_of(struct kp_shadow *s, uint32_t b, bool kept)
 {
     struct tables *t = &s->t;
     return kept && t->kept[b] != NO_COPY ? &t->kept[b] : &t->saved[b];
 }
 
-/* Returns how a block comes back. */
+/* Returns the move that restores a block. */
 static struct kp_move way_back(struct kp_shadow *s, uint32_t b, bool kept)
 {
     const struct tables *t = &s->t;
@@ -417,7 +416,7 @@ static struct kp_move way_back(struct kp_shadow *s, uint32_t b, bool kept)
     return (struct kp_move){t->blocks[b].at, from, t->blocks[b].bytes, repeats};
 }
 
-/* Brings copies that are on the host to the device, as far as it has room: each pass wants them again. */
+/* Moves copies from the host to the device, while it has room, because each pass needs them again. */
 static CUresult bring_near(struct kp_shadow *s, uint32_t n_found, bool kept)
 {
     struct tables *t = &s->t;
@@ -446,7 +445,7 @@ static CUresult bring_near(struct kp_shadow *s, uint32_t n_found, bool kept)
     return rc;
 }
 
-/* Brings what differs from a state back to it. */
+/* Restores what differs from a state. */
 static CUresult bring_back(struct kp_shadow *s, const struct kp_digests *state, bool kept)
 {
     struct tables *t = &s->t;
@@ -520,7 +519,7 @@ void kp_shadow_give(struct kp_shadow *s, uint64_t bytes, uint64_t host)
 {
     if (!s->slots || !kp_slots_leave_device(s->slots, bytes, host)) {
         give(s, true);
-        kp_scan_close(s->scan, true); /* the program may need the last byte */
+        kp_scan_close(s->scan, true); /* the program may need every byte */
         s->scan = NULL;
     }
     count(s);

@@ -17,7 +17,7 @@ enum {
     WAIT_US = 200,
 };
 
-/* Pinned memory of the host. */
+/* Pinned host memory. */
 struct region {
     char *memory;
     size_t bytes;
@@ -36,7 +36,7 @@ struct kp_slots {
     CUstream stream; /* for copies to the host; made when first needed */
     struct region *regions;
     struct stack {
-        uint32_t *slots; /* the last one is taken first; room for all */
+        uint32_t *slots; /* the last one is used first; room for all */
         size_t n;
     } unused[2]; /* on the host, on the device */
 };
@@ -108,14 +108,14 @@ static size_t add_on_device(struct kp_slots *s, size_t wanted, uint64_t stay_fre
 
 /* ---- on the host ---- */
 
-/* Memory of the host that is being made, region by region. The system finds the pages on several threads: the driver's
- * own way, page by page, takes 0.39 s a gigabyte on an H100's host, this one 0.03 with eight threads and large pages.
- * Meanwhile the regions whose pages are there are pinned, which takes 0.02 more. */
+/* Host memory that is being made, region by region. Several threads make the system find the pages: the driver's own
+ * way, page by page, costs 0.39 s per gigabyte on an H100's host, this one 0.03 with eight threads and large pages.
+ * Regions whose pages are present are pinned meanwhile, which costs 0.02 more. */
 struct making {
     struct region **regions;
     size_t n;
-    atomic_size_t next;   /* chunk that no thread has taken yet, of all regions one after the other */
-    atomic_size_t *there; /* byte of each region whose pages are there */
+    atomic_size_t next;   /* next chunk for a thread, over all regions in order */
+    atomic_size_t *there; /* bytes of each region whose pages are present */
     atomic_bool given_up;
 };
 
@@ -156,12 +156,12 @@ static struct region *plan_region(size_t bytes)
         unmake_region(r);
         return NULL;
     }
-    madvise(r->memory, bytes, MADV_HUGEPAGE); /* fewer faults; without it all goes on */
+    madvise(r->memory, bytes, MADV_HUGEPAGE); /* fewer faults; optional */
     madvise(r->memory, bytes, MADV_DONTFORK);
     return r;
 }
 
-/* Pins a region whose pages are there, or will be. Returns where the device finds it, or 0. */
+/* Pins a region whose pages are present, or will be. Returns its address for the device, or 0. */
 static CUdeviceptr pin(const struct kp_slots *s, struct making *m, size_t i)
 {
     const struct kp_driver *d = s->d;
@@ -190,7 +190,7 @@ static size_t pin_all(struct kp_slots *s, struct making *m, CUdeviceptr *at)
     return n;
 }
 
-/* Has threads find the pages while the regions are pinned. Without threads this one finds them first. */
+/* Makes threads find the pages while the regions are pinned. Without threads, finds them first. */
 static size_t make_present(struct kp_slots *s, struct making *m, CUdeviceptr *at)
 {
     pthread_t threads[MOST_THREADS];
@@ -214,8 +214,8 @@ static void forget_making(struct making *m, size_t from)
     free(m->there);
 }
 
-/* Pins memory of the host for `n` chunks: at[k] is where the device finds the kth REGION_CHUNKS of them. False: for
- * less, which goes with the others at the end. */
+/* Pins host memory for `n` chunks: at[k] is the device's address of the kth REGION_CHUNKS of them. False: for fewer,
+ * which are released with the rest at the end. */
 static bool make_regions(struct kp_slots *s, size_t n, CUdeviceptr *at)
 {
     const struct kp_driver *d = s->d;
@@ -234,13 +234,13 @@ static bool make_regions(struct kp_slots *s, size_t n, CUdeviceptr *at)
     return all;
 }
 
-/* Returns where the device finds the kth chunk of so many regions. */
+/* Returns the device's address of the kth chunk of the regions. */
 static CUdeviceptr chunk_at(const CUdeviceptr *at, size_t k)
 {
     return at[k / REGION_CHUNKS] + k % REGION_CHUNKS * CHUNK_BYTES;
 }
 
-/* As make_regions; *at is malloc'ed. */
+/* Like make_regions; *at is malloc'ed. */
 static bool make_on_host(struct kp_slots *s, size_t n, uint64_t most, CUdeviceptr **at)
 {
     *at = n && n <= most / CHUNK_BYTES ? malloc((n / REGION_CHUNKS + 1) * sizeof(**at)) : NULL;
@@ -276,11 +276,11 @@ static CUresult copy_chunks(struct kp_slots *s, size_t n, const CUdeviceptr *at)
     for (size_t i = s->n_chunks; rc == CUDA_SUCCESS && k < n && i--;)
         if (s->chunks[i].memory.at)
             rc = d->cuMemcpyDtoHAsync((void *)(uintptr_t)chunk_at(at, k++), s->chunks[i].at, CHUNK_BYTES, s->stream);
-    CUresult end = s->stream ? d->cuStreamSynchronize(s->stream) : rc; /* also of those before one that failed */
+    CUresult end = s->stream ? d->cuStreamSynchronize(s->stream) : rc; /* also those copied before the failure */
     return rc == CUDA_SUCCESS ? end : rc;
 }
 
-/* Has the chunks that were copied be where their copies are. */
+/* Makes copied chunks refer to their copies. */
 static void swap_chunks(struct kp_slots *s, size_t n, const CUdeviceptr *at)
 {
     size_t k = 0;
@@ -292,7 +292,7 @@ static void swap_chunks(struct kp_slots *s, size_t n, const CUdeviceptr *at)
         }
 }
 
-/* Brings slots that were on the device to the others. */
+/* Sorts free slots that were on the device into the others. */
 static void sort_unused(struct kp_slots *s)
 {
     struct stack *device = &s->unused[true];

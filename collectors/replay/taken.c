@@ -21,7 +21,7 @@ uint64_t kp_taken_gives(void)
     return atomic_load(&gives);
 }
 
-/* Brings the context's part of the sums up to date. */
+/* Updates the context's part of the sums. */
 static void tell(struct kp_taken *t, uint64_t counting, uint64_t lasting)
 {
     atomic_fetch_add(&gives, counting - t->counting);
@@ -60,7 +60,7 @@ static uint64_t sum(uint64_t bytes, int64_t more)
     return more < 0 && bytes < (uint64_t)-more ? 0 : bytes + (uint64_t)more;
 }
 
-/* Asks again; returns how much more is taken since, byte. */
+/* Asks again; returns how much more is used since, in bytes. */
 static int64_t look_again(struct kp_taken *t)
 {
     uint64_t left = t->left, copies = t->copies;
@@ -69,13 +69,13 @@ static int64_t look_again(struct kp_taken *t)
     return known && t->known ? (int64_t)(left - t->left) - (int64_t)(t->copies - copies) : 0;
 }
 
-/* Notes what was taken since the driver was last asked. */
+/* Notes what was allocated since the driver was last asked. */
 static void note(struct kp_taken *t)
 {
     int64_t more = t->known ? look_again(t) : 0;
     if (!more)
         return;
-    kp_debug(KP_DEBUG_REPLAY, "%lld byte of the device's memory more are kprof's%s", (long long)more,
+    kp_debug(KP_DEBUG_REPLAY, "kprof uses %lld more bytes of device memory%s", (long long)more,
              t->enabled ? ", until the profiler is disabled" : "");
     if (t->enabled)
         tell(t, sum(t->counting, more), t->lasting);
@@ -112,7 +112,7 @@ void kp_taken_copied(struct kp_taken *t, uint64_t bytes)
         t->copied = bytes;
 }
 
-/* Ends a piece before the profiler's state changes. Outside of kp_taken_begin the program may allocate meanwhile. */
+/* Ends a piece before the profiler's state changes. Outside kp_taken_begin the program may allocate meanwhile. */
 static void change(struct kp_taken *t)
 {
     if (t->known)
@@ -137,7 +137,7 @@ void kp_taken_disables(struct kp_taken *t)
         change(t);
 }
 
-/* What the first passes have left behind lasts. */
+/* What the first passes have left allocated lasts. */
 void kp_taken_disabled(struct kp_taken *t)
 {
     if (!is_open(t))

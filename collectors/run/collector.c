@@ -21,7 +21,7 @@ struct kp_collector {
     struct kp_collector_setup setup;
     struct kp_flush *flush;
     struct kp_checkpoint *saved, *kept; /* memory before the window, and after the program's own execution */
-    size_t copied;                      /* byte of the device's memory that `saved` took */
+    size_t copied;                      /* bytes of device memory that `saved` used */
     struct kp_shadow *shadow;           /* instead of both; made when first needed */
     bool by_change, kept_change;        /* it has the memory before the window, and after the program's execution */
     struct {
@@ -41,15 +41,15 @@ struct flight {
     struct kp_issue_hooks hooks;
     enum kp_range_mode mode;
     CUresult refused;      /* the driver's code for a refused re-issue */
-    CUresult flush, fault; /* likewise of the flush, and of the context, which is broken then */
+    CUresult flush, fault; /* likewise of the flush, and of the context, which is then broken */
     CUresult restore;      /* likewise of a restore by change */
     bool watched;          /* a pass continues what watched the program */
     unsigned rehearsed;
     size_t pass, all_passes;              /* begun so far, and of the whole window */
     bool main, cold;                      /* the current pass carries the window; it needs cold caches */
-    unsigned timed;                       /* passes still to be timed: the first takes longer */
+    unsigned timed;                       /* passes still to be timed: the first lasts longer */
     uint64_t launched, longest;           /* ns: when the current launch was issued; duration of the longest one */
-    uint64_t asked, counts;               /* clock, ns: when counting in one pass was asked for, and when it began */
+    uint64_t asked, counts;               /* clock, ns: when counting in one pass was requested, and when it started */
     bool beside;                          /* that pass is not for the counters */
     struct kp_pages pages[KP_MOST_PAGES]; /* that the launch can reach */
     size_t n_pages;
@@ -70,7 +70,7 @@ static struct kp_why explain_driver(const struct flight *f, enum kp_reason reaso
 
 /* ---- operations of the replay loop ---- */
 
-/* Notes the driver's code for a context that has to be idle. In an additional pass, an error counts as a fault at
+/* Notes the driver's code for a context that must be idle. In an additional pass, any error counts as a fault at
  * once. */
 static CUresult noted(struct flight *f, CUresult rc)
 {
@@ -89,7 +89,7 @@ static enum kp_providers_wait wait_of(const struct flight *f)
     return is_timed(f) ? KP_WAIT_ALWAYS : KP_WAIT_IF_NEEDED;
 }
 
-/* Returns how caches become cold before a launch, or before a range, which can afford it. */
+/* Returns how caches become cold before a launch, or before a range, which can afford more. */
 static enum kp_flush_how how_to_flush(const struct flight *f)
 {
     return f->mode == KP_RANGE_USER ? KP_FLUSH_EMPTY : KP_FLUSH_FILL;
@@ -102,8 +102,8 @@ static void reaches(void *arg, const struct kp_pages *pages, size_t n)
     memcpy(f->pages, pages, f->n_pages * sizeof(*pages));
 }
 
-/* Makes caches cold for a launch. The flush takes the place of translations, too: the launch's come back. Those that
- * cannot be read cost it time, and no more. */
+/* Makes caches cold for a launch. The flush also displaces translations, so the launch's are brought back. Those that
+ * cannot be read only cost it time. */
 static CUresult make_cold(struct flight *f, CUstream stream)
 {
     size_t n = f->n_pages;
@@ -138,10 +138,10 @@ static CUresult after_launch(void *arg)
     return rc == CUDA_SUCCESS && failed ? CUDA_ERROR_UNKNOWN : rc;
 }
 
-/* Returns how often to rehearse. A kernel's instructions come late in its first launch after PC sampling was
- * enabled. It then has up to a tenth more samples than in Nsight Compute, most of them in no_instructions (H200,
- * Triton's kernels of 5 us). A probe comes between the watching of the program and the pass, so that the launches
- * are rehearsed once more. */
+/* Returns how often to rehearse. In its first launch after PC sampling was enabled, a kernel waits longer for
+ * instructions. It then has up to a tenth more samples than in Nsight Compute, most of them in no_instructions (H200,
+ * Triton's kernels of 5 us). A probe comes between the watching of the program and the pass, so that the launches are
+ * rehearsed once more. */
 static unsigned rehearsals(const struct flight *f)
 {
     return f->job->probe && f->watched ? 2 : 1;
@@ -164,7 +164,7 @@ static void tell_pass(struct flight *f)
         f->c->setup.progress(text, false);
 }
 
-/* Says what a save or a restore by change has done, which began at `start`, ns. */
+/* Reports what a save or a restore by change, which started at `start` (ns), has done. */
 static void tell_change(const struct kp_collector *c, const char *what, uint64_t start)
 {
     struct kp_shadow_work work = kp_shadow_last(c->shadow);
@@ -172,7 +172,7 @@ static void tell_change(const struct kp_collector *c, const char *what, uint64_t
              work.blocks, (double)work.copied / 1e6, (double)(kp_clock_ns() - start) / 1e6);
 }
 
-/* Restores by change, with one of the two states. */
+/* Restores by change, to one of the two states. */
 static int restore_change(struct flight *f, CUresult (*restore)(struct kp_shadow *))
 {
     uint64_t start = kp_clock_ns();
@@ -183,7 +183,8 @@ static int restore_change(struct flight *f, CUresult (*restore)(struct kp_shadow
     return rc == CUDA_SUCCESS ? 0 : -EIO; /* explained by f->restore */
 }
 
-/* Brings memory to one of the two states. What fails is tried again: nothing else gives the program its memory. */
+/* Restores memory to one of the two states. Failures are retried, because nothing else gives the program its memory
+ * back. */
 static int restore(struct flight *f, CUresult (*by_change)(struct kp_shadow *), struct kp_checkpoint *saved)
 {
     enum { TRIES = 2 };
@@ -203,7 +204,7 @@ static int op_restore(void *arg)
 }
 
 /* Rehearses. The first time is for the probe, if any, which uses another part of CUPTI than watching. The second, if
- * any, is watched again, see rehearsals(). So is the first where the program's own execution could not be. */
+ * any, is watched again, see rehearsals(). The first is, too, if the program's own execution could not be watched. */
 static int op_rehearse(void *arg)
 {
     struct flight *f = arg;
@@ -214,7 +215,7 @@ static int op_rehearse(void *arg)
         kp_providers_unwatch(f->c->providers);
     else if (!first || f->c->setup.unwatched)
         kp_providers_watch(f->c->providers);
-    /* A probe that does not start is no reason to give up the counters: its facts are shown as missing. */
+    /* A failed probe is no reason to give up the counters: its facts are shown as missing. */
     bool probing = probe && !kp_probe_begin(cupti);
     int rc = job->rehearse(job->arg);
     if (probing)
@@ -224,7 +225,7 @@ static int op_rehearse(void *arg)
     return rc;
 }
 
-/* Makes the flush take its memory now, outside of the passes, and find out whether it needs a kernel. */
+/* Makes the flush allocate its memory now, outside the passes, and find out if it needs a kernel. */
 static int prepare_flush(struct flight *f)
 {
     if (f->c->flush)
@@ -294,7 +295,7 @@ static int op_issue(void *arg)
     return !f->main && code == KP_ISSUE_REFUSED ? give_up_pass(f) : code;
 }
 
-/* The execution that leaves the program's memory: one that is refused half-way is undone, and tried again. */
+/* The execution that leaves the program's memory: if it is refused half-way, it is undone and retried. */
 static int op_plain(void *arg)
 {
     struct flight *f = arg;
@@ -426,7 +427,7 @@ void kp_collector_close(struct kp_collector *c, bool context_alive)
 
 /* ---- saved state ---- */
 
-/* Reports a save: with much memory in use it takes seconds, up to half a second a gigabyte if it goes to the host. */
+/* Reports a save, which can last seconds: up to half a second per gigabyte that goes to the host. */
 static void tell_save(const struct kp_collector *c)
 {
     size_t left = 0, total = 0;
@@ -444,8 +445,8 @@ static size_t free_memory(const struct kp_collector *c, size_t *total)
     return c->setup.driver->cuMemGetInfo(&left, total) == CUDA_SUCCESS ? left : 0;
 }
 
-/* Asked before each launch while memory does not fit. That changes only where some of the device's is freed, which its
- * driver tells, or some of the host's, which takes reading files: these are read once in a while. */
+/* Asked before each launch while memory does not fit. That changes only if device memory is freed, which the driver
+ * knows, or host memory, which needs reading files: these are read only once in a while. */
 bool kp_collector_can_save(struct kp_collector *c)
 {
     enum { AGE_MS = 1000 };
@@ -464,15 +465,15 @@ bool kp_collector_can_save(struct kp_collector *c)
 
 /* ---- saving by change ---- */
 
-/* The device's memory that stays free beside a shadow, besides that of every window: for what the program allocates
- * without a question (modules, local memory), byte. */
+/* Device memory that stays free alongside a shadow, in addition to that of every window: for what the program allocates
+ * without a call (modules, local memory), in bytes. */
 static const uint64_t shadow_spare = UINT64_C(1) << 30;
 
-/* More of the device's memory in use than the program is known to have, byte: there is some that kprof does not know.
- * A context with the libraries of PyTorch and CUPTI's buffers took 1.9 GB (H100). */
+/* The most device memory in use beyond what the program is known to have, in bytes: more means memory that kprof does
+ * not know. A context with the libraries of PyTorch and CUPTI's buffers used 1.9 GB (H100). */
 static const uint64_t most_unknown = UINT64_C(3) << 30;
 
-/* Measured with copies of blocks that went to the host, H100: 0.05 s to pin a gigabyte, 0.02 s to copy it. */
+/* Measured with copies of blocks that went to the host, H100: 0.05 s per gigabyte to pin it, 0.02 s to copy it. */
 static const double seconds_a_host_byte = 0.08e-9;
 
 static struct kp_slot_room shadow_room(const struct kp_collector *c)
@@ -486,9 +487,8 @@ static struct kp_slot_room shadow_room(const struct kp_collector *c)
     return (struct kp_slot_room){.device_left = kp_footprint_margin(total) + shadow_spare, .host = host};
 }
 
-/* Whether a save by change is worth it: a second copy of all memory would not fit beside the first. Or so much is in
- * use that copying it takes longer than looking through it. Restores of 43 GB took 60 to 80 ms by the checkpoint, 17 by
- * change (H100). */
+/* Returns true if a save by change pays: a second copy of all memory would not fit, or so much is in use that copying
+ * it costs more than examining it. Restores of 43 GB lasted 60 to 80 ms by the checkpoint, 17 by change (H100). */
 static bool wants_change(const struct kp_collector *c)
 {
     enum { STATES = 3 };
@@ -499,7 +499,7 @@ static bool wants_change(const struct kp_collector *c)
     return c->shadow || used > total / STATES || used > much;
 }
 
-/* Lists the memory to save. False: it cannot be saved by change, and *why (no reason: not wanted) says why. */
+/* Lists the memory to save. False: it cannot be saved by change, and *why (no reason: not needed) says why. */
 static bool list_owned(const struct kp_collector *c, struct kp_part **parts, size_t *n, enum kp_reason *why)
 {
     uint64_t known = 0, held = kp_shadow_held(c->shadow);
@@ -519,7 +519,7 @@ static bool list_owned(const struct kp_collector *c, struct kp_part **parts, siz
     return false;
 }
 
-/* Saves by change. Returns whether that is done. If not, the shadow is gone, and the checkpoint is asked. */
+/* Saves by change. Returns true on success; otherwise the shadow is gone, and the checkpoint is used. */
 static bool save_change(struct kp_collector *c)
 {
     struct kp_part *parts = NULL;
@@ -615,8 +615,8 @@ uint64_t kp_collector_copied(const struct kp_collector *c)
     return c->saved ? c->copied : 0;
 }
 
-/* Whether a second copy fits beside the first, and leaves `spare` byte. What a save by change keeps besides cannot be
- * foretold: it is what the launches of the window write. */
+/* Returns true if a second copy fits alongside the first, and leaves `spare` bytes. What a save by change keeps in
+ * addition cannot be predicted: it is what the launches of the window write. */
 static bool fits_again(const struct kp_collector *c, size_t spare)
 {
     size_t total, left = free_memory(c, &total), used = total - left;
@@ -653,7 +653,7 @@ int kp_collector_keep(struct kp_collector *c, struct kp_why *why)
         return keep_change(c, why);
     if (c->kept)
         return 0;
-    if (!fits_again(c, 0)) { /* in the host's memory it would take seconds, up to half a second a gigabyte */
+    if (!fits_again(c, 0)) { /* in host memory it would cost seconds, up to half a second per gigabyte */
         *why = kp_why_of(KP_REASON_NO_SECOND_COPY, NULL);
         return -1;
     }
@@ -670,7 +670,7 @@ bool kp_collector_lacks_new(const struct kp_collector *c)
 
 void kp_collector_drop(struct kp_collector *c)
 {
-    kp_taken_begin(c->setup.taken, !c->kept); /* of the second copy nobody knows how much it takes */
+    kp_taken_begin(c->setup.taken, !c->kept); /* nobody knows how much memory the second copy uses */
     kp_providers_unwatch(c->providers);
     kp_saved_free(c->kept);
     kp_saved_free(c->saved);
@@ -724,7 +724,7 @@ static struct kp_why explain(const struct flight *f)
                   : kp_library_explain(f->c->setup.cupti, stage_reasons[r->failed], r->code);
 }
 
-/* Says where the time of a window's repetitions went. */
+/* Reports where the time of a window's repetitions went. */
 static void tell_times(const struct flight *f)
 {
     const uint64_t *ns = f->out->replay.ns;
@@ -753,7 +753,7 @@ static void conclude(struct flight *f)
     }
 }
 
-/* Returns the most passes of each group of the replay. malloc'ed, NULL without memory. */
+/* Returns the most passes of each group of the replay: malloc'ed, NULL without memory. */
 static size_t *passes_of(struct flight *f, size_t *n)
 {
     struct kp_providers *p = f->c->providers;
@@ -823,8 +823,8 @@ void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, stru
 
 /* ---- one pass, no replay ---- */
 
-/* Flushes the caches where the run of the program stands for a pass. A failure must not prevent the launch. Where
- * launches are chosen, who asked for the launch has seen that the context is idle. */
+/* Flushes the caches if a run of the program stands for a pass. A failure must not prevent the launch. If launches are
+ * chosen, the caller has checked that the context is idle. */
 static CUresult count_before(void *arg, CUstream stream)
 {
     struct flight *f = arg;
@@ -845,7 +845,7 @@ static CUresult count_after(void *arg)
     return CUDA_SUCCESS;
 }
 
-/* Prepares the flush of a run that stands for a pass. Without it caches are warm, as the outcome then says. */
+/* Prepares the flush of a run that stands for a pass. Without it caches are warm, and the outcome says so. */
 static void prepare_cold(struct flight *f)
 {
     struct kp_collector *c = f->c;
@@ -867,7 +867,7 @@ static struct flight *new_count(struct kp_collector *c, enum kp_range_mode mode)
     return f;
 }
 
-/* Goes on with a count that has begun, or failed to with code `rc`: then *why has the reason, unless it is known. */
+/* Continues after a count has started, or failed to with code `rc`: then *why has the reason, unless it is known. */
 static int begun(struct kp_collector *c, struct flight *f, int rc, struct kp_why *why)
 {
     if (rc) {
@@ -906,7 +906,7 @@ int kp_collector_beside_begin(struct kp_collector *c, size_t group, size_t room,
 {
     kp_taken_begin(c->setup.taken, true);
     struct flight *f = new_count(c, KP_RANGE_AUTO);
-    kp_providers_release(c->providers); /* the list before may have left the counters enabled */
+    kp_providers_release(c->providers); /* the previous list may have left the counters enabled */
     int rc = f ? kp_providers_run(c->providers, group, room, longest_ns, false) : -ENOMEM;
     kp_taken_end(c->setup.taken);
     *why = kp_why_of(KP_REASON_NONE, NULL);

@@ -66,7 +66,7 @@ struct early {
 /* CUPTI, opened once a process. */
 static struct {
     bool tried;
-    bool started; /* or failed to start: then `cupti` is NULL */
+    bool complete, started; /* all its calls are known; it was started, or failed to start: then `cupti` is NULL */
     struct kp_cupti *cupti;
     struct early *_Atomic early; /* before CUDA is initialised; NULL = was not opened then */
     struct kp_why why_not;
@@ -311,16 +311,25 @@ bool kp_context_is_planning(void)
     return atomic_load(&planning) > 0;
 }
 
-/* Makes CUPTI, if there is one, ready for all calls. */
-static void start_cupti(const struct kp_context_setup *setup)
+/* Makes CUPTI, if there is one, ready for all calls except the profiler's. */
+static void complete_cupti(const struct kp_context_setup *setup)
 {
     load_cupti(setup->options->cupti_dir);
-    if (!loaded.cupti || loaded.started)
+    if (!loaded.cupti || loaded.complete)
         return;
-    loaded.started = true;
+    loaded.complete = true;
     kp_ahead_wait(true);
     kp_library_warm(loaded.cupti, KP_LIBRARY_COUNTS);
     kp_library_complete(loaded.cupti);
+}
+
+/* Makes it ready for all calls. */
+static void start_cupti(const struct kp_context_setup *setup)
+{
+    complete_cupti(setup);
+    if (!loaded.cupti || loaded.started)
+        return;
+    loaded.started = true;
     CUcontext ctx = NULL;
     bool ended = atomic_exchange(&is_out, false) && setup->driver->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS && ctx;
     int rc = ended ? kp_library_come_back(loaded.cupti, ctx) : kp_library_start(loaded.cupti);
@@ -352,8 +361,11 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup)
         kp_session_warn(KP_FAILURE_IN_PART, kp_reason_text(KP_REASON_TIMELINE_TAKEN));
         return;
     }
-    start_cupti(setup);
+    complete_cupti(setup);
+    /* KP_VENDOR: the first use of CUPTI must not be the profiler's: cuGreenCtxCreate says then that it is not supported
+     * (CUPTI 13.0, H200). Without a timeline the watch of module images comes first. */
     int rc = loaded.cupti ? kp_timeline_begin(loaded.cupti, on_many) : 0;
+    start_cupti(setup);
     struct kp_why why = {KP_REASON_NONE, NULL};
     if (rc)
         why = kp_library_explain(loaded.cupti, KP_REASON_TIMELINE_UNRECORDED, rc);

@@ -1,5 +1,6 @@
 #include "preload/program/waits.h"
 
+#include "base/debug.h"
 #include "base/lock.h"
 #include "base/work.h"
 #include "preload/os/progress.h"
@@ -67,5 +68,7 @@ CUresult kp_wait_again(const struct kp_driver *d, CUcontext ctx, long ms, unsign
         return CUDA_ERROR_NOT_READY;
     CUresult rc = kp_wait_context(d, ctx, ms, ms);
     *outlasted = rc == CUDA_ERROR_NOT_READY ? *outlasted + 1 : 0;
+    if (*outlasted)
+        kp_debug(KP_DEBUG_WINDOW, "the work of a context has outlasted a wait of %ld ms", ms);
     return rc;
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Ranges of a program that runs once for each pass: what is made between cuProfilerStart and Stop, or in an NVTX range, is
-# counted as the program makes it. Nothing is recorded, repeated or held back, and the command joins what the runs counted.
+# Ranges of a program that runs once per pass: launches between cuProfilerStart and Stop, or in an NVTX range, are
+# counted as the program makes them. Nothing is recorded, repeated or delayed, and the command joins the counts of the
+# runs.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

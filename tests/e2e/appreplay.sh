@@ -1,6 +1,6 @@
 #!/bin/sh
-# Application replay: the program runs once for each pass, and the command joins what the runs counted. The values are those
-# of kernel replay; runs that differ are told; whatever happens, the program's end is that of its first run.
+# Application replay: the program runs once per pass, and the command joins the counts of the runs. The values are those
+# of kernel replay; runs that differ are reported; whatever happens, the program ends like its first run.
 . "$(dirname "$0")/e2e.inc"
 
 one_thread
@@ -9,7 +9,7 @@ p=$programs/p_window
 limit=${E2E_LIMIT:-120} # a series is a dozen programs
 counter=$tmp/counter
 
-# Runs the command with application replay; out, err and report are what it said.
+# Runs the command with application replay; out, err and report hold its output.
 replayed() { # FLAGS... PROGRAM ARGUMENTS...
     rm -f "$tmp/report" "$counter"
     LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:-}" timeout "$limit" "$build/kprof" --replay-mode application \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Launches with every launch attribute: the events that they record are destroyed before the launches are repeated, and
-# an attribute that kprof does not know is a reason not to repeat the launch.
+# an attribute unknown to kprof is a reason not to repeat the launch.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

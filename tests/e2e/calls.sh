@@ -1,7 +1,7 @@
 #!/bin/sh
-# A call of kprof's own that fails is no answer: see calls.py. `E2E_RUNS=0 tests/e2e/calls.py FOLDER` takes every point of
-# every case. Here: where memory lies, with a save by change; what kprof asks of graphs, and its own captures and
-# instantiations, which a graph that is changed later may have done without; and any call of a case that is drawn.
+# A failed call of kprof's own does not mislead it: see calls.py. `E2E_RUNS=0 tests/e2e/calls.py FOLDER` tries every
+# point of every case. Here: where memory is, with a save by change; what kprof asks of graphs, and its own captures and
+# instantiations, which a later change of the graph may not need; and any call of a case drawn at random.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 release_only "a campaign of the release build"

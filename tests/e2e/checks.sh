@@ -1,5 +1,5 @@
 #!/bin/sh
-# The checks of the source fail on what they are for.
+# The checks of the source fail on the faults that they are for.
 . "$(dirname "$0")/e2e.inc"
 release_only "the source is the same in every build"
 
@@ -7,7 +7,7 @@ release_only "the source is the same in every build"
 if command -v pmccabe >/dev/null; then
     printf 'int one(int x)\n{\n    return x;\n}\n' >"$tmp/good.c"
     { echo 'int long_one(int x)' && echo '{' && yes '    x++;' | head -60 && echo '    return x;' && echo '}'; } >"$tmp/long.c"
-    # A file whose end pmccabe does not find: its functions would be counted as those of a class.
+    # A file in which pmccabe misses the end: its functions would be counted as those of a class.
     { printf 'struct s {\n    _Atomic(const struct t *) field;\n};\n' && cat "$tmp/good.c"; } >"$tmp/unread.c"
     in_check() { "$source/tools/check_functions.sh" "$@" >"$tmp/said" 2>&1; }
     in_check "$tmp/good.c" || fail "check-functions fails on a short function: $(cat "$tmp/said")"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Choosing launches, processes and the time: each option over a program whose launches are known, which runs as it would
+# Choosing launches, processes and the time: each option with a program whose launches are known, and which runs as
 # without the profiler.
 . "$(dirname "$0")/e2e.inc"
 one_thread
@@ -8,7 +8,7 @@ one_thread
 mixed="$programs/p_window mixed 2"
 # p_many 4: four rounds of increment (stream 13), append (13), increment (14).
 many="$programs/p_many 4"
-# A kernel that its file has for itself, as nvcc names it, behind three launches of others.
+# A kernel that is local to its file, with nvcc's name for it, after three launches of others.
 own=__nv_static_21__1e1ceecd_4_a_cu_main__Z10static_addPii
 static="$programs/p_series $own"
 # p_threads: four threads with a stream each, spread over two devices; six times increment (grid 1) and atomic_count.

@@ -1,6 +1,7 @@
 #!/bin/sh
-# What KPROF_DEBUG shows of the inside: opens and closes of windows with their reasons, calls that close them, passes,
-# plans. And a strategy that is part of no release runs in libkprof_toy.so, without a change to the windows' own files.
+# What KPROF_DEBUG shows of the internals: opening and closing windows with the reasons, calls that close them, passes,
+# plans. In addition, a strategy that is in no release runs in libkprof_toy.so, without a change to the windows' own
+# files.
 . "$(dirname "$0")/e2e.inc"
 
 shown() { # DOMAIN PATTERN

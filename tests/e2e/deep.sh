@@ -1,6 +1,6 @@
 #!/bin/sh
-# Libraries with CUDA that a program opens so that their calls are not bound to preloaded libraries: what is bound deep is led to
-# the doors all the same; of what cannot be a line tells.
+# Libraries with CUDA that a program opens so that their calls are not bound to preloaded libraries: those calls still
+# reach the doors, and a line reports the calls that cannot.
 . "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser does not take RTLD_DEEPBIND"
 one_thread

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The man pages and the completions: every flag, variable and command of kprof is in them, and they are free of faults.
+# The man pages and completions: every flag, variable and command of kprof is in them, and they have no faults.
 . "$(dirname "$0")/e2e.inc"
 docs=$build/docs
 [ -e "$docs/kprof.1" ] || { echo "skipped: no $docs, run make docs"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The Markdown documents: their tables are those of the code, and their links and paths exist. The options and variables that
-# they name are kprof's, and their commands over recorded sessions work. The README's picture is what is printed.
+# The Markdown documents: their tables match the code, their links and paths exist, the options and variables that they
+# name are kprof's, and their commands on recorded sessions work. The README's picture shows the actual output.
 . "$(dirname "$0")/e2e.inc"
 release_only "documents are of no build"
 kprof=$(realpath "$build/kprof")

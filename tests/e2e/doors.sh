@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every way of reaching the driver: all launches are seen and reported, each once, and the program is left as it was.
+# Every way of reaching the driver: all launches are seen and reported, each once, and the program is not changed.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 

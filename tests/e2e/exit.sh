@@ -1,7 +1,7 @@
 #!/bin/sh
-# However a program ends, it ends as it would have, and the launches that had finished are in the report. When a signal
-# killed it, those of the windows that were closed are in the session. The report's first lines name it; an exported one has
-# them, too.
+# A program ends as it would have without kprof, however it ends, and the launches that had finished are in the report.
+# If a signal killed it, the launches of closed windows are in the session. The report's first lines name the signal,
+# and so does an exported report.
 . "$(dirname "$0")/e2e.inc"
 
 # For the programs that are killed: each launch is a window.

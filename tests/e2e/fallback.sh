@@ -1,6 +1,6 @@
 #!/bin/sh
-# Beside a replay: launches that must not be repeated take turns with groups of counters from the second one of a kernel and
-# shape on. The first one is an entry at once, and becomes that of all.
+# Rotation alongside replay: from the second launch of a kernel and shape on, launches that must not be repeated rotate
+# through groups of counters. The first one is an entry at once, which later stands for all of them.
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/turns.inc"
 one_thread

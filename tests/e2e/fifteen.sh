@@ -1,7 +1,7 @@
 #!/bin/bash
-# The fifteen tests of windows that survive reads, E2E_ROUNDS times each: a race that one run of a hundred loses is looked for here.
-# Output and end are the program's own in each round, and what the report counts is that of the first round.
-# E2E_TESTS="3 11" runs some of them. tests/RESULTS.md has the table of the tests, and what came of 50 rounds.
+# The fifteen tests of windows that survive reads, E2E_ROUNDS times each, to find a race that is lost once in a hundred
+# runs. Output and end are the program's own in each round, and the counts of the report are those of the first round.
+# E2E_TESTS="3 11" runs some of them. tests/RESULTS.md has the table of the tests, and the results of 50 rounds.
 . "$(dirname "$0")/e2e.inc"
 
 [ -n "${E2E_ROUNDS:-}" ] || { echo "skipped: E2E_ROUNDS=N says how often"; exit 77; }

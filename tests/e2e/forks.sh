@@ -1,6 +1,6 @@
 #!/bin/sh
-# Children of a program whose other threads are inside the profiler at the fork: each goes through the doors and comes to
-# its end, whether CUDA was initialised by then or not. FORKS=N makes the rounds longer.
+# Children of a program whose other threads are inside the profiler at the fork: each passes the doors and ends
+# normally, with or without CUDA initialised before. FORKS=N makes the rounds longer.
 . "$(dirname "$0")/e2e.inc"
 
 # TSan's own locks are not those that a child of several threads meets, and its runtime does not promise such children.

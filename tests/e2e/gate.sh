@@ -1,6 +1,6 @@
 #!/bin/sh
-# Kernels that wait for what the program does after other calls. kprof's waits must not add up: each gate opens long before
-# its own limit. A request to a thread of the host is made once.
+# Kernels that wait for what the program does after other calls. kprof's waits must not add up: each gate opens long
+# before its own limit. A request to a host thread is made once.
 . "$(dirname "$0")/e2e.inc"
 
 p=$programs/p_gate

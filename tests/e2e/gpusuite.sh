@@ -1,6 +1,6 @@
 #!/bin/bash
-# The short GPU suite without a GPU: its scripts parse. A part that runs out of time is ended with all that it started, and
-# the others go on. The table has what their output says.
+# The short GPU suite without a GPU: its scripts parse. A part that runs out of time is ended with everything that it
+# started, and the rest continues. The table shows what their output says.
 . "$(dirname "$0")/e2e.inc"
 release_only "it is the same in every build"
 gpu=$source/tests/gpu
@@ -204,7 +204,7 @@ contact differs <<<'echo "sum: ${#LD_PRELOAD}"'
 contact settles <<<'mkdir "$0.ran" && n=1 || n=2; [ -z "$LD_PRELOAD" ] || n=3; echo "sum: $n"'
 contact varies <<<'mkdir "$0.ran" || exit 4'
 printf '# said otherwise\nlibnone.so codes.cu\ncodes-two codes.cu two\n' >"$tmp/contact/cases.txt"
-PATH=$tmp/stubs:$PATH CUDA_HOME=$tmp/none CONTACT=$tmp/contact LIMIT=8 SETTINGS="basic preload" CUDA_VISIBLE_DEVICES=0 \
+PATH=$tmp/stubs:$PATH CUDA_HOME=$tmp/none CONTACT=$tmp/contact LIMIT=16 SETTINGS="basic preload" CUDA_VISIBLE_DEVICES=0 \
     LD_LIBRARY_PATH=$(realpath "$build/fake") bash "$gpu/contact.sh" "$tmp/met" >"$tmp/said" 2>&1
 expect "contact.sh: exit status" $? 1
 pgrep -f "$tmp/sleeps" >/dev/null && fail "contact.sh: what a program started runs on"

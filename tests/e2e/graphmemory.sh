@@ -1,6 +1,6 @@
 #!/bin/sh
-# CUDA graphs that allocate memory: their kernels are launches of the report where the launch of the graph leaves the
-# memory mapped until all repetitions are over. The fake driver breaks the context of a kernel that finds none.
+# CUDA graphs that allocate memory: their kernels are launches of the report if the graph's launch leaves the memory
+# mapped until all repetitions are over. The fake driver breaks the context of a kernel that finds no memory.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Programs with habits that a profiler must not turn into trouble.
+# Programs with habits that a profiler must not turn into failures.
 . "$(dirname "$0")/e2e.inc"
 
 for habit in none clearenv vfork lose_reader; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Host functions between launches that share a window: each runs once, and later copies and kernels find what it has written.
-# One that waits for what the program does next holds nobody up for long.
+# Host functions between launches that share a window: each runs once, and later copies and kernels see what it has
+# written. One that waits for the program's next step does not delay anything for long.
 . "$(dirname "$0")/e2e.inc"
 
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TSan"; exit 77 ;; esac

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Files and folders of others, and names that programs choose: nothing that is in them steers kprof, or who reads its report.
+# Hostile files, folders and names: nothing in them controls kprof, or whoever reads its report.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 

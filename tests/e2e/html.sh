@@ -1,6 +1,6 @@
 #!/bin/sh
-# The HTML report in a browser: the page of each recorded session opens without an error or a request. Its table, links and
-# source view work, and its numbers are those of the CSV. Names that look like markup do nothing.
+# The HTML report in a browser: the page of each recorded session opens without errors or requests. Its table, links and
+# source view work, and its numbers match the CSV. Names that look like markup have no effect.
 . "$(dirname "$0")/e2e.inc"
 release_only "the file is the same in every build"
 kprof=$(cd "$build" && pwd)/kprof

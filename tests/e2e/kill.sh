@@ -1,5 +1,5 @@
 #!/bin/sh
-# A program that is killed at any moment leaves a session of whole launches that says that it had not ended.
+# A program killed at any moment leaves a session of complete launches that says that the program had not ended.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Temporary folders go with every end of the command: a reader that goes, signals at each stage, a crash. What SIGKILL leaves
-# goes with a later run, once it is old; what is in use or is not kprof's stays.
+# Temporary folders are removed however the command ends: a reader that goes away, signals at each stage, a crash. A
+# later run removes what SIGKILL leaves, once it is old; folders in use, and those of others, stay.
 . "$(dirname "$0")/e2e.inc"
 export LD_LIBRARY_PATH="$build/fake"
 kprof=$(realpath "$build/kprof")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Programs that run under small limits, or without their standard streams, give what they give without the profiler.
+# Programs under small limits, or without their standard streams, give the same results as without the profiler.
 . "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser needs room and stack of its own"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
@@ -30,9 +30,17 @@ for n in 4 5 6 8 12 16 32; do
 done
 limited --nofile=8:1024
 limited --nofile=8 "$p" forks
+# Without optimisation the frames of the program and of the fakes alone are too large for the smallest stacks.
 for kib in 32 64 128 256 1024; do
-    limited --stack=$((kib * 1024)) "$programs/p_threads"
-    limited --stack=$((kib * 1024))
+    for program in p_threads p_process; do
+        [ $program = p_process ] && words=none || words=
+        plain prlimit --stack=$((kib * 1024)) "$programs/$program" $words
+        if [ "$plain_code" = 139 ] && [ $kib -le 64 ]; then
+            echo "not tried: $program with $kib KiB of stack, which it overruns by itself in this build"
+        else
+            limited --stack=$((kib * 1024)) "$programs/$program" $words
+        fi
+    done
 done
 for kib in 4 64 128 512; do
     limited "--fsize=$((kib * 1024)) --core=0"
@@ -54,7 +62,9 @@ done
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     mkdir -m 777 "$tmp/open"
     chmod 755 "$tmp"
-    as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+    # Whoever that is may not be let into the folder of the build, or read its files: that right alone stays.
+    as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+dac_override --ambient-caps=+dac_override"
+    $as_nobody prlimit --nproc=1 sh -c ': &' 2>/dev/null && fail "no processes: there is no limit"
     for n in 1 2; do
         KPROF_EXPORT=$tmp/open/session KPROF_LOG_FILE=$tmp/open/report \
             both "no processes: $n" $as_nobody prlimit --nproc=$n "$p" none

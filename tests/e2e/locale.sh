@@ -1,6 +1,6 @@
 #!/bin/sh
-# A program that sets a locale with decimal commas, and a kprof that runs in one: every number, in the report, in CSV, in
-# JSON and in the session, is as in the C locale.
+# A program that sets a locale with decimal commas, and a kprof that runs in one: every number in the report, in CSV, in
+# JSON and in the session is as in the C locale.
 . "$(dirname "$0")/e2e.inc"
 release_only "locales are the same in every build"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# An allocation of the profiler's that fails, wherever it is, changes nothing for the program.
+# A failed allocation of the profiler's, wherever it is, changes nothing for the program.
 . "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser has an allocator of its own"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }

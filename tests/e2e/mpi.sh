@@ -1,6 +1,6 @@
 #!/bin/sh
-# Several ranks: each writes files of its own, named by the launcher's variable; what the ranks and the launcher print and
-# how they end stays as it was; the sessions are read together.
+# Several ranks: each writes files of its own, named by the launcher's variable. The output and exit status of the ranks
+# and the launcher do not change, and the sessions are read together.
 . "$(dirname "$0")/e2e.inc"
 
 case "${KP_TEST_PRELOAD_FIRST:-}" in ?*) echo "skipped: launchers are not for sanitisers"; exit 77 ;; esac

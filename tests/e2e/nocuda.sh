@@ -1,5 +1,5 @@
 #!/bin/sh
-# A process that never touches CUDA: no library is opened, nothing is printed, no file appears, no time goes.
+# A process that never uses CUDA: no library is opened, nothing is printed, no file appears, and no time is lost.
 . "$(dirname "$0")/e2e.inc"
 
 both p_nocuda "$programs/p_nocuda"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# NVTX: which ranges a launch is made in, and launches chosen by them. Launch number N of the program has a grid of N + 1
-# blocks: 0 in `step`; 1 in `forward`; 2 in `conv` and the start-end range `epoch`; 3 in two ranges of domain `io` as
-# well; 4 in `step` again; 5 in `backward` of another thread; 6 in none.
+# NVTX: the ranges of each launch, and launches chosen by them. Launch number N of the program has a grid of N + 1
+# blocks: 0 in `step`; 1 in `forward`; 2 in `conv` and the start-end range `epoch`; 3 also in two ranges of domain `io`;
+# 4 in `step` again; 5 in `backward` of another thread; 6 in none.
 . "$(dirname "$0")/e2e.inc"
 
 # The program forks, and the way in which TSan's programs end (tests/shim) writes a child's copy of buffered output.

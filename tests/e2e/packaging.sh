@@ -1,5 +1,6 @@
 #!/bin/sh
-# make install, make uninstall and make deb: what they put where, and that it works from there; and how many jobs make takes.
+# make install, make uninstall and make deb: where they put files, and that these work there; and how many jobs make
+# uses.
 . "$(dirname "$0")/e2e.inc"
 [ "${KP_TEST_VARIANT:-release}" = release ] || { echo "skipped: only the release build is installed"; exit 77; }
 [ -e "$build/docs/kprof.1" ] || { echo "skipped: no $build/docs, run make docs"; exit 77; }

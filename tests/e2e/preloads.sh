@@ -1,6 +1,6 @@
 #!/bin/sh
 # Other preloaded libraries, before the profiler and after it: another allocator, another clock, another tool; and the
-# profiler by a relative name. The program gives what it gives with the other library alone, and all is profiled.
+# profiler by a relative name. The program behaves as with the other library alone, and everything is profiled.
 . "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser has an allocator of its own"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }

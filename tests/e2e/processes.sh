@@ -1,6 +1,7 @@
 #!/bin/sh
-# Processes that a program starts, and what it does to itself: other namespaces, no descriptors, another root, another
-# user, no folder. The program is as it was, its launches are counted, and what kprof cannot do any more is told of.
+# Processes that a program starts, and changes that it makes to itself: other namespaces, no descriptors, another root,
+# another user, no folder. The program's behaviour does not change, its launches are counted, and kprof reports what it
+# can no longer do.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Programs that profile themselves: what they ask of CUPTI works as without kprof, which steps aside before the call and comes
-# back when they have stopped. Launches in between are let through, with the reason.
+# Programs that profile themselves: their CUPTI calls work as without kprof, which steps aside before such a call and
+# resumes after they have stopped. Launches in between pass through, with the reason.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
 export KPROF_SET=basic

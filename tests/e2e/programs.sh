@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every program of tests/programs as a control: with the profiler, by the defaults and with a window for each launch, it
-# prints what it prints without, and ends the same way. A program that comes to the folder is run, too.
+# Every program of tests/programs as a control: with the profiler, with the defaults and with a window per launch, its
+# output and exit status are the same as without. New programs in the folder are included.
 . "$(dirname "$0")/e2e.inc"
 
 # Programs that need more than themselves, and where they are run.

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every CPython found here, 3.9 to 3.13: the stacks that preload/who/python.c reads are those that it tells of itself, and,
-# where its headers are, the table is as they say. A debug build is said to be one. Prints what a walk takes.
+# Every CPython found here, 3.9 to 3.13: the stacks that preload/who/python.c reads are those that Python itself
+# reports, and, if its headers are installed, the table agrees with them. A debug build is reported as one. Prints the
+# duration of a walk.
 . "$(dirname "$0")/e2e.inc"
 unset -f python3 # the interpreters are what is looked at here
 

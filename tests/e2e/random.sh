@@ -1,6 +1,7 @@
 #!/bin/sh
-# Random programs (p_random) print, return and misuse what they do without the profiler, however it is told to measure. The seed is
-# printed: E2E_SEED=N draws the same programs again, E2E_RUNS=N makes so many; `p_random SEED LENGTH STEP...` makes some steps alone.
+# Random programs (p_random) print, return and misuse the same as without the profiler, however they are measured. The
+# seed is printed: E2E_SEED=N draws the same programs again, E2E_RUNS=N makes N of them; `p_random SEED LENGTH STEP...`
+# makes some steps alone.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
 one_thread

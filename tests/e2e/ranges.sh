@@ -1,6 +1,6 @@
 #!/bin/sh
-# Range replay: what a program makes between cuProfilerStart and Stop, or in an NVTX range, is one workload. It is repeated
-# as a whole, its streams side by side, and is one entry of the report.
+# Range replay: everything between cuProfilerStart and Stop, or in an NVTX range, is one workload. It is repeated as a
+# whole, with its streams in parallel, and is one entry of the report.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a window must not repeat, or not in another order than the program made it. Each case gives the program's own output
-# and end, every launch is accounted for, and the report says why a launch was not replayed.
+# What a window must not repeat, or not in an order other than the program's. In each case the output and exit status
+# are the program's own, every launch is accounted for, and the report says why a launch was not replayed.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the report says of the fake's launches: header lines, sections by chip, values, selection.
+# The report on the fake's launches: header lines, sections by chip, values, selection.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }

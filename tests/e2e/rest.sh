@@ -1,6 +1,6 @@
 #!/bin/sh
-# Behind the last launch that is wanted, CUPTI leaves the driver's calls, so that launches take as long as without kprof. It
-# comes back for a kernel or shape of a rotation that comes later.
+# After the last wanted launch, CUPTI leaves the driver's calls, so that launches are as fast as without kprof. It
+# returns for a kernel or shape of a rotation that comes later.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Rotation: launches of a kernel take turns with groups of counters. Nothing is issued twice, and the report has one entry
-# for each kernel and shape.
+# Rotation: launches of a kernel rotate through groups of counters. Nothing is issued twice, and the report has one
+# entry per kernel and shape.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Rotation of what is collected besides counters: warps are sampled, instructions counted and counters sampled over time
-# while launches of a kernel take turns. Nothing is issued twice, and one entry has all of it.
+# Rotation of other data than counters: warps are sampled, instructions counted and counters sampled over time in
+# different launches of a kernel. Nothing is issued twice, and one entry has all of it.
 . "$(dirname "$0")/e2e.inc"
 . "$(dirname "$0")/turns.inc"
 one_thread

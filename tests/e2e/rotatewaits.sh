@@ -1,6 +1,6 @@
 #!/bin/sh
-# A rotation whose windows let launches and host functions by: what has passed may wait for the program, and its streams
-# may be gone.
+# A rotation whose windows let launches and host functions pass: these may wait for the program, and their streams may
+# be gone.
 . "$(dirname "$0")/e2e.inc"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
 
@@ -9,7 +9,7 @@ export KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.su
 export KPROF_SET=basic KPROF_REPLAY_MODE=rotate FAKE_MEMORY=268435456
 limit=60
 
-# A host function that waits for what the program does behind a call that closes the window, or behind a graph.
+# A host function that waits for what the program does after a call that closes the window, or after a graph.
 waits() {
     export FAKE_HOST_THREADS=1
     for c in waits-behind-capture waits-in-graph; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Programs built with a sanitiser, whose runtime ends what opens libraries as CUPTI does: the program goes on as without
-# the profiler, its launches are listed without counters, and one line tells why.
+# Programs built with a sanitiser, whose runtime ends a process that opens libraries the way CUPTI does: the program
+# runs as without the profiler, its launches are listed without counters, and one line says why.
 . "$(dirname "$0")/e2e.inc"
 
 case ${KP_TEST_VARIANT:-} in

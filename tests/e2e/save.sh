@@ -1,6 +1,6 @@
 #!/bin/sh
-# Saving by change: programs whose memory is saved so print what they print without the profiler, and have the report that they
-# have where all memory is copied. The fake CUPTI ends a program whose memory in a pass is not what it was in the first.
+# Saving by change: programs whose memory is saved this way print the same as without the profiler, and have the same
+# report as when all memory is copied. The fake CUPTI ends a program whose memory in a pass differs from the first pass.
 . "$(dirname "$0")/e2e.inc"
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TSan"; exit 77 ;; esac
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
@@ -8,7 +8,8 @@ case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TS
 export KPROF_DEBUG=replay
 p=$programs/p_save
 
-# Saves by the checkpoint; saves by change, of the memory before a window or behind the program's own execution of it; how often these were tried and could not be, for that reason.
+# Saves by the checkpoint; saves by change, of the memory before a window or after the program's own execution of it;
+# and how often these were tried and failed for that reason.
 saves_of_all() {
     awk '$1 == "calls" && $3 == "cuptiCheckpointSave" { n += $4 } END { print n + 0 }' "$tmp/kprof.log"
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Profile series: a launch is repeated with other blocks, shared memory and carve-outs. The program sees its own launch
-# alone, and the report the variants, which of them is the fastest, and why others may not be.
+# Profile series: a launch is repeated with other block sizes, shared memory and carve-outs. The program sees only its
+# own launch; the report shows the variants, the fastest of them, and why others cannot run.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

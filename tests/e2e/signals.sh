@@ -1,10 +1,10 @@
 #!/bin/sh
-# A program's handler of a signal may exit, fork, leave by siglongjmp or pthread_exit, or call CUDA, wherever the signal comes.
-# In no call that kprof makes of the allocator, the loader, stdio or threads on the main thread are signals let in that have
-# handlers. A signal that is raised in one of them does what it would have done, as soon as kprof has a safe point. So where
-# it comes matters only by the next step at which kprof lets signals in, or looks for them: some hundred, of 50,000 calls. Steps
-# are drawn with a seed that is printed: E2E_SEED=N draws the same again, E2E_RUNS=N so many for each way to leave, 0 all of
-# them (7,200 runs).
+# A program's signal handler may exit, fork, leave by siglongjmp or pthread_exit, or call CUDA, whenever the signal
+# comes. No signal with a handler is let in during a call of the allocator, the loader, stdio or threads that kprof
+# makes on the main thread. A signal raised in such a call has its effect at kprof's next safe point. So the moment of a
+# signal matters only by the next step at which kprof lets signals in, or checks for them: some hundred steps, for
+# 50,000 calls. Steps are drawn with a seed that is printed: E2E_SEED=N draws the same again, E2E_RUNS=N draws N for
+# each way to leave, 0 all of them (7,200 runs).
 . "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser has an allocator and stacks of its own"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }

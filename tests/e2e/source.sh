@@ -1,8 +1,8 @@
 #!/bin/sh
-# Passes of their own, with a session from beginning to end: PC sampling, SASS metrics and PM sampling do the program no
-# harm. Their sections and pages tell what the fake library says of its kernels: instructions of lines in fake_kernels.cu.
-# The one with arithmetic, which a warp waits at for what it has loaded, is the 8th of each kernel. What fails of them is
-# missed alone.
+# Data with passes of its own, over a whole session: PC sampling, SASS metrics and PM sampling do the program no harm.
+# Their sections and pages show what the fake library says about its kernels: instructions of lines in fake_kernels.cu.
+# The arithmetic instruction, at which a warp waits for what it has loaded, is the 8th of each kernel. A failure costs
+# only what failed.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }
@@ -229,7 +229,7 @@ missing() { # FUNCTION [NTH]: sets what is left
 told() { # FAULT WHAT
     case $1 in
     *GetData | *FlushData | *DecodeData) after= ;;
-    *) after='; another process may be counting on this GPU (a profiled run, DCGM), which .*' ;;
+    *) after='; another process may be counting on this GPU (a profiled run, DCGM), and only .*' ;;
     esac
     grep -q "^==WARNING== $2: CUPTI_ERROR_UNKNOWN (999)$after\$" "$tmp/report" || { fail "$1: no word of it"; show; }
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Call stacks of launches: the functions, files and lines of a program that launches in known ways (p_stack; a launch
-# with a grid of N + 1 blocks is its way N). Lines are found by what the sources say behind them.
+# with a grid of N + 1 blocks is its way N). Lines are found by the comments at the end of source lines.
 . "$(dirname "$0")/e2e.inc"
 sources=$source/tests/programs
 

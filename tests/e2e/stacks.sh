@@ -1,6 +1,6 @@
 #!/bin/sh
-# Small stacks: a program that does with so much runs under kprof with little more, whatever is collected. kprof's own work has a
-# stack of its own; on the program's stands the way there.
+# Small stacks: a program that manages with a small stack runs under kprof with little more, whatever is collected.
+# kprof's own work has a stack of its own; only the calls that lead there use the program's.
 . "$(dirname "$0")/e2e.inc"
 release_only "a sanitiser needs more of the program's stack than kprof"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }

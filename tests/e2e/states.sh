@@ -1,6 +1,7 @@
 #!/bin/sh
-# Kinds of state that launches of a window share: queues, constants, arrays, pools, remapped memory, host functions, values that
-# another thread spins on. The program's output and end are its own, every launch is accounted for, with reads that survive and without.
+# Kinds of state that launches of a window share: queues, constants, arrays, pools, remapped memory, host functions,
+# values that another thread spins on. The program's output and end are its own, every launch is accounted for, with
+# windows that survive reads and without.
 . "$(dirname "$0")/e2e.inc"
 
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) echo "skipped: too slow under TSan"; exit 77 ;; esac

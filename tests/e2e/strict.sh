@@ -1,6 +1,7 @@
 #!/bin/sh
-# A run that is not the one that was asked for does not look like it: what can be checked is checked before the program
-# starts, and no export of an earlier run stays. With --strict each kind of failure has an exit status of its own.
+# A run that is not what was asked for does not look like it: everything that can be checked is checked before the
+# program starts, and no export of an earlier run remains. With --strict each kind of failure has an exit status of its
+# own.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: no real libcupti"; exit 77; }

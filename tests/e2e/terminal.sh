@@ -9,7 +9,7 @@ kprof() { # ARGUMENTS...
     LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:-}" timeout "$limit" "$build/kprof" "$@"
 }
 
-# Runs the command into a pipe, whose reader is given; the command's status is in $tmp/code.
+# Runs the command into a pipe with the given reader; the command's status is in $tmp/code.
 piped() { # READER ARGUMENTS...
     reader=$1
     shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The timeline: it has what the program itself made devices do, and nothing of what kprof does; profiled launches are
-# found on it; its page, its JSON and its trace say the same.
+# The timeline: it shows what the program itself made devices do, and nothing that kprof does; profiled launches can be
+# found on it; its page, its JSON and its trace agree.
 . "$(dirname "$0")/e2e.inc"
 one_thread
 look() { # WHAT ARGUMENTS of timeline.py

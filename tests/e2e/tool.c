@@ -115,8 +115,10 @@ static lookup *next_dlsym(void)
 
 #ifdef __clang__
 #define BY_JUMP
+#define JUMP_TO __attribute__((musttail)) return
 #else
 #define BY_JUMP __attribute__((optimize("O2")))
+#define JUMP_TO return
 #endif
 
 /* Goes on by a jump, so that RTLD_NEXT means what comes after the caller. */
@@ -125,7 +127,7 @@ BY_JUMP void *dlsym(void *handle, const char *name)
     lookup *next = next_dlsym();
 
     looked_up++;
-    return next(handle, name);
+    JUMP_TO next(handle, name);
 }
 
 __attribute__((destructor)) static void tell(void)

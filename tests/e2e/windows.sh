@@ -1,6 +1,6 @@
 #!/bin/sh
 # Windows: launches that share one series of passes. The programs' output and end are their own, every launch is
-# accounted for, and the calls of the look-alikes tell how many windows there were.
+# accounted for, and the calls of the fakes show how many windows there were.
 . "$(dirname "$0")/e2e.inc"
 
 # Programs of many small windows take minutes there.

@@ -1,7 +1,7 @@
 /*
- * PM sampling of the fake libcupti.so.13, of which this is a part. Time passes by kernels: each one that is launched
- * while a device is sampled takes as many samples as its name says, and some idle ones follow it. A sample takes
- * FAKE_PM_RECORD bytes of the hardware buffer; the newest are lost when that is full.
+ * PM sampling, a part of the fake libcupti.so.13. Time advances with kernels: each kernel launched while a device is
+ * sampled produces as many samples as its name says, followed by some idle ones. A sample needs FAKE_PM_RECORD bytes of
+ * the hardware buffer; the newest are lost when it is full.
  */
 #ifndef TESTS_FAKE_CUPTI_PM_H
 #define TESTS_FAKE_CUPTI_PM_H
@@ -13,7 +13,7 @@ enum { PM_DEVICES = 16 };
 /* A sample in the hardware buffer, and in the image. */
 struct pm_record {
     uint64_t begin, end;
-    char kernel[128]; /* "" when the device was idle */
+    char kernel[128]; /* "" while the device was idle */
     size_t index;     /* among the kernel's */
 };
 
@@ -350,7 +350,7 @@ CUptiResult cuptiPmSamplingCounterDataGetSampleInfo(CUpti_PmSampling_CounterData
     return CUPTI_SUCCESS;
 }
 
-/* False when the image is not one of samples. */
+/* False if the image is not one of samples. */
 static bool evaluate_sample(CUpti_Profiler_Host_EvaluateToGpuValues_Params *params, CUptiResult *result)
 {
     struct pm_image *image = pm_image_of(params->pCounterDataImage, params->counterDataImageSize);

@@ -1,8 +1,8 @@
 /* LINK: -ldl -lpthread */
 /*
- * A look-alike of libcheckpoint.so: saves and restores every live allocation of a context of the fake driver, pinned
- * host memory included, as the real one does. FAKE_FAIL and FAKE_LOG as in fake_common.h. FAKE_SAVE_TAKES: byte of
- * the device's memory that a saved state takes.
+ * A look-alike of libcheckpoint.so: saves and restores every live allocation of a context of the fake driver, including
+ * pinned host memory, like the real one. FAKE_FAIL and FAKE_LOG: see fake_common.h. FAKE_SAVE_TAKES: bytes of device
+ * memory that a saved state uses.
  */
 #include <cuda.h>
 #include <cupti_result.h>
@@ -35,7 +35,7 @@ struct block {
 struct image {
     CUcontext ctx;
     struct block *blocks, **end;
-    long taken; /* of the device's memory, byte */
+    long taken; /* of device memory, in bytes */
 };
 
 CUptiResult cuptiCheckpointSave(CUpti_Checkpoint *const handle);
@@ -66,7 +66,7 @@ static void find_pages(struct block *block)
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     ssize_t got = map ? pread(fd, map, n * sizeof(*map), (uintptr_t)block->where.base / PAGE * sizeof(*map)) : -1;
 
-    for (size_t i = 0; i < n; i++) /* not readable: take every page */
+    for (size_t i = 0; i < n; i++) /* not readable: includes every page */
         block->present[i] = got != (ssize_t)(n * sizeof(*map)) || map[i] >> 62;
     close(fd);
     free(map);
@@ -82,7 +82,7 @@ static void save_block(const struct fake_allocation *where, void *data)
         fake_misuse("out of host memory");
     block->where = *where;
     block->present = calloc(pages, 1);
-    /* as large as the allocation, but only the pages that are written take memory */
+    /* as large as the allocation, but only written pages use memory */
     block->bytes = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!block->present || block->bytes == MAP_FAILED)
         fake_misuse("out of host memory");
@@ -182,7 +182,7 @@ CUptiResult cuptiCheckpointRestore(CUpti_Checkpoint *const handle)
     image = handle->pPriv;
     if (!image)
         return CUPTI_ERROR_INVALID_OPERATION;
-    /* seen on the real library while a range profiler is enabled; the fake does not ask whether one is */
+    /* seen on the real library while a range profiler is enabled; the fake does not check if one is */
     if (handle->optimizations & TRANSFER_OPTIMISATION)
         return CUPTI_ERROR_UNKNOWN;
     if (fake_driver()->context_capturing(image->ctx))

@@ -35,7 +35,7 @@ struct fake_counter {
 static struct fake_counter *fake_counters;
 static pthread_mutex_t fake_counter_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* One write a line: several processes may share the file. */
+/* One write per line: several processes may share the file. */
 __attribute__((format(printf, 1, 2))) static void fake_log(const char *format, ...)
 {
     const char *path = getenv("FAKE_LOG");
@@ -69,11 +69,12 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fake_misuse(const ch
     va_end(args);
     fake_log("misuse pid=%d %s\n", (int)getpid(), text);
     dprintf(STDERR_FILENO, "FAKE MISUSE: %s\n", text);
-    syscall(SYS_exit_group, FAKE_MISUSE_EXIT); /* _exit may be a profiler's door */
+    syscall(SYS_exit_group, FAKE_MISUSE_EXIT); /* _exit may be a profiler's wrapper */
     __builtin_unreachable();
 }
 
-/* As realloc(), with signals held back: a handler that exits must not find the allocator's lock held by its thread. */
+/* Like realloc(), with signals held back: a handler that exits must not find the allocator's lock held by its
+ * thread. */
 __attribute__((unused)) static void *fake_realloc(void *old, size_t bytes)
 {
     sigset_t all, before;
@@ -85,7 +86,7 @@ __attribute__((unused)) static void *fake_realloc(void *old, size_t bytes)
     return old;
 }
 
-/* True when FAKE_FAIL names this call of `name`; *code is then what to return. */
+/* Returns true if FAKE_FAIL names this call of `name`; *code is then what to return. */
 static bool fake_injected(const char *name, uint64_t call, int *code)
 {
     const char *entry = getenv("FAKE_FAIL");
@@ -107,7 +108,7 @@ static bool fake_injected(const char *name, uint64_t call, int *code)
     return false;
 }
 
-/* FAKE_SLOW=name:ms:call: that call takes so long; call 0: each. It is misuse when the library is gone before. */
+/* FAKE_SLOW=name:ms:call: that call lasts this long; call 0: each. It is misuse if the library is gone before. */
 static atomic_int fake_under_way;
 
 static void fake_slow(const char *name, uint64_t call)
@@ -127,7 +128,7 @@ static void fake_slow(const char *name, uint64_t call)
     fake_under_way--;
 }
 
-/* Counts a call; returns true when it is to fail with *code. */
+/* Counts a call; returns true if it must fail with *code. */
 static bool fake_count(struct fake_counter *counter, int *code)
 {
     uint64_t call;

@@ -1,7 +1,7 @@
 /* LINK: -ldl -lpthread */
 /*
  * A look-alike of libcudart.so.13, for programs that are linked to the shared runtime: a thin layer that reaches the
- * driver as the real one does, by cuGetProcAddress. Kernels are known by the address of a host function, which a
+ * driver through cuGetProcAddress, like the real one. Kernels are identified by the address of a host function, which a
  * program registers itself with fake_cudart_register.
  */
 #include <cuda.h>
@@ -180,7 +180,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block,
                                                          block.z, (unsigned int)shared, (CUstream)stream, args);
 }
 
-/* The attributes of both interfaces are laid out alike. */
+/* Both interfaces lay attributes out alike. */
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *host, void **args)
 {
     CUlaunchConfig c = {config->gridDim.x,

@@ -37,7 +37,7 @@
     if (!(params) || (params)->structSize != type##_STRUCT_SIZE || (params)->pPriv)                                    \
     return CUPTI_ERROR_INVALID_PARAMETER
 
-/* The driver's lock, as the launch hook runs under it; of its own only in a process without the driver. */
+/* The driver's lock, because the launch hook runs under it; its own only in a process without the driver. */
 static pthread_mutex_t own_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static const struct fake_cuda_api *lock(void)
@@ -59,7 +59,7 @@ static void unlock(const struct fake_cuda_api **api)
         pthread_mutex_unlock(&own_lock);
 }
 
-/* After it has failed to end PC sampling, the real library reads through null pointers. */
+/* After failing to end PC sampling, the real library reads through null pointers. */
 static bool torn_down;
 
 static void need_whole(const char *function)
@@ -76,7 +76,7 @@ static inline void need_usable(CUcontext ctx, const char *function)
 
 #define LOCKED() const struct fake_cuda_api *lock_ __attribute__((cleanup(unlock), unused)) = lock()
 
-/* The real library's handler flushes the program's output, too. */
+/* The real library's handler also flushes the program's output. */
 static void flush_stdout(void)
 {
     fflush(stdout);
@@ -89,7 +89,7 @@ __attribute__((constructor)) static void flush_at_exit(void)
 
 /* --- the real library, for the host side --- */
 
-/* Without a lock: a thread that has the loader's, in a library's constructor, calls the driver and this. */
+/* Takes no lock: a thread that holds the loader's, in a library's constructor, calls the driver and this. */
 static void *real_symbol(const char *name)
 {
     static void *_Atomic opened;
@@ -158,7 +158,7 @@ static double draw(uint64_t hash)
     return (double)(hash >> 11) / 9007199254740992.0;
 }
 
-/* Lets each bit of a text's end change all bits of its hash. Source: the finalizer of MurmurHash3. */
+/* Makes each bit of a text's end change all bits of its hash. Source: the finalizer of MurmurHash3. */
 static uint64_t scatter(uint64_t hash)
 {
     hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu;
@@ -166,12 +166,12 @@ static uint64_t scatter(uint64_t hash)
     return hash ^ hash >> 33;
 }
 
-/* Hash of the metrics that the image being evaluated has: launches of another group of counters are other launches. */
+/* Hash of the metrics in the image being evaluated: launches of another group of counters are other launches. */
 static __thread uint64_t group;
 
-/* The factor of a launch whose kernel varies on purpose: with FAKE_VARY=4 by a normal deviation of 4 %, others for
- * another FAKE_SEED; with FAKE_VARY=modes each second launch has twice of everything. With FAKE_SLOW=30 beside a number
- * there is 30 % more of everything. */
+/* The factor of a launch whose kernel varies on purpose. FAKE_VARY=4: a normal deviation of 4 %, different for another
+ * FAKE_SEED; FAKE_VARY=modes: every second launch has twice of everything. FAKE_SLOW=30 with a number: 30 % more of
+ * everything. */
 static double variation(const char *how, const char *metric, const char *kernel, size_t range)
 {
     const char *seed = getenv("FAKE_SEED"), *slow = getenv("FAKE_SLOW");
@@ -237,7 +237,8 @@ static fake_passes bits(size_t from, size_t n)
     return (((fake_passes)1 << (n - 1) << 1) - 1) << from;
 }
 
-/* Whether the passes of the image are lists of their own, each from an add call: one of them has values by itself. */
+/* Returns true if the passes of the image are lists of their own, each from an add call, so that one of them has values
+ * by itself. */
 static bool takes_turns(const struct fake_image *image)
 {
     const struct known_config *k = find_config(image->config);
@@ -247,7 +248,7 @@ static bool takes_turns(const struct fake_image *image)
     return k && next_added(k, &at, &a) && a.passes;
 }
 
-/* Whether the config image in force counted the metric, in passes that the range was seen in. */
+/* Returns true if the current config image counted the metric, in passes that the range was seen in. */
 static bool counted(const struct fake_image *image, const struct fake_image_range *range, const char *metric)
 {
     const struct known_config *k = find_config(image->config);
@@ -265,8 +266,8 @@ static bool counted(const struct fake_image *image, const struct fake_image_rang
     return !k;
 }
 
-/* The factor of a launch that tells its kind before it runs: with FAKE_VARY=number, those with an odd number among
- * their arguments have twice of everything; with FAKE_VARY=after, those that come after another kernel. */
+/* The factor of a launch whose kind is known before it runs: with FAKE_VARY=number, launches with an odd number among
+ * their arguments have twice of everything; with FAKE_VARY=after, those that follow another kernel do. */
 static double kind_of(const struct fake_image_range *range)
 {
     const char *how = getenv("FAKE_VARY");
@@ -276,7 +277,7 @@ static double kind_of(const struct fake_image_range *range)
     return how && !strcmp(how, "after") ? 1 + range->after_another : 1;
 }
 
-/* Whether a metric counts what kernels write to host memory. */
+/* Returns true if a metric counts what kernels write to host memory. */
 static bool is_of_host_writes(const char *metric)
 {
     static const char sectors[] = "lts__t_sectors_srcunit_tex_aperture_sysmem_op_";
@@ -364,6 +365,7 @@ CUptiResult cuptiProfilerHostGetRangeName(CUpti_Profiler_Host_GetRangeName_Param
 /* --- library and device --- */
 
 static bool initialised, is_out; /* it has left the driver alone, see cupti/detach.c */
+static bool in_use;              /* for records, or a watch of images */
 
 /* Returns false if another copy of this library is attached to the driver. */
 static bool attach(void)
@@ -460,7 +462,7 @@ CUptiResult cuptiGetDeviceId(CUcontext ctx, uint32_t *id)
 
 enum { LEGACY_STREAM_ID = 7, PER_THREAD_STREAM_ID = 8, FIRST_CREATED_STREAM_ID = 13 };
 
-/* Created streams are numbered in the order in which they are first asked for, each context for itself. */
+/* Created streams are numbered in the order of the first questions about them, per context. */
 static uint32_t number_of(CUcontext ctx, CUstream stream)
 {
     static struct {
@@ -510,6 +512,8 @@ CUptiResult cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params *params)
         return CUPTI_ERROR_NOT_INITIALIZED;
     if (!attach())
         return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    if (!in_use) /* as CUPTI 13.0 on an H200 */
+        fake_driver()->refuse_green();
     initialised = true;
     return CUPTI_SUCCESS;
 }
@@ -581,19 +585,19 @@ struct CUpti_RangeProfiler_Object {
     size_t max_ranges, n_ranges, depth, n_dropped;
     size_t room; /* of the configuration that it first ran with: it never has more, as seen on the real library */
     uint32_t n_passes, pass;
-    uint64_t config; /* hash of the config image in force */
-    uint32_t
-        awaited;  /* passes of the configuration that it first had: no other is told to be complete, as seen there */
-    long taken;   /* of the device's memory, byte */
-    bool session; /* it is one of session.c, */
-    bool on;      /* whose switch is on; it is off for the others */
-    bool patched; /* patched code has counted for it */
+    uint64_t config;  /* hash of the config image in force */
+    uint32_t awaited; /* passes of its first configuration: no other is reported complete, as seen there */
+    long taken;       /* of device memory, in bytes */
+    bool session;     /* it belongs to session.c, */
+    bool on;          /* and its switch is on; it is off otherwise */
+    bool patched;     /* patched code has counted for it */
     struct CUpti_RangeProfiler_Object *next;
 };
 
 static CUpti_RangeProfiler_Object *objects;
 
-/* Whether another context of the device has the counters: from its first pass on, or from the begin of its session. */
+/* Returns true if another context of the device has the counters: from its first pass on, or from the start of its
+ * session. */
 static bool others_count(CUcontext ctx)
 {
     int device = fake_driver()->context_device(ctx);
@@ -606,7 +610,7 @@ static bool others_count(CUcontext ctx)
     return false;
 }
 
-/* The object, checked as far as every call checks it. */
+/* Returns the object after the checks common to all calls. */
 static CUpti_RangeProfiler_Object *object_of(CUpti_RangeProfiler_Object *given, const char *function)
 {
     CUpti_RangeProfiler_Object *object = objects;
@@ -621,7 +625,7 @@ static CUpti_RangeProfiler_Object *object_of(CUpti_RangeProfiler_Object *given, 
     return object;
 }
 
-/* As on the real library: a name that was pushed in this pass before is the same range. */
+/* As on the real library: a name that was already pushed in this pass is the same range. */
 static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, const char *name)
 {
     size_t index = object->n_ranges;
@@ -630,7 +634,7 @@ static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, c
     for (size_t i = 0; name && i < object->n_ranges; i++)
         if (!strcmp(object->ranges[i].name, name))
             return &object->ranges[i];
-    if (object->session && index >= object->max_ranges) /* lost without a word, as seen there */
+    if (object->session && index >= object->max_ranges) /* silently lost, as seen there */
         return NULL;
     if (index >= object->max_ranges || index >= object->image->max_ranges || index >= object->room) {
         object->n_dropped++;
@@ -647,7 +651,7 @@ static struct fake_image_range *open_range(CUpti_RangeProfiler_Object *object, c
     return range;
 }
 
-/* Whether the launch before was of another kernel, counted or not. */
+/* Returns true if the previous launch was of another kernel, counted or not. */
 static bool comes_after_another(const struct fake_launch *launch)
 {
     static uint64_t last;
@@ -679,7 +683,7 @@ static void add_kernel(CUpti_RangeProfiler_Object *object, struct fake_image_ran
     pass->data_chain = fake_hash(pass->data_chain, &launch->data_hash, sizeof(launch->data_hash));
 }
 
-/* Between SetConfig and Disable: other parts of CUPTI do not get them then, as seen of CUPTI 13.0. */
+/* Between SetConfig and Disable: other parts of CUPTI do not get the counters then, as seen with CUPTI 13.0. */
 static bool has_counters(const CUpti_RangeProfiler_Object *object)
 {
     return object->configured && !object->disabled && fake_driver()->context_state(object->ctx) == FAKE_LIVE;
@@ -702,7 +706,7 @@ static void sample_launch(const struct fake_launch *launch);
 static void count_launch(const struct fake_launch *launch);
 static bool sampled_one_at_a_time(CUcontext ctx);
 
-/* To be called when that may have changed. */
+/* Call it when that may have changed. */
 static void set_pace(CUcontext ctx)
 {
     bool serial = sampled_one_at_a_time(ctx);
@@ -714,7 +718,7 @@ static void set_pace(CUcontext ctx)
 }
 static void sample_kernel(const struct fake_launch *launch);
 
-/* Whether a pass that counts is running in the launch's context. */
+/* Returns true if a pass that counts is running in the launch's context. */
 static bool counts_in_ranges(const struct fake_launch *launch)
 {
     for (const CUpti_RangeProfiler_Object *object = objects; object; object = object->next)
@@ -724,7 +728,7 @@ static bool counts_in_ranges(const struct fake_launch *launch)
     return false;
 }
 
-/* Shows a launch to all parts but the ranges. */
+/* Shows a launch to all parts except the ranges. */
 static void show_launch(const struct fake_launch *launch)
 {
     note_activity(launch);
@@ -744,7 +748,7 @@ static void on_launch(const struct fake_launch *launch, void *data)
     bool after_another = comes_after_another(launch);
 
     (void)data;
-    if (launch->cubin) /* the driver's own kernels are in ranges alone */
+    if (launch->cubin) /* only ranges include the driver's own kernels */
         show_launch(launch);
     for (CUpti_RangeProfiler_Object *object = objects; object; object = object->next) {
         struct fake_image_range *range;
@@ -817,7 +821,7 @@ CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params *params
 
     ENTER(params, CUpti_RangeProfiler_Disable_Params);
     if (getenv("FAKE_PROFILER_TAKES") && fake_driver()->context_current())
-        fake_driver()->wait(); /* as who frees memory may: a caller must not count on less */
+        fake_driver()->wait(); /* like code that frees memory: a caller must not rely on less */
     LOCKED();
     object = object_of(params->pRangeProfilerObject, __func__);
     if (object->running)
@@ -917,7 +921,7 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params *pa
     if (object->image->n_passes && !params->passIndex)
         fake_misuse("%s: the counter-data image holds what earlier passes left", __func__);
     if (params->passIndex && (object->image->n_passes != object->n_passes || params->passIndex >= object->n_passes))
-        return CUPTI_ERROR_INVALID_PARAMETER; /* application replay takes up the image of the earlier passes */
+        return CUPTI_ERROR_INVALID_PARAMETER; /* application replay continues the image of the earlier passes */
     object->mode = params->range;
     object->max_ranges = params->maxRangesPerPass;
     object->ranges = fake_realloc(object->ranges, object->max_ranges * sizeof(*object->ranges));
@@ -988,7 +992,7 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params *params)
     object = object_of(params->pRangeProfilerObject, __func__);
     if (!object->running)
         fake_misuse("%s: no pass is running", __func__);
-    if (fake_count(&counter, &injected)) { /* a pass that cannot be stopped is over all the same */
+    if (fake_count(&counter, &injected)) { /* a pass that cannot be stopped is over anyway */
         object->running = false;
         set_pace(object->ctx);
         object->depth = 0;

@@ -1,5 +1,5 @@
-/* How the look-alikes of CUPTI and of the checkpoint library reach the fake driver: it must be in the process already,
- * as the real one is for the real ones. */
+/* How the fakes of CUPTI and of the checkpoint library reach the fake driver: it must already be in the process, like
+ * the real one for the real ones. */
 #ifndef TESTS_FAKE_DRIVER_H
 #define TESTS_FAKE_DRIVER_H
 

@@ -1,6 +1,6 @@
 /*
- * What the fake driver (libcuda.so.1) tells the other look-alikes and the tests beyond the real interface.
- * Take it with dlsym(handle of libcuda.so.1, "fake_cuda_api").
+ * What the fake driver (libcuda.so.1) offers the other look-alikes and the tests beyond the real interface. Get it with
+ * dlsym(handle of libcuda.so.1, "fake_cuda_api").
  */
 #ifndef TESTS_FAKE_HOOKS_H
 #define TESTS_FAKE_HOOKS_H
@@ -14,8 +14,8 @@
 
 enum fake_state { FAKE_NEVER_SEEN = 0, FAKE_LIVE, FAKE_DESTROYED };
 
-/* The machine code of a module, as the driver has it in the end: an ELF image. It lives as long as the process, and
- * each load of an image has its own. */
+/* The machine code of a module, in the driver's final form: an ELF image. It lives as long as the process, and each
+ * load of an image has its own. */
 struct fake_cubin {
     const void *image;
     size_t size;
@@ -41,9 +41,9 @@ struct fake_launch {
     uint64_t data_bytes; /* how many bytes that were */
     /* FNV-1a of the arguments with zeros for pointers to device memory: equal in every run of a program */
     uint64_t numbers_hash;
-    uint32_t number; /* the first 4 byte of the arguments behind leading pointers to device memory; 0 = none */
+    uint32_t number; /* the first 4 bytes of the arguments after leading pointers to device memory; 0 = none */
     const struct fake_cubin *cubin; /* of the kernel's module */
-    int reaches_host;               /* 1: it writes host memory, as far as arguments and its name tell */
+    int reaches_host;               /* 1: it writes host memory, as far as its arguments and name show */
     uint64_t call;                  /* number of the call that made it; nodes of a graph launch share it */
 };
 
@@ -102,12 +102,12 @@ struct fake_cuda_api {
     const char *(*chip_name)(int device); /* CUPTI's name, e.g. "GH100"; NULL: no such device */
     int (*initialised)(void);             /* 1 between cuInit and the driver's own exit handler */
 
-    /* The driver's own lock, recursive. It is held when the launch hook runs: who takes another lock there and calls
-     * the driver under that lock elsewhere must use this one instead. */
+    /* The driver's own lock, recursive. It is held when the launch hook runs: code that takes another lock there and
+     * calls the driver under that lock elsewhere must use this one instead. */
     void (*lock)(void);
     void (*unlock)(void);
 
-    /* While it is on, a launch returns only when its kernel is done, as under a profiler's automatic ranges. */
+    /* While it is on, a launch returns only after its kernel, as under a profiler's automatic ranges. */
     void (*one_at_a_time)(CUcontext ctx, int on);
 
     /* `fn` is called for each module that is loaded from now on, in the loading thread, under the driver's lock. */
@@ -118,24 +118,28 @@ struct fake_cuda_api {
 
     uint64_t (*graph_count)(void); /* graphs instantiated so far */
 
-    /* Takes so much memory of the context's device, or (negative) gives it back, byte. */
+    /* Takes this much memory of the context's device, or (negative) gives it back, in bytes. */
     void (*take)(CUcontext ctx, long bytes);
 
     /* Waits for the work of the current context. */
     void (*wait)(void);
 
-    /* The copy of CUPTI that is attached to the driver: there can be one. Each copy takes it by its own address. */
+    /* The copy of CUPTI attached to the driver: there can only be one. Each copy attaches by its own address. */
     const void *_Atomic *tool;
 
-    /* `fn` is called where cuCtxGetDevice begins (0) and returns (1); NULL removes it. */
+    /* `fn` is called when cuCtxGetDevice starts (0) and returns (1); NULL removes it. */
     void (*set_device_hook)(void (*fn)(int site));
 
-    /* Waits for the kernels that run in a context; not for those behind other work, and not in one that is broken. */
+    /* Waits for the kernels that run in a context, but not for kernels after other work, and not in a broken
+     * context. */
     void (*wait_for_kernels)(CUcontext ctx);
     int (*context_busy)(CUcontext ctx); /* 1 while anything in it has not ended */
 
-    /* Of a green context waits for all work of its device, and returns 1; else returns 0 at once. */
+    /* For a green context waits for all work of its device, and returns 1; otherwise returns 0 at once. */
     int (*green_settled)(CUcontext ctx);
+
+    /* From now on no green context is made: CUDA_ERROR_NOT_SUPPORTED. */
+    void (*refuse_green)(void);
 };
 
 const struct fake_cuda_api *fake_cuda_api(void);

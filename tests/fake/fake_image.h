@@ -51,14 +51,14 @@ struct fake_image {
  */
 double fake_cupti_value(const char *metric, const char *kernel, size_t range);
 
-/* What a session's image has for each range besides, byte: the real one has more than a megabyte. */
+/* Additional bytes per range in a session's image: the real one has more than a megabyte. */
 extern size_t fake_cupti_session_bytes;
 
 /*
- * PM sampling: a kernel takes fake_cupti_pm_samples samples, and FAKE_PM_IDLE idle ones stand before the first kernel
- * and behind each. The value of sample `index` of a kernel is fake_cupti_value's of that range; of an idle one ("") 0.
- * What does not fit into the counter data waits for the next decoding; set fake_cupti_pm_lose_rest to 1, it is lost, as
- * in CUPTI 13.0. fake_cupti_pm_more_idle: idle samples besides, before the first kernel and behind each.
+ * PM sampling: a kernel lasts fake_cupti_pm_samples samples, with FAKE_PM_IDLE idle ones before the first kernel and
+ * after each. The value of sample `index` of a kernel is fake_cupti_value's of that range; of an idle one ("") 0.
+ * Samples that do not fit into the counter data wait for the next decoding; with fake_cupti_pm_lose_rest set to 1 they
+ * are lost, as in CUPTI 13.0. fake_cupti_pm_more_idle: more idle samples before the first kernel and after each.
  */
 enum { FAKE_PM_IDLE = 3, FAKE_PM_RECORD = 64 /* bytes of the hardware buffer that a sample takes */ };
 size_t fake_cupti_pm_samples(const char *kernel);
@@ -66,7 +66,7 @@ double fake_cupti_pm_value(const char *metric, const char *kernel, size_t index)
 extern int fake_cupti_pm_lose_rest;
 extern size_t fake_cupti_pm_more_idle[2];
 
-/* Byte of the device's buffer that one sample of warps takes. */
+/* Bytes of the device's buffer that one sample of warps needs. */
 extern uint64_t fake_cupti_pc_sample_bytes;
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * A look-alike of libnvperf_host.so, as far as counter data needs it: what metrics are made of, which here is a counter
- * of their own name, and the layout of counter data for them. Without the functions that take throughputs apart and
- * schedule raw counters, as a library has it that does not tell.
+ * of their own name, and the layout of counter data for them. It lacks the functions that take throughputs apart and
+ * schedule raw counters, like a library that does not support them.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
     if (!(params) || (params)->structSize != type##_STRUCT_SIZE || (params)->pPriv)                                    \
     return NVPA_STATUS_INVALID_ARGUMENT
 
-/* A metric by number: the evaluator has no room for names. */
+/* A metric by number, because the evaluator has no room for names. */
 struct name {
     struct name *next;
     size_t number;

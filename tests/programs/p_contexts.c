@@ -161,7 +161,7 @@ static void leave_unended(const struct session *first)
     launch_partner(&p.second, "ncclDevKernel_set", p.flag, &(int){3});
     MUST(cuCtxSetCurrent(first->ctx));
     MUST(cuCtxSynchronize());
-    usleep(100000); /* others who wait for it see it end, too */
+    usleep(300000); /* others who wait for it see it end, too */
     MUST(cuCtxSetCurrent(p.second.ctx));
     launch_one_by_one(&p.second, p.b, 1);
     report_number("first", sum_ints(&linked, p.a, N), N);

@@ -33,7 +33,7 @@ static int run_child(void (*body)(void))
     fflush(NULL);
     pid = fork();
     if (!pid) {
-        signal(SIGSEGV, SIG_DFL); /* cmocka's handler would go on with the tests in here */
+        signal(SIGSEGV, SIG_DFL); /* cmocka's handler would continue with the tests in the child */
         signal(SIGBUS, SIG_DFL);
         alarm(60);
         body();

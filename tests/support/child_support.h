@@ -1,4 +1,4 @@
-/* Tests whose cases run in children, as what they do may end the process: those of the look-alikes. */
+/* Tests whose cases run in children, because they may end the process: those of the fakes. */
 #ifndef KP_TESTS_SUPPORT_CHILD_SUPPORT_H
 #define KP_TESTS_SUPPORT_CHILD_SUPPORT_H
 
@@ -10,7 +10,7 @@
 /* How a child ended. */
 enum { RIGHT = 0, WRONG = 1, SKIPPED = 77, KILLED = 256 /* and the signal */ };
 
-/* In a child: ends it when the condition does not hold. */
+/* In a child: ends it if the condition does not hold. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -30,7 +30,7 @@ enum { RIGHT = 0, WRONG = 1, SKIPPED = 77, KILLED = 256 /* and the signal */ };
 #define EXPORTED_(name) #name
 #define EXPORTED(name)  EXPORTED_(name)
 
-/* In a child: the fake of that file name, opened with its symbols kept to itself. */
+/* In a child: opens the fake with that file name, keeping its symbols local. */
 void *kp_test_open_fake(const char *name);
 
 struct kp_test_case {

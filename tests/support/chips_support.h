@@ -12,13 +12,13 @@ struct kp_test_chip {
     size_t passes; /* of test_collect_plan.c */
 };
 
-/* All of tests/support/chips.def; *n receives how many. */
+/* All rows of tests/support/chips.def; *n receives their number. */
 const struct kp_test_chip *kp_test_chips(size_t *n);
 /* CUPTI profiles from compute capability 7.5 on. */
 bool kp_test_is_profiled(const struct kp_test_chip *chip);
 
-/* What `describe` (malloc'ed) says of every chip that is profiled must be what the golden file holds. Chips that follow
- * each other and are alike share their lines. Compared with CUPTI 13.0 alone, which the golden files are read from. */
+/* Fails unless what `describe` (malloc'ed) returns for every profiled chip is what the golden file holds. Consecutive
+ * chips that are alike share their lines. Compared only with CUPTI 13.0, which the golden files come from. */
 void kp_test_every_chip(char *(*describe)(const struct kp_test_chip *chip), const char *golden);
 
 #endif

@@ -53,7 +53,7 @@ const char *kp_test_shared_object(const char *folder, const char *name, const ch
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     snprintf(from, sizeof(from), "%s.c", path);
     kp_test_write(from, source);
-    /* The dynamic linker is asked by name in these tests: soname is the file's own. */
+    /* These tests ask the dynamic linker by name: soname is the file's own. */
     snprintf(command, sizeof(command), "%s -w -shared -fPIC -Wl,-soname,%s -o '%s' '%s' %s", compiler ? compiler : "cc",
              name, path, from, flags);
     if (system(command))
@@ -61,7 +61,7 @@ const char *kp_test_shared_object(const char *folder, const char *name, const ch
     return path;
 }
 
-/* One folder after the other of a variable in build/cuda.mk, which tools/cuda.sh wrote. */
+/* Returns the folders of a variable in build/cuda.mk, which tools/cuda.sh wrote, one by one. */
 static char *next_folder(const char *text, const char **at)
 {
     const char *line = *at ? *at : strstr(text, "CUDA_CPPFLAGS :=");

@@ -14,41 +14,41 @@
 /* The C library's own loader functions. */
 const struct kp_dl *kp_test_dl(void);
 
-/* The CUPTI that this tree was built against, loaded once for the process. Skips the test, saying why, where
- * KP_REAL_CUPTI does not name its folder; fails it when it cannot be loaded from there. */
+/* The CUPTI that this tree was built against, loaded once per process. Skips the test, with the reason, if
+ * KP_REAL_CUPTI does not name its folder; fails it if it cannot be loaded from there. */
 const struct kp_cupti *kp_test_real_cupti(void);
 
-/* Skips the test in the builds with sanitisers: it takes minutes there, nearly all of them in the library's own code,
- * and others do the same for one chip. */
+/* Skips the test in builds with sanitisers: it takes minutes there, nearly all of them in the library's own code, and
+ * other tests do the same for one chip. */
 void kp_test_skip_sanitized(void);
-/* Whether this is such a build, for a test that looks at fewer cases there. */
+/* Returns true in such a build, for a test that covers fewer cases there. */
 bool kp_test_is_sanitized(void);
 
-/* Writes a file; fails the test when it cannot. */
+/* Writes a file; fails the test if it cannot. */
 void kp_test_write(const char *path, const char *text);
 
-/* Compiles the text `source` into the shared object folder/name with the linker flags `flags`. Fails the test when
- * there is no compiler or it refuses. Returns the path; static storage of the next call. */
+/* Compiles the text `source` into the shared object folder/name with the linker flags `flags`. Fails the test if there
+ * is no compiler or it refuses. Returns the path; static storage, overwritten by the next call. */
 const char *kp_test_shared_object(const char *folder, const char *name, const char *source, const char *flags);
 
 /* The header of the image's section `name`; fails the test without one. */
 Elf64_Shdr *kp_test_elf_section(uint8_t *image, const char *name);
-/* Puts another PTX behind all that the image has; there must be room for it. */
+/* Puts another PTX after everything in the image; there must be room for it. */
 void kp_test_set_ptx(uint8_t *image, size_t *size, const char *text, size_t len);
 
-/* What a function of an image is printed to, and the image that it is of. */
+/* The output and the image of a function that is printed. */
 struct kp_test_printing {
     FILE *to;
     struct kp_cubin *cubin;
 };
 
-/* Calls `print` for each function of an image with a struct kp_test_printing; it returns 0. Returns what it printed;
- * free it. NULL where the image cannot be opened. */
+/* Calls `print`, which returns 0, for each function of an image with a struct kp_test_printing. Returns its output, to
+ * be freed; NULL if the image cannot be opened. */
 char *kp_test_print_image(const void *bytes, size_t size,
                           int (*print)(const struct kp_cubin_function *f, void *printing));
 
-/* The file `name` in one of the folders `below` (NULL-terminated) of the CUDA toolkit that the build uses; malloc'ed,
- * or NULL when it is not there. */
+/* The file `name` in one of the folders `below` (NULL-terminated) of the build's CUDA toolkit; malloc'ed, or NULL if it
+ * is not there. */
 char *kp_test_toolkit_file(const char *const *below, const char *name);
 
 #endif

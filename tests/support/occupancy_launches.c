@@ -1,7 +1,7 @@
 #include "tests/support/occupancy_launches.h"
 
-/* Device attributes as the driver gives them (occupancy facts, and NVIDIA's table of technical specifications for each
- * compute capability). */
+/* Device attributes from the driver (occupancy facts, and NVIDIA's table of technical specifications for each compute
+ * capability). */
 #define DEVICE(major, minor, sms, warps, blocks, shared)                                                               \
     {                                                                                                                  \
         .cc_major = major, .cc_minor = minor, .sm_count = sms, .warp_size = 32, .max_warps = warps,                    \

@@ -34,7 +34,7 @@ struct kp_sink kp_test_sink(struct kp_test_text *t)
     return (struct kp_sink){append, t};
 }
 
-/* Sets what is not set, for the time after a change of folder, and for the programs that a test starts. */
+/* Sets missing variables, because the folder changes later, and for programs that a test starts. */
 __attribute__((constructor)) static void start_in_the_source(void)
 {
     char build[PATH_MAX];

@@ -8,7 +8,7 @@
 #include "report/model/model.h"
 #include "report/write/out.h"
 
-/* Text collected by a sink; free `text` in the end. */
+/* Text collected by a sink; free `text` at the end. */
 struct kp_test_text {
     char *text;
     size_t len;
@@ -21,11 +21,11 @@ struct kp_sink kp_test_sink(struct kp_test_text *t);
 const char *kp_test_source(const char *name);
 const char *kp_test_build(const char *name);
 
-/* Whole content, malloc'ed and terminated; fails the test when it cannot be read. */
+/* Returns the whole content, malloc'ed and terminated; fails the test if it cannot be read. */
 char *kp_test_read(const char *path);
-/* Fails the test, saying at which line, when `text` is not what the file holds. */
+/* Fails the test, with the line, if `text` is not what the file holds. */
 void kp_test_reference(const char *text, const char *reference);
-/* The same for what is our own wording: with KP_TEST_UPDATE set in the environment the file is rewritten. */
+/* The same for our own wording: with KP_TEST_UPDATE set in the environment the file is rewritten. */
 void kp_test_golden(const char *text, const char *golden);
 
 /* A new folder under TMPDIR or /tmp, and its removal with the files in it; static storage. */

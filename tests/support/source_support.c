@@ -82,7 +82,7 @@ static const struct row sum_part[] = {
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* Lines of PTX, and which of them the instructions of transpose_naive are of. */
+/* Lines of PTX, and the line of each instruction of transpose_naive. */
 static const struct kp_ptx_line transpose_ptx[] = {
     {12, ".visible .entry _Z15transpose_naivePKfPfi("},
     {13, ".param .u64 _Z15transpose_naivePKfPfi_param_0,"},
@@ -183,7 +183,7 @@ uint64_t *kp_test_metric(struct kp_code_counts *s, const char *name)
     return s->metrics[s->n_metrics++].values;
 }
 
-/* Metrics that are 0 everywhere are left out, as in what was collected. */
+/* Leaves out metrics that are 0 everywhere, as collecting does. */
 static void add_metric(struct kp_code_counts *s, const char *name, const struct row *rows, size_t field, uint64_t scale)
 {
     bool any = false;

@@ -14,7 +14,7 @@ enum {
 
 /* Finds the code of these ids. */
 struct kp_lookup kp_test_code_lookup(void);
-/* The source text that the file of KP_TEST_TRANSPOSE has. */
+/* The source text of the file of KP_TEST_TRANSPOSE. */
 extern const char kp_test_transpose_text[];
 
 /* Gives a launch the values of one of these kernels; `scale` multiplies them, and 0 leaves the samples out. */
@@ -25,7 +25,7 @@ void kp_test_add_without_code(struct kp_result *r);
 
 /* One function's counts, to fill by hand; offsets from 0 on, 16 bytes apart. */
 struct kp_code_counts kp_test_counts(uint64_t code, size_t n);
-/* A metric of these, all 0; returns its values. */
+/* Adds a metric of all 0; returns its values. */
 uint64_t *kp_test_metric(struct kp_code_counts *s, const char *name);
 
 #endif

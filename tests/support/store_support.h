@@ -6,8 +6,8 @@
 
 #include "report/store/store.h"
 
-/* The state of a test between the two functions, which are a cmocka setup and teardown: a new folder, and the path of a
- * session file in it that does not exist yet. */
+/* The state of a test: a new folder, and the path of a session file in it that does not exist yet. The two functions
+ * are a cmocka setup and teardown. */
 struct kp_test_place {
     char folder[PATH_MAX / 2], file[PATH_MAX];
 };
@@ -15,7 +15,7 @@ struct kp_test_place {
 int kp_test_enter(void **state);
 int kp_test_leave(void **state);
 
-/* Fails the test when a function of the store has failed, or has left a message. */
+/* Fails the test if a function of the store has failed, or has left a message. */
 void kp_test_done(int rc, char *const *err);
 
 /* An existing session file, opened for reading; free with kp_store_close. */

@@ -37,7 +37,7 @@ CUresult kp_test_window_launch(size_t i)
                                         params[w->kernel[i]], NULL);
 }
 
-/* As the window does it: after a launch that was refused, nothing more. */
+/* Like the window: nothing follows a refused launch. */
 static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
 {
     CUresult rc = (CUresult)kp_test_met(hooks ? "issue" : "plain");

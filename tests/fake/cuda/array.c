@@ -1,6 +1,6 @@
 /*
  * Arrays, levels of mipmaps, and the surfaces and textures that kernels reach them by. Their bytes are an allocation of
- * the context, which a checkpoint saves; the program never sees its address. Rows stand one behind the other.
+ * the context, which a checkpoint saves; the program never sees its address. Rows follow each other.
  */
 #include "core.h"
 
@@ -34,7 +34,7 @@ static size_t at_least_one(size_t n)
     return n ? n : 1;
 }
 
-/* The level of a mipmap has half the size of the one before. */
+/* Each level of a mipmap has half the size of the previous one. */
 static CUresult new_array(struct array **out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int level)
 {
     size_t element = element_bytes(d->Format, d->NumChannels);
@@ -193,7 +193,7 @@ CUresult cuSurfObjectDestroy(CUsurfObject handle)
     return end_view(handle, __func__);
 }
 
-/* How it is read is the kernels' matter: element by element. */
+/* Kernels decide how it is read: element by element. */
 CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *d, const CUDA_TEXTURE_DESC *how,
                            const CUDA_RESOURCE_VIEW_DESC *part)
 {

@@ -257,8 +257,15 @@ CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource *resource, CUdevRes
     return sm_resource(resource, type, ctx->sms);
 }
 
-/* Green contexts: contexts of a part of the SMs, whose work the primary context waits for, too. What is of the primary
- * context on a real device, its memory, is of the context that makes it here. */
+static bool green_refused;
+
+static void api_refuse_green(void)
+{
+    green_refused = true;
+}
+
+/* Green contexts: contexts of a part of the SMs, whose work the primary context also waits for. On a real device memory
+ * belongs to the primary context; here it belongs to the context that makes it. */
 CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc part, CUdevice dev, unsigned int flags)
 {
     struct context *ctx;
@@ -267,6 +274,8 @@ CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc part, CUdevice dev,
     if (!part || flags != CU_GREEN_CTX_DEFAULT_STREAM || dev >= MAX_DEVICES || !primaries[dev] ||
         primaries[dev]->head.dead)
         return CUDA_ERROR_INVALID_VALUE;
+    if (green_refused)
+        return CUDA_ERROR_NOT_SUPPORTED;
     ctx = new_context(dev, false, 0);
     ctx->green = true;
     ctx->sms = *(const unsigned int *)part;

@@ -77,7 +77,7 @@ static void *make(size_t size, enum kind kind, struct context *ctx)
     return object;
 }
 
-/* For an object that the program has no handle of. */
+/* For an object without a handle in the program. */
 static void unmake(struct object *object)
 {
     struct object **link = &objects[object->kind];
@@ -213,7 +213,7 @@ CUresult cuGetErrorString(CUresult error, const char **text)
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The table of private functions that a real cudart asks for is nobody's to fake. */
+/* Nobody can fake the table of private functions that a real cudart asks for. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     ENTER(NEED_NOTHING);

@@ -32,7 +32,7 @@ enum kind {
 struct object {
     enum kind kind;
     bool dead;
-    struct context *ctx; /* it dies with this one; NULL for what belongs to no context */
+    struct context *ctx; /* it dies with this one; NULL if it belongs to no context */
     struct object *next; /* of its kind */
     struct object *same; /* of one bucket of addresses */
 };
@@ -91,9 +91,9 @@ struct kernel_code {
     const char *name;
     void (*run)(const struct call *call);
     int regs, shared_bytes, const_bytes, local_bytes, max_threads;
-    int n_params; /* -1: not known, arguments are not looked at */
+    int n_params; /* -1: unknown, arguments are not inspected */
     uint16_t param_size[MAX_PARAMS], param_align[MAX_PARAMS];
-    /* Whether the kernel has what it waits for, `ms` after it could begin; NULL: it waits for nothing. */
+    /* Returns true once the kernel has what it waits for, `ms` after it could start; NULL: it waits for nothing. */
     bool (*ready)(const struct call *call, double ms);
     int limit; /* of registers that the linker was given for it; 0: none */
 };
@@ -116,7 +116,7 @@ struct module_image {
 struct module {
     struct object head;
     const struct module_image *image;
-    struct library *library; /* NULL when loaded as a module */
+    struct library *library; /* NULL if loaded as a module */
     struct function *functions;
     struct allocation *globals[8];
 };
@@ -153,7 +153,7 @@ struct function {
     struct function *next;
 };
 
-/* Memory of cuMemCreate: its handle is dead once released, but what is mapped lives on. */
+/* Memory of cuMemCreate: its handle is dead once released, but mappings survive. */
 struct physical {
     struct object head;
     size_t size;
@@ -183,9 +183,9 @@ struct allocation {
     unsigned int host_flags; /* of cuMemHostAlloc */
     bool of_pool;            /* allocated in the order of a stream */
     bool unsaved;            /* of a pool of the host's or of managed memory */
-    bool used_for_good;      /* by its pool, as cuMemFree has freed it */
+    bool used_for_good;      /* by its pool, because cuMemFree has freed it */
     bool of_graph;           /* of an allocation node: */
-    bool backed;             /* there is memory behind its addresses, */
+    bool backed;             /* there is memory at its addresses, */
     bool held;               /* and no free node was reached since */
     struct allocation *next;
 };
@@ -267,7 +267,7 @@ enum need { NEED_NOTHING, NEED_INIT, NEED_CONTEXT };
     if (entered_)                                                                                                      \
     return entered_
 
-/* `object` from handle `h`: a handle that never was is an error of the caller, a destroyed one ends the process. */
+/* `object` from handle `h`: a handle that never existed is an error of the caller, a destroyed one ends the process. */
 #define TAKE(type, object, kind, h)                                                                                    \
     struct type *object = (struct type *)live(h, kind, __func__);                                                      \
     if (!object)                                                                                                       \

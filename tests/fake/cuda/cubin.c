@@ -1,8 +1,8 @@
 /*
  * The machine code of a module: an ELF image of the form that ptxas writes for CUDA 13. It has a section of
- * instructions for each kernel, symbols, numbers of registers, line tables and PTX. A module that was loaded from such
- * an image has a copy of it; for all others one is made. Its code never runs but looks like a small kernel's, and its
- * lines are of a file of kernels that does not exist. Its PTX has an instruction for each of these lines.
+ * instructions for each kernel, symbols, numbers of registers, line tables and PTX. A module loaded from such an image
+ * has a copy of it; for others one is made. Its code never runs but looks like a small kernel's, and its lines are of a
+ * file of kernels that does not exist. Its PTX has an instruction for each of these lines.
  */
 #include "core.h"
 
@@ -75,7 +75,7 @@ struct bytes {
     size_t size;
 };
 
-/* Returns where they begin. */
+/* Returns where they start. */
 static size_t put(struct bytes *to, const void *data, size_t size)
 {
     size_t begin = to->size;
@@ -220,7 +220,7 @@ static void set_length(struct bytes *lines, size_t offset)
 
 static void begin_lines(struct bytes *lines, const char *name)
 {
-    /* DWARF 2: lengths to be set at the end; one byte a step, statements, the range of special opcodes, the first of
+    /* DWARF 2: lengths to be set at the end; one byte per step, statements, the range of special opcodes, the first of
      * these, the numbers of operands of the others */
     static const unsigned char start[] = {0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1};
     static const unsigned char file_end[] = {0, 0, 0, 0}; /* folder, time, size; and no other file */
@@ -289,7 +289,7 @@ static void put_section(struct cubin *c, Elf64_Shdr *header, const char *name, E
     header->sh_size = content->size;
 }
 
-/* What kernels call of the driver, by a part of their names. */
+/* What kernels call in the driver, by a part of their names. */
 static const struct {
     const char *kernel, *function;
 } driver_calls[] = {
@@ -346,7 +346,7 @@ static void put_kernel(struct cubin *c, const struct kernel_code *code, size_t p
     free(text.at);
 }
 
-/* Variables take no room in the file. Textures are in no section. */
+/* Variables need no room in the file. Textures are in no section. */
 static void put_variables(struct cubin *c, const struct module_image *image, enum global_kind kind, const char *section)
 {
     enum { TEXTURE = 10 };
@@ -460,7 +460,7 @@ static struct fake_cubin make_cubin(const struct module_image *image)
     return (struct fake_cubin){c.file.at, c.file.size};
 }
 
-/* --- images that are there already --- */
+/* --- existing images --- */
 
 static struct fake_cubin read_cubin(const char *path)
 {
@@ -476,7 +476,7 @@ static struct fake_cubin read_cubin(const char *path)
     return (struct fake_cubin){file.at, file.size};
 }
 
-/* How long the image is that a program gave by its address only; 0: it is no cubin. */
+/* Returns the length of an image given only by its address; 0: it is no cubin. */
 static size_t cubin_size(const unsigned char *data)
 {
     const Elf64_Ehdr *header = (const void *)data;

@@ -1,4 +1,4 @@
-/* Graphs: nodes run in the order of their creation, which a dependency can only point back in. */
+/* Graphs: nodes run in the order of their creation, so dependencies can only point backwards. */
 #include "core.h"
 
 static struct node *last_node(struct graph *graph)
@@ -448,7 +448,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned 
     return CUDA_SUCCESS;
 }
 
-/* The first two versions, which had a log instead of flags. */
+/* The first two versions, with a log instead of flags. */
 CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph handle, CUgraphNode *node, char *log, size_t size)
 {
     if (node)
@@ -626,7 +626,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph source, CUgraphExecUpd
 static void run_graph(const struct graph *graph, const struct stream_ref *ref, const char *api);
 static void submit_host_function(const struct stream_ref *ref, CUhostFn fn, void *data);
 
-/* The host function that a graph ends with, where it runs in a thread of its own behind the others; else NULL. */
+/* The host function at the end of a graph, if it runs in a thread of its own after the others; else NULL. */
 static const struct node *call_behind(const struct graph *graph)
 {
     const struct node *last = graph->n_nodes && getenv("FAKE_HOST_THREADS") ? graph->nodes[graph->n_nodes - 1] : NULL;

@@ -1,12 +1,12 @@
 /*
  * Memory of allocation nodes. Its addresses are fixed when the node is made. A launch of the executable graph puts
- * memory behind them, which stays there behind the graph's end. It goes when the memory is trimmed, the executable
- * graph is destroyed or updated, or another graph with such nodes is instantiated or launched: that one takes all
- * memory that is not held. A driver may do so at each of these; this one always does, and also where an allocation
- * finds too little memory.
+ * memory there, which stays after the graph's end. It goes when the memory is trimmed, the executable graph is
+ * destroyed or updated, or another graph with such nodes is instantiated or launched: that one takes all memory that is
+ * not held. A driver may do so at each of these points; this one always does, and also when an allocation finds too
+ * little memory.
  *
- * KP_VENDOR: seen of driver 580. A kernel finds the memory behind the end of the graph; one that finds none breaks its
- * context. Queries do not know the address at any time, and copies and memsets that are no nodes refuse it.
+ * KP_VENDOR: seen with driver 580. A kernel finds the memory after the end of the graph; one that finds none breaks its
+ * context. Queries never know the address, and copies and memsets outside graphs refuse it.
  */
 #include "core.h"
 
@@ -97,7 +97,7 @@ static void unback(const struct graph *graph)
     }
 }
 
-/* Whether a launch may allocate: what the last one left is to be freed before, which the flag does. */
+/* Returns true if a launch may allocate: memory left by the last launch must be freed first, which the flag does. */
 static bool may_allocate(const struct graph *graph, bool frees)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -111,7 +111,7 @@ static bool may_allocate(const struct graph *graph, bool frees)
     return true;
 }
 
-/* What is in new memory is anybody's guess. */
+/* The content of new memory is arbitrary. */
 static void reach_alloc(const struct node *node)
 {
     node->memory->held = true;

@@ -81,7 +81,7 @@ static void run_scale_struct(const struct call *call)
         args.data[i] = args.data[i] * args.factor + args.shift;
 }
 
-/* (): as a kernel that reads a wild pointer, it breaks its context for good */
+/* (): like a kernel that reads a wild pointer, it breaks its context for good */
 static void run_fail(const struct call *call)
 {
     ((struct context *)call->info.ctx)->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -117,7 +117,7 @@ static bool flag_is_set(const struct call *call, double ms)
     return *ARG(call, volatile int *, 0) != 0;
 }
 
-/* (const int *flag, int *data, int ms): waits until the flag is set, but so long at most. Adds 1 to data[0], and to
+/* (const int *flag, int *data, int ms): waits until the flag is set, but at most this long. Adds 1 to data[0], and to
  * data[1] if the flag was not set by then */
 static void run_gate(const struct call *call)
 {
@@ -130,7 +130,7 @@ static bool gate_is_open(const struct call *call, double ms)
     return *ARG(call, volatile int *, 0) != 0 || ms >= ARG(call, int, 16);
 }
 
-/* (const int **flag, int *data, int ms): as gate; the address of its flag stands in device memory */
+/* (const int **flag, int *data, int ms): like gate; the address of its flag is in device memory */
 static void run_gate_behind(const struct call *call)
 {
     ARG(call, int *, 8)[0]++;
@@ -142,8 +142,8 @@ static bool gate_behind_is_open(const struct call *call, double ms)
     return **ARG(call, volatile int **, 0) != 0 || ms >= ARG(call, int, 16);
 }
 
-/* (struct proxy *ring, int *sum, int number): posts a request in host memory, and adds the answer of a thread of the
- * host to sum[0] */
+/* (struct proxy *ring, int *sum, int number): posts a request in host memory, and adds the answer of a host thread to
+ * sum[0] */
 struct proxy {
     volatile int request, answer, posted;
 };
@@ -165,7 +165,7 @@ static void run_proxy_client(const struct call *call)
     struct proxy *p = ARG(call, struct proxy *, 0);
 
     *ARG(call, int *, 8) += p->answer;
-    p->answer = p->posted = 0; /* the memory is as it was before */
+    p->answer = p->posted = 0; /* the memory is as before */
 }
 
 /* (int *flag, int value) */
@@ -174,7 +174,7 @@ static void run_set_flag(const struct call *call)
     *ARG(call, volatile int *, 0) = ARG(call, int, 8);
 }
 
-/* (int *data, int n, int ms): as increment, and takes so long */
+/* (int *data, int n, int ms): like increment, and lasts this long */
 static bool time_is_over(const struct call *call, double ms)
 {
     return ms >= ARG(call, int, 12);
@@ -185,7 +185,7 @@ static void run_print_line(const struct call *call)
 {
     int n = snprintf(printed + n_printed, sizeof(printed) - n_printed, "kernel prints %d\n", ARG(call, int, 0));
 
-    if (n > 0 && n_printed + n < sizeof(printed)) /* else lost, as in a real fifo */
+    if (n > 0 && n_printed + n < sizeof(printed)) /* otherwise lost, as in a real fifo */
         n_printed += n;
 }
 
@@ -195,8 +195,8 @@ struct heap_block {
     int64_t value;
 };
 
-/* (struct heap_block **blocks, int n, int k): each thread takes a block of the heap, of thrice the value of the one it
- * had plus k, and gives that one back; freed twice, it breaks the context, as a wild pointer does */
+/* (struct heap_block **blocks, int n, int k): each thread allocates a heap block with thrice the value of its previous
+ * one plus k, and frees that one; a double free breaks the context, like a wild pointer */
 static void run_heap_swap(const struct call *call)
 {
     struct heap_block **blocks = ARG(call, struct heap_block **, 0);
@@ -216,7 +216,7 @@ static void run_heap_swap(const struct call *call)
     }
 }
 
-/* (struct heap_block **blocks, int n, int k): changes what is in them */
+/* (struct heap_block **blocks, int n, int k): changes their contents */
 static void run_touch_blocks(const struct call *call)
 {
     struct heap_block **blocks = ARG(call, struct heap_block **, 0);
@@ -247,8 +247,8 @@ static void run_gather(const struct call *call)
         ARG(call, int *, 8)[index]++;
 }
 
-/* (int *to, int every, int at): what no repetition gives again. Whether the runs of this kernel so far, those of
- * repetitions included, are `at` modulo `every`; their number for every = 0 */
+/* (int *to, int every, int at): a value that no repetition reproduces: 1 if the runs of this kernel so far, repetitions
+ * included, are `at` modulo `every`; for every = 0 their number */
 static void run_varies(const struct call *call)
 {
     static int runs;
@@ -258,7 +258,7 @@ static void run_varies(const struct call *call)
     runs++;
 }
 
-/* (int *data, int n): adds the first constant of its module, which the log tells */
+/* (int *data, int n): adds the first constant of its module, which the log shows */
 static void run_add_constant(const struct call *call)
 {
     int *data = ARG(call, int *, 0), constant = *(const int *)call->function->module->globals[0]->info.base;
@@ -269,8 +269,8 @@ static void run_add_constant(const struct call *call)
     fake_log("constant pid=%d value=%d\n", (int)getpid(), constant);
 }
 
-/* (int *queue, int *cursor, int capacity): each thread takes the next place, in an order that no execution has again;
- * breaks its context where there is none left */
+/* (int *queue, int *cursor, int capacity): each thread takes the next place, in an order that no execution repeats;
+ * breaks its context if there is none left */
 static void run_enqueue(const struct call *call)
 {
     static int runs;
@@ -283,8 +283,8 @@ static void run_enqueue(const struct call *call)
         queue[(*cursor)++] = (first + i) % n;
 }
 
-/* (const int *queue, const int *cursor, int *data, int n): adds one for each of the last n places that were taken;
- * breaks its context with what is no place */
+/* (const int *queue, const int *cursor, int *data, int n): adds one for each of the last n places taken; breaks its
+ * context on an invalid place */
 static void run_serve(const struct call *call)
 {
     int taken = *ARG(call, int *, 8), n = ARG(call, int, 24);
@@ -299,8 +299,7 @@ static void run_serve(const struct call *call)
     }
 }
 
-/* (struct ring **at, int n, int value): puts values into a ring of host memory, whose address stands in device memory
- */
+/* (struct ring **at, int n, int value): puts values into a ring of host memory, whose address is in device memory */
 struct ring {
     int put, taken, entries[64];
 };
@@ -313,7 +312,7 @@ static void run_ring_put(const struct call *call)
         ring->entries[ring->put++ % 64] = ARG(call, int, 12);
 }
 
-/* (CUsurfObject surface, int n, int k): each of its ints becomes thrice as much and k */
+/* (CUsurfObject surface, int n, int k): triples each of its ints and adds k */
 static void run_surface_step(const struct call *call)
 {
     int64_t there = 0, n = smaller(ARG(call, int, 8), n_threads(call));
@@ -364,7 +363,7 @@ static void run_kprof_scan(const struct call *call)
     }
 }
 
-/* (moves): each block of threads makes one */
+/* (moves): each thread block makes one */
 static void run_kprof_move(const struct call *call)
 {
     const struct {
@@ -389,7 +388,7 @@ static void run_kprof_move(const struct call *call)
     {                                                                                                                  \
         name, run, 16, 0, 0, 0, 1024, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), ready, 0 \
     }
-/* Has __launch_bounds__, for which the JIT forgets a limit of registers. */
+/* Has __launch_bounds__, which makes the JIT ignore a limit of registers. */
 #define BOUNDED_CODE(name, run, regs, threads, n, ...)                                                                 \
     {                                                                                                                  \
         name, run, regs, 0, 0, 0, threads, n, PARAMS(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),     \
@@ -417,7 +416,7 @@ static const struct kernel_code kernel_codes[] = {
     CODE("slow", run_slow, 8, 0, 1, NUMBER),
     LATE_CODE("wait_flag", run_wait_flag, flag_is_set, 2, POINTER, POINTER),
     LATE_CODE("gate", run_gate, gate_is_open, 3, POINTER, POINTER, NUMBER),
-    LATE_CODE("pause", run_gate, gate_is_open, 3, POINTER, POINTER, NUMBER), /* a gate whose code does not tell */
+    LATE_CODE("pause", run_gate, gate_is_open, 3, POINTER, POINTER, NUMBER), /* a gate whose code does not show it */
     LATE_CODE("gate_behind", run_gate_behind, gate_behind_is_open, 3, POINTER, POINTER, NUMBER),
     LATE_CODE("proxy_client", run_proxy_client, proxy_answers, 3, POINTER, POINTER, NUMBER),
     LATE_CODE("late_increment", run_increment, time_is_over, 3, POINTER, NUMBER, NUMBER),

@@ -1,6 +1,9 @@
 /* Launches: every entry point ends in launch(), which checks, copies the arguments, records and runs. */
 #include "core.h"
 
+#include <stdatomic.h>
+#include <sys/mman.h>
+
 #define LEGACY_ID     1
 #define PER_THREAD_ID 2
 #define LEGACY        ((CUstream)0x1)
@@ -40,7 +43,7 @@ static CUresult name_stream(CUstream handle, bool per_thread, struct stream_ref 
     return CUDA_SUCCESS;
 }
 
-/* The same of a stream that is used, which ends captures. */
+/* The same for a stream that is used, which ends captures. */
 static CUresult resolve_stream(CUstream handle, bool per_thread, struct stream_ref *ref, const char *caller)
 {
     CUresult result = name_stream(handle, per_thread, ref, caller);
@@ -105,7 +108,7 @@ static CUresult pack_arguments(struct call *call, void **params, void **extra)
     return CUDA_SUCCESS;
 }
 
-/* Returns false for an event that cannot be recorded by a launch. One that was destroyed is misuse. */
+/* Returns false for an event that a launch cannot record. A destroyed one is misuse. */
 static bool take_event(struct call *call, CUevent handle)
 {
     struct event *event = (struct event *)live(handle, KIND_EVENT, call->info.api);
@@ -116,7 +119,7 @@ static bool take_event(struct call *call, CUevent handle)
     return true;
 }
 
-/* Those that cuda.h does not list stand for attributes of a later CUDA; this driver knows none from UNKNOWN on. */
+/* Values that cuda.h does not list stand for attributes of a later CUDA; this driver knows none from UNKNOWN on. */
 enum { UNKNOWN = 32 };
 
 static bool is_accepted(struct call *call, const CUlaunchAttribute *attr)
@@ -128,7 +131,7 @@ static bool is_accepted(struct call *call, const CUlaunchAttribute *attr)
         return take_event(call, attr->value.launchCompletionEvent.event);
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return false; /* of streams alone, and of what is captured */
+        return false; /* only of streams and of captures */
     default:
         return (int)attr->id < UNKNOWN;
     }
@@ -206,7 +209,7 @@ static CUresult prepare(struct call *call, CUfunction f, const CUlaunchConfig *c
     return result;
 }
 
-/* Whether an argument is a surface or texture, whose arrays have been looked at. */
+/* Returns true if an argument is a surface or texture, whose arrays have then been checked. */
 static bool look_at_view(struct fake_launch *info, uintptr_t word)
 {
     const struct view *view = view_of(word, info->name);
@@ -220,8 +223,8 @@ static bool look_at_view(struct fake_launch *info, uintptr_t word)
     return view;
 }
 
-/* Arguments are searched for pointers: what they point to must be alive, and its content is what replay restores; but
- * for memory of graphs, which has none when it is allocated. False: the kernel runs into nothing. */
+/* Searches arguments for pointers: what they point to must be alive, and its content is what replay restores, except
+ * for memory of graphs, which has no content when allocated. False: the kernel accesses nothing valid. */
 static bool look_at_memory(struct call *call)
 {
     enum { MOST = 65536 };
@@ -304,7 +307,7 @@ static void run(struct call *call)
 static struct node *add_node(struct graph *graph, CUgraphNodeType type, struct node *const *deps, size_t n_deps);
 static struct node *last_node(struct graph *graph);
 
-/* A launch into a capturing stream is recorded, behind what was recorded before. */
+/* Records a launch into a capturing stream, after what was recorded before. */
 static void capture_call(struct graph *graph, const struct call *call)
 {
     struct node *last = last_node(graph);
@@ -343,10 +346,40 @@ static void submit_call(struct work *w)
     }
 }
 
+/* Records of launches that are not in use: a record is too large for a small stack, and a signal's handler that exits
+ * must not find the allocator's lock taken by the driver. */
+enum { SPARES = 16 };
+static struct work *_Atomic spares[SPARES];
+
+static struct work *take_record(void)
+{
+    struct work *w = NULL;
+
+    for (int i = 0; i < SPARES && !w; i++)
+        w = atomic_exchange(&spares[i], NULL);
+    if (!w)
+        w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (w == MAP_FAILED)
+        abort();
+    memset(w, 0, sizeof(*w));
+    return w;
+}
+
+static void give_record(struct work *w)
+{
+    for (int i = 0; i < SPARES && w; i++) {
+        struct work *none = NULL;
+        if (atomic_compare_exchange_strong(&spares[i], &none, w))
+            w = NULL;
+    }
+    if (w)
+        munmap(w, sizeof(*w));
+}
+
 static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thread, void **params, void **extra,
                        const char *api)
 {
-    struct work *w = calloc(1, sizeof(*w)); /* large for a small stack */
+    struct work *w = take_record();
     CUresult result = resolve_stream(config->hStream, per_thread, &w->ref, api);
 
     if (!result)
@@ -358,7 +391,7 @@ static CUresult launch(CUfunction f, const CUlaunchConfig *config, bool per_thre
         else
             submit_call(w);
     }
-    free(w);
+    give_record(w);
     return result;
 }
 
@@ -410,7 +443,7 @@ static CUresult launch_cooperative(CUfunction f, CUlaunchConfig config, bool per
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
 LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
 
-/* Each part runs in the context of its stream, which therefore must be a created one. */
+/* Each part runs in the context of its stream, which must therefore be a created one. */
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned int n, unsigned int flags)
 {
     CUresult result = CUDA_SUCCESS;
@@ -526,7 +559,8 @@ static int launch_get(uint64_t index, struct fake_launch *out)
     return 0;
 }
 
-/* A kernel that the driver runs for a call other than a launch: no launch of the program, but the counters see it. */
+/* A kernel that the driver runs for a call other than a launch: not a launch of the program, but the counters see
+ * it. */
 static void show_driver_kernel(const char *name)
 {
     const struct fake_launch launch = {.name = name,

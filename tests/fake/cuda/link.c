@@ -1,7 +1,7 @@
 /*
- * The linker: it makes an image of PTX, with a limit of registers. As the driver's, it gives kernels with launch bounds
- * what registers they want, and spills what a limit leaves no room for. It takes a limit below 24 for that. Unlike it,
- * it refuses limits below 16.
+ * The linker: it makes an image from PTX, with a limit of registers. Like the driver's, it gives kernels with launch
+ * bounds the registers they want, and spills what exceeds a limit, down to a limit of 24. Unlike it, it refuses limits
+ * below 16.
  */
 #include "core.h"
 
@@ -11,14 +11,14 @@ enum { REFUSED_BELOW = 16, LEAST_REGISTERS = 24, REGISTER = 4 /* bytes */ };
 
 struct link {
     unsigned int limit, target;
-    char options[128]; /* the others: OPTION:VALUE,... */
+    char options[128]; /* the rest: OPTION:VALUE,... */
     char *log;
     size_t log_size;
     struct module_image *image;
     void *made; /* ends with it */
 };
 
-/* What it has made, which a module is loaded from by its bytes. They outlive the linker's own copy. */
+/* Its results, which a module is loaded from by their bytes. They outlive the linker's own copy. */
 static struct linked {
     const struct module_image *image;
     struct linked *next;
@@ -84,7 +84,7 @@ static CUresult refuse_link(const struct link *link, const char *why)
     return CUDA_ERROR_INVALID_PTX;
 }
 
-/* What is for one architecture alone needs to have it named. */
+/* PTX for one architecture alone needs that architecture. */
 static bool fits_target(const struct link *link)
 {
     unsigned int target = (unsigned int)(10 * the_chip()->major + the_chip()->minor);

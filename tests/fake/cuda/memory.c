@@ -11,7 +11,7 @@
 #define PAGE         4096u
 #define POISON       0xa5
 #define CANARY       0xc3
-#define BLOCK        ((size_t)2 << 20)  /* what is as large begins at a multiple of that */
+#define BLOCK        ((size_t)2 << 20)  /* large allocations start at a multiple of that */
 #define SPARSE_BYTES ((size_t)16 << 20) /* filling more than this would slow every test that sweeps a cache */
 
 #define SAME_AS(name, target) __typeof__(target) name __attribute__((alias(#target)))
@@ -22,7 +22,7 @@ static void wait_for_legacy(void);
 static uint64_t next_serial = 1;
 static size_t used_bytes[MAX_DEVICES];
 
-/* Where look-ups of the same page ended: a sweep of a large cache has dozens of mappings, for each launch again. Only
+/* Where look-ups of the same page ended: sweeping a large cache uses dozens of mappings, again for each launch. Only
  * live allocations count, which never overlap. */
 enum { FOUND_PLACES = 1 << 10 };
 static struct allocation *found[FOUND_PLACES];
@@ -58,7 +58,7 @@ static CUresult allocate(void **out, size_t size, bool pinned_host)
     base = mmap(NULL, mapped + block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    base = (unsigned char *)(((uintptr_t)base + block - PAGE) / block * block); /* a page remains behind it */
+    base = (unsigned char *)(((uintptr_t)base + block - PAGE) / block * block); /* a page remains after it */
     if (mprotect(base, mapped, PROT_READ | PROT_WRITE))
         return CUDA_ERROR_OUT_OF_MEMORY;
     a = list_allocation(ctx, base, size);
@@ -96,7 +96,7 @@ static bool is_in(const struct allocation *a, uintptr_t pointer)
     return pointer >= (uintptr_t)a->info.base && pointer - (uintptr_t)a->info.base < a->info.size;
 }
 
-/* The allocation that `pointer` lies in, or NULL: the live one where addresses were used again, else a dead one. */
+/* The allocation that contains `pointer`, or NULL: the live one if addresses were reused, else a dead one. */
 static struct allocation *allocation_of(uintptr_t pointer)
 {
     struct allocation *dead = NULL, **place = &found[(pointer / PAGE ^ pointer / PAGE / FOUND_PLACES) % FOUND_PLACES];
@@ -134,7 +134,7 @@ static CUresult free_memory(uintptr_t pointer, bool pinned_host, const char *fun
     return CUDA_SUCCESS;
 }
 
-/* Whether an access finds nothing behind the address; the current context ends by that. */
+/* Returns true if an access finds nothing at the address; that ends the current context. */
 static bool faults(const struct allocation *a)
 {
     bool empty = a && a->of_graph && !a->backed;
@@ -144,7 +144,7 @@ static bool faults(const struct allocation *a)
     return empty;
 }
 
-/* Whether `bytes` at `pointer` may be accessed as device memory: within one allocation, or in mappings side by side. */
+/* Checks that `bytes` at `pointer` may be accessed as device memory: within one allocation, or in adjacent mappings. */
 static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *function)
 {
     for (;;) {
@@ -167,8 +167,8 @@ static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *func
     }
 }
 
-/* Of a piece that is mapped once more right behind itself only the last copy shows; the ones before it are left out, as
- * a sweep of a large cache over a small piece of memory would slow every test. */
+/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, because
+ * sweeping a large cache over a small piece of memory would slow every test. */
 static void copy_bytes(void *dst, const void *src, size_t n)
 {
     for (;;) {
@@ -213,7 +213,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     return allocate((void **)out, *pitch * height, false);
 }
 
-/* As with driver 580 on an H100, memory of a pool that is freed here is used ever after, in the pool's eyes. */
+/* As with driver 580 on an H100, pool memory freed here still counts as used by the pool. */
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     struct allocation *a;
@@ -290,7 +290,7 @@ static bool overlaps(const struct allocation *a, uintptr_t base, size_t size)
     return !a->head.dead && base < (uintptr_t)a->info.base + a->info.size && base + size > (uintptr_t)a->info.base;
 }
 
-/* What the device may only read needs no saving: it gets no context. */
+/* Memory that the device may only read needs no saving: it gets no context. */
 CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
 {
     struct allocation *registered;
@@ -308,7 +308,7 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
 }
 SAME_AS(cuMemHostRegister, cuMemHostRegister_v2);
 
-/* A handle that leads nowhere: no test opens it. */
+/* An invalid handle: no test opens it. */
 CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer)
 {
     CUresult result;
@@ -374,7 +374,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     }
 }
 
-/* What is told of an address that is none of the driver's. */
+/* The answers for an address that is not the driver's. */
 static void tell_nothing(void *data, CUpointer_attribute attribute)
 {
     switch (attribute) {
@@ -412,7 +412,7 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
-/* Each device has one pool, which has what was allocated in the order of a stream. */
+/* Each device has one pool, which holds allocations made in stream order. */
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 {
     ENTER(NEED_INIT);
@@ -421,7 +421,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 }
 
 /* What each device's pool reserves: a piece, from the first use until the program waits for a stream or context while
- * nothing is used; and the most that was used. */
+ * nothing is used; and the peak use. */
 static const size_t pool_piece = (size_t)32 << 20;
 static size_t pool_reserves[MAX_DEVICES], pool_used_most[MAX_DEVICES];
 
@@ -494,7 +494,7 @@ static bool is_on_device(const void *at)
     return a && !a->info.pinned_host;
 }
 
-/* Tells of a copy, or with `src` NULL of a memset, in the context that is current. */
+/* Reports a copy, or with `src` NULL a memset, in the current context. */
 static void transferred(const void *dst, const void *src, size_t bytes, uint64_t stream_id, int from_graph)
 {
     static const int directions[2][2] = {{9, 1}, {2, 8}}; /* from the device, to the device */
@@ -565,7 +565,7 @@ static void fill(void *dst, unsigned int value, size_t element_size, size_t n)
 {
     struct allocation *a = allocation_of((uintptr_t)dst);
 
-    /* zero pages need not be there: keeps a sweep buffer cheap to save */
+    /* zero pages need not exist: keeps a sweep buffer cheap to save */
     if (a && a->info.sparse && !value && dst == a->info.base && n * element_size == a->info.size) {
         madvise(dst, a->info.size / PAGE * PAGE, MADV_DONTNEED);
         memset((char *)dst + a->info.size / PAGE * PAGE, 0, a->info.size % PAGE);

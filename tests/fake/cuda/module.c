@@ -1,9 +1,8 @@
 /*
- * Modules, libraries, functions and what is known of them.
- * Images: text "FAKEMOD name ... global:NAME:BYTES ..." with names from the table in kernels.c, and const: and texref:
- * for other things that a module has, or target: where it is for one architecture alone; PTX text, whose entries become
- * kernels that take their parameters and do nothing; a fat binary with one of them; what the linker made; any other
- * binary, which is taken to hold every name asked for.
+ * Modules, libraries, functions and their facts. Images: text "FAKEMOD name ... global:NAME:BYTES ..." with names from
+ * the table in kernels.c, and const: and texref: for other things that a module has, or target: where it is for one
+ * architecture alone; PTX text, whose entries become kernels that take their parameters and do nothing; a fat binary
+ * with one of them; what the linker made; any other binary, which is taken to hold every name asked for.
  */
 #include "core.h"
 
@@ -25,7 +24,7 @@ static struct kernel_code idle_code(const char *name, size_t length)
     return code;
 }
 
-/* Whether the word names something that a module has beside kernels. */
+/* Returns true if the word names something in a module other than kernels. */
 static bool parse_global(struct module_image *image, const char *word)
 {
     static const char *const kinds[] = {"global", "const", "texref", "target"};
@@ -117,7 +116,7 @@ static CUresult parse_ptx(struct module_image *image, const char *text)
     return image->n_codes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* The PTX of a fat binary, where it is not compressed; NULL without any. */
+/* The PTX of a fat binary, if it is not compressed; NULL without any. */
 static const char *fatbin_ptx(const unsigned char *container)
 {
     const struct {
@@ -143,7 +142,7 @@ static const char *fatbin_ptx(const unsigned char *container)
 
 static const struct module_image *linked_image(const void *data);
 
-/* A binary that was made for a program on a GPU is only known by the names asked for. */
+/* A binary that was made for a program on a GPU is known only through the names asked for. */
 static CUresult parse_binary(struct module_image *image, const char *ptx)
 {
     image->any_name = !ptx || strncmp(ptx, "FAKEMOD", strlen("FAKEMOD"));
@@ -250,7 +249,7 @@ CUresult cuModuleLoadData(CUmodule *out, const void *data)
     return load_module(out, data);
 }
 
-/* The value of this option is what the compiler took, afterwards. */
+/* Afterwards this option has the value that the compiler used. */
 static void tell_threads(unsigned int n, const CUjit_option *options, void **values)
 {
     for (unsigned int i = 0; i < n; i++)
@@ -627,7 +626,7 @@ CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
     return CUDA_SUCCESS;
 }
 
-/* Launches and occupancy questions take a kernel in place of a function; the other cuFunc… calls do not. */
+/* Launches and occupancy queries accept a kernel in place of a function; the other cuFunc… calls do not. */
 static struct function *function_or_kernel(void *handle, const char *caller)
 {
     struct kernel *kernel;
@@ -643,7 +642,7 @@ static int round_up(int value, int unit)
     return (value + unit - 1) / unit * unit;
 }
 
-/* The published occupancy rules: registers are given to warps in units of 256, shared memory in units of 128 bytes. */
+/* The published occupancy rules: warps get registers in units of 256, shared memory comes in units of 128 bytes. */
 static int blocks_per_sm(const struct function *f, int threads, size_t dynamic_shared)
 {
     const struct chip *chip = the_chip();
@@ -689,7 +688,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const 
     return CUDA_SUCCESS;
 }
 
-/* Without the real chip's layout in clusters of SMs: as many as the SMs hold when all are alike. */
+/* Ignores the real chip's layout in clusters of SMs: as many as the SMs hold if all are alike. */
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
     const struct function *f;

@@ -1,6 +1,6 @@
 /*
  * cuGetProcAddress: base name, version of the ABI and stream flavour to function. Versions are those of the PFN_ types
- * of cudaTypedefs.h, against which each row is checked.
+ * of cudaTypedefs.h, and each row is checked against them.
  */
 #include "core.h"
 

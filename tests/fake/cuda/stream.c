@@ -137,7 +137,7 @@ static CUresult cuStreamIsCapturing_in(CUstream handle, CUstreamCaptureStatus *s
     if (ref.stream && ref.stream->capture == CAPTURE_INVALIDATED)
         *status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
     if (!result && !ref.stream && !ref.per_thread && caught_by_legacy())
-        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* to ask ends no capture */
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* asking ends no capture */
     return result;
 }
 FLAVOURS(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), stream, status)
@@ -214,7 +214,7 @@ static void run_host_function(struct work *w)
     w->host_fn(w->host_data);
 }
 
-/* A host function that runs in a thread of its own, as the real driver has one: FAKE_HOST_THREADS. */
+/* A host function that runs in a thread of its own, like the real driver's: FAKE_HOST_THREADS. */
 struct host_call {
     CUhostFn fn;
     void *data;
@@ -231,7 +231,7 @@ static void *call_host(void *arg)
     return NULL;
 }
 
-/* Begins it when its turn has come. */
+/* Starts it when its turn comes. */
 static bool has_returned(struct work *w)
 {
     struct host_call *call = w->host_call;
@@ -281,7 +281,7 @@ static CUresult cuLaunchHostFunc_in(CUstream handle, CUhostFn fn, void *data, bo
 }
 FLAVOURS(cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *data), stream, fn, data)
 
-/* What cuStreamAddCallback calls, and with what. */
+/* The function for cuStreamAddCallback, and its argument. */
 struct callback {
     CUstreamCallback fn;
     CUstream stream;
@@ -323,7 +323,7 @@ static void run_copy(struct work *w)
     transferred(w->dst, w->src, w->size, w->ref.id, 0);
 }
 
-/* Asynchronous copies take so long, ms: FAKE_COPY_MS. */
+/* Duration of asynchronous copies, ms: FAKE_COPY_MS. */
 static double copy_ms(void)
 {
     const char *text = getenv("FAKE_COPY_MS");
@@ -388,7 +388,7 @@ static CUresult cuMemcpyDtoDAsync_v2_in(CUdeviceptr dst, CUdeviceptr src, size_t
 FLAVOURS(cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream), dst, src, bytes,
          stream)
 
-/* Copies within the device run as kernels of the driver, as counters see them on an H200; single ones do not. */
+/* Copies within the device run as kernels of the driver, which counters see on an H200; single copies do not. */
 static CUresult cuMemcpyBatchAsync_v2_in(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
                                          size_t n, CUstream stream, bool per_thread, const char *caller)
 {
@@ -561,7 +561,7 @@ static CUresult cuMemAllocAsync_in(CUdeviceptr *out, size_t bytes, CUstream hand
 }
 FLAVOURS(cuMemAllocAsync, (CUdeviceptr * out, size_t bytes, CUstream stream), out, bytes, stream)
 
-/* Pools that the program makes. What is of the host's or managed is left out of what a checkpoint saves. */
+/* Pools that the program makes. Host or managed pools are left out of checkpoints. */
 enum { MOST_POOLS = 16 };
 static struct pool {
     bool host, managed;
@@ -626,7 +626,7 @@ static CUresult cuMemFreeAsync_in(CUdeviceptr pointer, CUstream handle, bool per
 
     if (!result && capturing(&ref))
         return capture_free(capturing(&ref), pointer);
-    if (!result && copy_ms() > 0) /* copies before it end by themselves */
+    if (!result && copy_ms() > 0) /* earlier copies end by themselves */
         wait_for_work(submit(&(struct work){.ref = ref, .run = run_nothing}));
     const struct allocation *a = allocation_of(pointer);
     return result ? result : free_memory(pointer, a && a->of_pool && a->info.pinned_host, caller);
@@ -784,8 +784,8 @@ static int api_stream_ordinal(CUcontext ctx, CUstream stream)
     return ((struct stream *)stream)->ordinal;
 }
 
-/* Of virtual memory, what is on the context's device and mapped. KP_VENDOR: seen on an H200, that of the host is not.
- */
+/* Returns true for virtual memory on the context's device that is mapped. KP_VENDOR: seen on an H200, host memory is
+ * not. */
 static bool is_mapped_for(const struct allocation *a, const struct context *ctx)
 {
     return a->physical && a->physical->where.type == CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -899,6 +899,7 @@ const struct fake_cuda_api *fake_cuda_api(void)
         api_wait_for_kernels,
         api_context_busy,
         api_green_settled,
+        api_refuse_green,
     };
 
     return &api;

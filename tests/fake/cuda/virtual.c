@@ -1,8 +1,7 @@
 /*
  * Virtual memory management: memory is shared pages, and a mapping is one more of these, so that one piece mapped twice
- * shows the same bytes. (A file in memory would do, but not in a program with a limit on file sizes.) Reserved
- * addresses that were given back stay unmapped for good. What a driver refuses is refused; what takes memory away from
- * under a user ends the process.
+ * shows the same bytes. (A file in memory would also work, but not in a program with a limit on file sizes.) Freed
+ * address ranges stay unmapped for good. What a driver refuses is refused; removing memory in use ends the process.
  */
 #include "core.h"
 
@@ -64,7 +63,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmem
     return CUDA_SUCCESS;
 }
 
-/* The memory is gone once its handle is released and nothing maps it. */
+/* The memory is gone once its handle is released and it has no mapping. */
 static void give_up(const struct physical *memory)
 {
     if (memory->head.dead && !memory->mappings && !is_host(&memory->where))
@@ -153,8 +152,8 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericA
     return CUDA_SUCCESS;
 }
 
-/* How many of the `size` bytes at `pointer` are mapped. A mapping that reaches beyond them ends the process: what is
- * asked for can be had for whole mappings only. */
+/* Returns how many of the `size` bytes at `pointer` are mapped. A mapping that reaches beyond them ends the process,
+ * because only whole mappings can be unmapped. */
 static size_t mapped_bytes(uintptr_t pointer, size_t size, const char *function)
 {
     size_t bytes = 0;
@@ -169,7 +168,7 @@ static size_t mapped_bytes(uintptr_t pointer, size_t size, const char *function)
     return bytes;
 }
 
-/* One dead entry stands for all mappings of a range: a sweep of a large cache has many, for each window again. */
+/* One dead entry stands for all mappings of a range: sweeping a large cache makes many, again for each window. */
 static void bury(uintptr_t pointer, size_t size)
 {
     struct allocation *grave = NULL, *a;

@@ -1,7 +1,7 @@
 /*
  * Work of streams. What can run does so inside the call that enqueues it, which keeps the fake simple and tests quick;
- * a kernel that waits for something (its code has `ready`) is put off, and what comes behind it in its stream with it.
- * Work put off is looked at again whenever the driver is asked how far it is.
+ * a kernel that waits for something (its code has `ready`) is deferred, together with later work of its stream.
+ * Deferred work is reconsidered whenever the driver is asked for progress.
  */
 #include "core.h"
 
@@ -46,7 +46,7 @@ static bool heeds_legacy(const struct stream_ref *ref)
     return !ref->stream || !(ref->stream->flags & CU_STREAM_NON_BLOCKING);
 }
 
-/* Whether what `ref` enqueues now has to wait for `w`. */
+/* Returns true if what `ref` enqueues now must wait for `w`. */
 static bool comes_before(const struct work *w, const struct context *ctx, const struct stream_ref *ref)
 {
     return w->ctx == ctx && (w->ref.id == ref->id || (is_legacy(ref) && heeds_legacy(&w->ref)) ||
@@ -117,7 +117,7 @@ static bool is_put_off(uint64_t serial)
     return false;
 }
 
-/* Memory that was registered once is the program's to use again. */
+/* Memory that was once registered is the program's again. */
 static bool is_pageable(const void *at)
 {
     const struct allocation *a = allocation_of((uintptr_t)at);
@@ -125,7 +125,7 @@ static bool is_pageable(const void *at)
     return !a || a->head.dead;
 }
 
-/* Runs `w`, or puts a copy of it off. */
+/* Runs `w`, or defers a copy of it. */
 static uint64_t submit(struct work *w)
 {
     struct work *later;
@@ -170,7 +170,7 @@ static void print_out(void)
     lock();
 }
 
-/* Lets others in for a moment. */
+/* Gives others a chance for a moment. */
 static void rest(void)
 {
     unlock(NULL);
@@ -185,7 +185,7 @@ static void wait_for_work(uint64_t serial)
     print_out();
 }
 
-/* Whether who waits for the context waits for the work of `part`, too. */
+/* Returns true if waiting for the context includes the work of `part`. */
 static bool is_part(const struct context *part, const struct context *ctx)
 {
     return part == ctx || (part->green && ctx->primary && part->device == ctx->device);
@@ -218,7 +218,7 @@ static bool runs_kernels(const struct context *ctx)
     return false;
 }
 
-/* Waits for a stream of the current context, or for all that it does. */
+/* Waits for a stream of the current context, or for all its work. */
 static void wait_for_stream(const struct stream_ref *ref)
 {
     const struct context *ctx = current();

@@ -6,7 +6,7 @@
  * FAKE_ACTIVITY_DROPS=n     that many records are said to have been dropped, once
  */
 
-/* A record of any kind; the parts are as CUPTI has them. */
+/* A record of any kind, with CUPTI's parts. */
 union noted {
     CUpti_Activity head;
     CUpti_ActivityKernel10 kernel;
@@ -30,7 +30,7 @@ static uint64_t activity_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Returns when an activity of a stream begins, which takes so long. */
+/* Returns when an activity of a stream starts that lasts so long. */
 static uint64_t begin_in_stream(uint64_t stream, uint64_t takes)
 {
     static uint64_t free_at[STREAMS];
@@ -40,7 +40,6 @@ static uint64_t begin_in_stream(uint64_t stream, uint64_t takes)
     return start;
 }
 
-static bool in_use;
 static uint64_t graphs_before;
 
 static void take_into_use(void)
@@ -50,7 +49,7 @@ static void take_into_use(void)
     in_use = true;
 }
 
-/* A stand-in for the driver's unpublished choice: the smallest of these that holds a block, and 32 KiB at least. */
+/* Stands in for the driver's unpublished choice: the smallest of these that holds a block, and at least 32 KiB. */
 static uint32_t shared_config(const struct fake_launch *launch)
 {
     static const uint32_t sizes[] = {32768, 65536, 102400, 135168, 167936, 199680, 233472};
@@ -62,8 +61,8 @@ static uint32_t shared_config(const struct fake_launch *launch)
     return sizes[i];
 }
 
-/* As CUPTI 13.0: once it is in use and a graph was instantiated, plain launches are given what the last one before that
- * was recorded with, or 0. */
+/* Like CUPTI 13.0: once it is in use and a graph was instantiated, plain launches are reported with the value of the
+ * last launch recorded before that, or 0. */
 static uint32_t recorded_config(const struct fake_launch *launch)
 {
     static uint32_t last;
@@ -113,7 +112,7 @@ static void note_activity(const struct fake_launch *launch)
     k->end = k->start + KERNEL_NS + BLOCK_NS * launch->grid[0];
 }
 
-/* Notes the kernel that CUPTI itself launches behind each counted range. */
+/* Notes the kernel that CUPTI itself launches after each counted range. */
 static void note_own_kernel(const struct fake_launch *launch)
 {
     struct fake_launch own = *launch;
@@ -228,7 +227,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
             return CUPTI_ERROR_OUT_OF_MEMORY;
         if (text && (size_t)atol(text) < size)
             size = (size_t)atol(text);
-        if (n > size / sizeof(*noted)) /* as many buffers as it takes */
+        if (n > size / sizeof(*noted)) /* as many buffers as needed */
             n = size / sizeof(*noted);
         if (max_records && n > max_records)
             n = max_records;

@@ -2,14 +2,14 @@
  * The functions that kernels ran, and their instructions, read from the cubins that the fake driver hands out; and what
  * names a cubin, its CRC.
  *
- * As the real library does, the callback for CRCs is called in the loading thread for modules that are loaded after it
- * was registered; the others have CUPTI's own CRC.
+ * Like in the real library, the callback for CRCs is called in the loading thread, for modules loaded after it was
+ * registered; earlier modules have CUPTI's own CRC.
  */
 #include <elf.h>
 
 enum { INSTRUCTION_BYTES = 16 };
 
-/* What is known of an instruction beyond its opcode. */
+/* Facts about an instruction beyond its opcode. */
 enum {
     GLOBAL = 1 << 0,
     SHARED = 1 << 1,
@@ -77,7 +77,7 @@ struct instruction {
     uint32_t kinds; /* of the operation, and whether it is predicated */
 };
 
-/* Of one cubin. Never freed: its address stands for it. */
+/* Of one cubin. Never freed, because its address identifies it. */
 struct code {
     const struct fake_cubin *cubin;
     const char *name;
@@ -189,7 +189,7 @@ struct crc {
     struct crc *next;
 };
 
-/* In buckets: the code that is loaded before each launch is another cubin each time. */
+/* In buckets, because the code loaded before each launch is another cubin each time. */
 enum { CRC_BUCKETS = 1 << 14 };
 static struct crc *crcs[CRC_BUCKETS];
 

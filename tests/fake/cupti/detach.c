@@ -1,9 +1,9 @@
 /*
- * Leaving the driver alone, as a program beside CUPTI 13.0 alone has seen it: cuptiFinalize, called where a call of the
- * driver returns, forgets what was registered. Behind it the profiler says that it is not initialised, until something
- * else is asked. FAKE_SUBSCRIBED=1: the program has a subscriber of its own, and there can be one. A second one is
- * refused, and so is one while a context counts. The first copy of this library that is attached to the driver stays
- * that, after cuptiFinalize, too: others are refused (seen with 12.8 next to 13.0).
+ * Leaving the driver alone, as seen by a program that uses CUPTI 13.0 alone: cuptiFinalize, called when a driver call
+ * returns, forgets what was registered. Afterwards the profiler reports that it is not initialised, until another part
+ * is asked. FAKE_SUBSCRIBED=1: the program has a subscriber of its own, and there can be only one. A second one is
+ * refused, as is one while a context counts. The first copy of this library that attaches to the driver stays attached,
+ * even after cuptiFinalize: others are refused (seen with 12.8 next to 13.0).
  */
 
 static struct {

@@ -1,17 +1,17 @@
 /*
- * The host side, which is the real library's: metrics, config images, numbers of passes. Each process
- * of a test would need 0.1 s of a processor to load that library, and as much to pack a set of metrics into passes. The
- * answers depend on the question alone, so where KP_HOST_ANSWERS names a folder, later processes find them there.
- * A file has one question, whole, and its answer; the question begins with what tells one library from another.
+ * The host side, which is the real library's: metrics, config images, numbers of passes. Loading that library would
+ * cost each process of a test 0.1 s of a processor, and packing a set of metrics into passes as much. Answers depend
+ * only on the question, so if KP_HOST_ANSWERS names a folder, later processes find them there. A file has one whole
+ * question and its answer; the question starts with what distinguishes one library from another.
  *
- * The functions of this file must not be called by two threads for one object, as those of the real library.
+ * The functions of this file must not be called by two threads for one object, like those of the real library.
  */
 #include <limits.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-/* A question or an answer, as bytes. `failed` says that one of the takes found no memory. */
+/* A question or an answer, as bytes. `failed`: some allocation found no memory. */
 struct bytes {
     uint8_t *at;
     size_t n;
@@ -78,7 +78,7 @@ static void put_number(struct bytes *b, uint64_t number)
 
 /* --- the folder --- */
 
-/* What tells one library from another: where it is, and when it was made. False without a folder or a library. */
+/* Adds what distinguishes one library from another: its path and time. False without a folder or a library. */
 static bool put_library(struct bytes *question)
 {
     static const char *const files[] = {"libnvperf_host.so", "libcupti.so.13"};
@@ -107,7 +107,7 @@ static void path_of(const struct bytes *question, char path[PATH_MAX])
     snprintf(path, PATH_MAX, "%s/%016llx", getenv("KP_HOST_ANSWERS"), (unsigned long long)low);
 }
 
-/* The calls are the kernel's own: a test's library may stand at those of libc, and count them. */
+/* Uses system calls directly: a test's library may replace those of libc, and count them. */
 static bool read_file(const char *path, struct bytes *out)
 {
     struct stat st;
@@ -123,7 +123,7 @@ static bool read_file(const char *path, struct bytes *out)
     return good;
 }
 
-/* Finds the kept answer to a question: true, with its code, and the bytes that the caller owns. */
+/* Finds the kept answer to a question: true, with its code, and bytes owned by the caller. */
 static bool recall(const struct bytes *question, CUptiResult *code, struct bytes *answer)
 {
     char path[PATH_MAX];
@@ -148,14 +148,14 @@ static bool recall(const struct bytes *question, CUptiResult *code, struct bytes
     return found;
 }
 
-/* Whether a code is the answer to the question, and not of a process that lacks memory or descriptors. */
+/* Returns true if a code answers the question itself, rather than reflecting a lack of memory or descriptors. */
 static bool lasts(CUptiResult code)
 {
     return code == CUPTI_SUCCESS || code == CUPTI_ERROR_INVALID_METRIC_NAME || code == CUPTI_ERROR_INVALID_CHIP_NAME ||
            code == CUPTI_ERROR_NOT_SUPPORTED;
 }
 
-/* Keeps an answer, if it can. A process that may not write large files would be ended by trying. */
+/* Keeps an answer, if it can. Trying would end a process that may not write large files. */
 static void keep(const struct bytes *question, CUptiResult code, const struct bytes *answer)
 {
     char path[PATH_MAX], part[PATH_MAX + 32];
@@ -192,7 +192,7 @@ static struct host *host_of(CUpti_Profiler_Host_Object *object)
     return h && h->magic == HOST_MAGIC ? h : NULL;
 }
 
-/* Begins a question about the object: function, type, chip and list. False when its answers are not kept. */
+/* Starts a question about the object: function, type, chip and list. False if its answers are not kept. */
 static bool ask(const struct host *h, const char *function, struct bytes *question)
 {
     memset(question, 0, sizeof(*question));
@@ -259,9 +259,9 @@ static struct known_config *find_config(uint64_t image)
     return k;
 }
 
-/* Lets the target side know what the image counts. Several lists may have the same image as one of all their metrics:
- * they tell more, and take longer to write down. Without the driver's lock, as the real host side: a thread of the
- * program's that has ended within the driver has that for good. */
+/* Tells the target side what the image counts. Several lists may have the same image as one list of all their metrics:
+ * they say more, and take longer to write. Takes no driver lock, like the real host side: a thread of the program that
+ * ended within the driver holds it for good. */
 static void publish(const struct host *h, const uint8_t *image, size_t size)
 {
     uint64_t hash = fake_hash(FAKE_HASH_START, image, size);
@@ -279,7 +279,7 @@ static void publish(const struct host *h, const uint8_t *image, size_t size)
         ;
 }
 
-/* What one add call of a config image asked for. */
+/* What one add call of a config image requested. */
 struct added {
     const uint64_t *bases; /* hashes of base names */
     uint64_t n;
@@ -301,7 +301,7 @@ static bool next_added(const struct known_config *k, const uint64_t **at, struct
     return true;
 }
 
-/* Opens the object in the library, with the list that it was told. */
+/* Opens the object in the library, with its list. */
 static CUptiResult open_real(struct host *h)
 {
     CUptiResult result = h->real ? CUPTI_SUCCESS : real_initialize(h);
@@ -416,7 +416,7 @@ static bool note_names(struct host *h, const char *const *names, size_t n)
 
 static size_t passes_alone(const struct host *h, const char *const *names, size_t n);
 
-/* Notes a list behind the first: each has passes of its own then. */
+/* Notes a list after the first one: each then has passes of its own. */
 static void note_further(struct host *h, const char *const *names, size_t n)
 {
     if (h->names && h->added.n == (h->n_names + 2) * sizeof(uint64_t)) {
@@ -538,7 +538,7 @@ CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_P
     return CUPTI_SUCCESS;
 }
 
-/* Passes of the images that this process asked about: a program may have left for a folder where no file is found. */
+/* Passes of the images that this process asked about: a program may have moved to a folder where no file is found. */
 static struct {
     _Atomic uint64_t hash; /* 0: none yet */
     size_t passes;
@@ -645,7 +645,7 @@ CUptiResult cuptiProfilerHostGetNumOfPasses(CUpti_Profiler_Host_GetNumOfPasses_P
 
 /* --- metrics --- */
 
-/* Gives an answer to the object, to be read by the caller as n texts in a row. NULL without memory. */
+/* Gives an answer to the object, for the caller to read as n texts in a row. NULL without memory. */
 static struct lent *lend(struct host *h, struct bytes *answer, size_t n)
 {
     struct lent *lent = answer->failed ? NULL : fake_realloc(NULL, sizeof(*lent) + (n + 1) * sizeof(*lent->names));
@@ -672,7 +672,7 @@ static size_t count_texts(const struct bytes *b)
     return n;
 }
 
-/* Answers with a list of names: the kept one, or what `real` gives, which is then kept. */
+/* Answers with a list of names: the kept one, or the result of `real`, which is then kept. */
 static CUptiResult list_names(struct host *h, struct bytes *question, bool kept,
                               CUptiResult (*real)(struct host *h, void *params, const char ***names, size_t *n),
                               void *params, const char ***names, size_t *n)

@@ -1,21 +1,21 @@
 /*
- * PC sampling, as seen of CUPTI 13.0 on an H200, in the mode that runs one kernel at a time. Which samples an
- * instruction has is computed from the launch: its kernel, shape and arguments, so that a launch that is issued again
- * has the same in every run. A kernel with "tiny" in its name has none.
+ * PC sampling, as seen with CUPTI 13.0 on an H200, in the mode that runs one kernel at a time. The samples of an
+ * instruction are computed from the launch: its kernel, shape and arguments, so that a launch that is issued again has
+ * the same in every run. A kernel with "tiny" in its name has none.
  *
- * Not every function is recognised; one that is not has no records, and its samples are those of a kernel that is not
- * the user's. The range profiler may have been enabled on the context, though it be disabled again. Then a function has
- * to be launched the first time while PC sampling is enabled, started or not, or kernel activity is collected; what was
- * launched before that is recognised, unless SASS metrics patched it before one of these saw it. It stays as it is
- * then. A kernel that is not in its module's cubin is never recognised. While the range profiler is configured, there
+ * Not every function is recognised; an unrecognised one has no records, and its samples count as those of a kernel that
+ * is not the user's. If the range profiler has been enabled on the context, even if it is disabled again, a function's
+ * first launch must come while PC sampling is enabled, started or not, or kernel activity is collected. A function
+ * launched before that is recognised, unless SASS metrics patched it before one of these saw it. That never changes
+ * later. A kernel that is not in its module's cubin is never recognised. While the range profiler is configured, there
  * are no samples.
  */
 
-/* What the device writes for one sample. When its buffer is full, samples of the kernel are lost, and no data is given
- * until sampling is enabled anew. */
+/* What the device writes for one sample. When its buffer is full, samples of the kernel are lost, and no data is
+ * delivered until sampling is enabled again. */
 uint64_t fake_cupti_pc_sample_bytes = 16;
 
-/* Values that are kept of one size or the other, at the start of each attribute's data. */
+/* Values of either size, at the start of each attribute's data. */
 static const struct sampling_attribute {
     size_t size;
     uint64_t initial, low, high;
@@ -140,7 +140,7 @@ static const char *const stall_names[N_STALLS] = {
     [WARPGROUP_ARRIVE] = "warpgroup_arrive",
 };
 
-/* Beside each reason and its samples without an issue, two that are none. */
+/* In addition to each reason and its samples without an issue, two that are not reasons. */
 enum { N_REASONS = 2 * N_STALLS + 2 };
 static const char *const other_reasons[] = {"smsp__pcsamp_sample_buffer_full", "smsp__pcsamp_samples_data_dropped"};
 
@@ -254,7 +254,7 @@ CUptiResult cuptiPCSamplingGetConfigurationAttribute(CUpti_PCSamplingConfigurati
 
 /* --- samples --- */
 
-/* How often the instruction is met at the sampling period; none for some of them. */
+/* How often the instruction is met at the sampling period; some are never met. */
 static uint64_t samples_at(const struct pc_sampler *s, const struct fake_launch *launch, const struct code *code,
                            size_t i)
 {
@@ -276,7 +276,7 @@ static void add_stall(struct pc_record *record, size_t reason, uint64_t samples)
         record->stalls[record->n_stalls++] = (CUpti_PCSamplingStallReason){reason_index(reason), (uint32_t)samples};
 }
 
-/* A quarter is of warps that issue; three of four others of a moment when no warp did. */
+/* A quarter belongs to warps that issue; three quarters of the rest to a moment when no warp did. */
 static void add_record(struct pc_sampler *s, const struct code *code, size_t i, uint32_t correlation, uint64_t samples)
 {
     enum stall stall = code->instructions[i].operation->stall;
@@ -313,7 +313,7 @@ static void sample_code(struct pc_sampler *s, const struct fake_launch *launch, 
     }
 }
 
-/* One that was disabled counts, too. */
+/* A disabled one counts, too. */
 static bool range_profiler_was_on(CUcontext ctx)
 {
     const CUpti_RangeProfiler_Object *object = objects;
@@ -323,7 +323,7 @@ static bool range_profiler_was_on(CUcontext ctx)
     return object;
 }
 
-/* Until a part of CUPTI was used there was nothing that would have missed a launch. */
+/* Before any part of CUPTI was used, nothing could have missed a launch. */
 static void note_earlier_launches(const struct fake_launch *launch)
 {
     static uint64_t next;
@@ -333,7 +333,7 @@ static void note_earlier_launches(const struct fake_launch *launch)
         code_of(&earlier)->launched = true;
 }
 
-/* Whether PC sampling will ever recognise the function is decided as it is launched. */
+/* A function's launch decides if PC sampling will ever recognise it. */
 static void get_to_know(const struct fake_launch *launch, bool patched)
 {
     const struct pc_sampler *s = pc_sampler_of(launch->ctx);
@@ -386,7 +386,7 @@ static char *name_to_give(struct pc_sampler *s, const struct code *code)
     return n->given;
 }
 
-/* Not strcmp, which a sanitiser would stop at what was freed. */
+/* Not strcmp, because a sanitiser would stop it at freed memory. */
 static bool is_text(const volatile char *text, const char *expected)
 {
     while (*expected && *text == *expected)
@@ -394,7 +394,7 @@ static bool is_text(const volatile char *text, const char *expected)
     return *text == *expected;
 }
 
-/* They are shared by records to come; what was freed has other contents as a rule. */
+/* Later records share them; freed memory normally has other contents. */
 static void check_names(const struct pc_sampler *s, const char *function)
 {
     for (const struct given_name *n = s->names; n; n = n->next)
@@ -500,7 +500,7 @@ CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams *params)
     SIZED(params, CUpti_PCSamplingDisableParams);
     need_usable(params->ctx, __func__);
     s = enabled_sampler(params->ctx, __func__);
-    failed = fake_count(&counter, &injected); /* it is off all the same */
+    failed = fake_count(&counter, &injected); /* it is off anyway */
     if (!failed && SAMPLING(s, SAMPLING_DATA_BUFFER) && !s->full)
         result = give(s, (void *)(uintptr_t)SAMPLING(s, SAMPLING_DATA_BUFFER), __func__);
     s->n_records = s->n_taken = 0;

@@ -1,18 +1,18 @@
 /*
- * SASS metrics, as seen of CUPTI 13.0 on an H200. The values are those of code in which all threads of all warps
- * execute each instruction once, up to the last EXIT: half of the threads where it is predicated. The list of metrics
- * is the real library's where KP_REAL_CUPTI names it, else that of an H200 with numbers of its own.
+ * SASS metrics, as seen with CUPTI 13.0 on an H200. The values are those of code in which all threads of all warps
+ * execute each instruction once, up to the last EXIT; half of the threads if it is predicated. The list of metrics is
+ * the real library's if KP_REAL_CUPTI names it, else that of an H200 with numbers of its own.
  *
- * What the real one does that its header does not say: a device takes one configuration in the life of a process; after
- * data was flushed nothing is counted until the next Enable; without another feature of CUPTI having been on before,
- * only the first function after Enable is counted; nothing to flush is an error; records name the function, but have no
- * symbol. Lazy patching or not makes no difference here.
+ * Undocumented behaviour of the real one: a device accepts one configuration per process; after data was flushed
+ * nothing is counted until the next Enable; without another feature of CUPTI having been on before, only the first
+ * function after Enable is counted; nothing to flush is an error; records name the function, but have no symbol. Lazy
+ * patching or not makes no difference here.
  */
 
 #define SASS_PREFIX "smsp__sass_"
 
-/* For an instruction the first row of a metric counts that asks for no kind that it lacks; without one it has no
- * record. A metric's rows follow each other. */
+/* For an instruction the first row of a metric counts whose kinds it all has; without one it has no record. A metric's
+ * rows follow each other. */
 static const struct sass_row {
     const char *name;
     uint32_t kinds;
@@ -103,7 +103,7 @@ static void own_details(size_t row, CUpti_SassMetrics_MetricDetails *out)
                                              "a metric of the fake library"};
 }
 
-/* Begins a question whose answer is kept as in host.c: false when it is not. */
+/* Starts a question whose answer is kept, see host.c: false if it is not. */
 static bool ask_sass(const char *function, const char *chip, size_t n, struct bytes *question)
 {
     memset(question, 0, sizeof(*question));
@@ -115,7 +115,7 @@ static bool ask_sass(const char *function, const char *chip, size_t n, struct by
     return true;
 }
 
-/* Opens the library where all host objects so far had kept answers. Its object stays. */
+/* Opens the library if all host objects so far had kept answers. Its object stays. */
 static void open_for_lists(const char *chip)
 {
     struct host h = {.type = CUPTI_PROFILER_TYPE_RANGE_PROFILER, .chip = (char *)(uintptr_t)chip};
@@ -191,7 +191,7 @@ static void take_list(const struct bytes *answer, CUpti_SassMetrics_GetMetrics_P
 
 static CUptiResult list_metrics(CUpti_SassMetrics_GetMetrics_Params *params)
 {
-    static struct lent *lists; /* their texts stay for the whole process, as those of the library do */
+    static struct lent *lists; /* their texts stay for the whole process, like the library's */
     struct bytes question, answer = {NULL, 0, false};
     CUptiResult (*real)(CUpti_SassMetrics_GetMetrics_Params *);
     CUptiResult result;
@@ -378,7 +378,7 @@ static struct patcher *patcher_of(CUcontext ctx)
     return p;
 }
 
-/* The context given, NULL standing for the current one; checked, as a wrong one is not survived. */
+/* The given context, or the current one for NULL; checked, because a wrong one would be fatal. */
 static CUcontext sass_context(CUcontext given, const char *function)
 {
     CUcontext ctx = given ? given : fake_driver() ? fake_driver()->context_current() : NULL;
@@ -396,7 +396,7 @@ static struct patcher *enabled_patcher(CUcontext given, const char *function)
     return p;
 }
 
-/* A range profiler that was disabled stays in the list. */
+/* A disabled range profiler stays in the list. */
 static bool other_feature_used(void)
 {
     return objects || pc_samplers;
@@ -458,7 +458,7 @@ static void give_count(const struct counted *c, size_t i, uint64_t id, uint64_t 
     *out->pInstanceValues = (CUpti_SassMetrics_InstanceValue){id, per_warp * c->warps};
 }
 
-/* Gives the first `most` records to `out`, and returns how many there are. */
+/* Writes the first `most` records to `out`, and returns how many there are. */
 static size_t give_counts(const struct patcher *p, CUpti_SassMetrics_Data *out, size_t most, const char *function)
 {
     int device = fake_driver()->context_device(p->ctx);

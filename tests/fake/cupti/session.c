@@ -1,7 +1,7 @@
 /*
- * Sessions of the profiler API, as programs beside CUPTI 13.0 alone have seen them: a pass counts what is launched
- * while the switch is on. Another list may be set between passes, always with its first pass. What an image has already
- * is not counted again. Behind a list of patched code another one ends the program when the session ends. The ends of
+ * Sessions of the profiler API, as seen by programs that use CUPTI 13.0 alone: a pass counts what is launched while the
+ * switch is on. Another list may be set between passes, always with its first pass. What an image already has is not
+ * counted again. After a list of patched code, any other list ends the program when the session ends. The ends of
  * passes and sessions wait for kernels that run in the context, counted or not.
  */
 
@@ -204,7 +204,7 @@ CUptiResult cuptiProfilerBeginPass(CUpti_Profiler_BeginPass_Params *params)
     return CUPTI_SUCCESS;
 }
 
-/* What goes on in the context meanwhile may be counted, too: it is noted. */
+/* What happens in the context meanwhile may also be counted, so it is noted. */
 static CUptiResult turn(CUcontext ctx, bool on, const char *function)
 {
     CUpti_RangeProfiler_Object *object = session_of(ctx, function);
@@ -241,7 +241,7 @@ CUptiResult cuptiProfilerEndPass(CUpti_Profiler_EndPass_Params *params)
 
     if (!params || params->structSize != CUpti_Profiler_EndPass_Params_STRUCT_SIZE || params->pPriv)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    fails = fake_count(&counter, &injected); /* a pass that cannot be ended is over all the same */
+    fails = fake_count(&counter, &injected); /* a pass that cannot be ended is over anyway */
     wait_for_kernels(params->ctx, __func__);
     LOCKED();
     object = session_of(params->ctx, __func__);
@@ -274,7 +274,7 @@ CUptiResult cuptiProfilerFlushCounterData(CUpti_Profiler_FlushCounterData_Params
         fake_misuse("%s: a pass is running", __func__);
     if (!own_image((const void *)image, image->size))
         fake_misuse("%s: the counter-data image was overwritten", __func__);
-    if (!object->decoded && !image->n_passes) { /* else the image keeps what it has, as seen there */
+    if (!object->decoded && !image->n_passes) { /* otherwise the image keeps what it has, as seen there */
         image->n_passes = object->n_passes;
         image->config = object->config;
         for (size_t i = 0; i < object->max_ranges && i < image->max_ranges; i++) {

@@ -426,7 +426,7 @@ static void the_command_looks_at_this_machine(void **state)
     status = run(false, "doctor", &out, &err);
     assert_int_equal(status, 1);
     assert_string_equal(err, "");
-    snprintf(line, sizeof line, "FAIL  CUPTI         libcupti not found in %s, the only folder to look in", folder);
+    snprintf(line, sizeof line, "FAIL  CUPTI         libcupti not found in %s, the only folder searched", folder);
     assert_non_null(strstr(out, line));
     assert_non_null(strstr(out, "\nkprof cannot profile here"));
     free(out);

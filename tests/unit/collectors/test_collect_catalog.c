@@ -372,7 +372,7 @@ static void test_errors(void **state)
          "did you mean group:smsp__pcsamp_warp_stall_reasons?"},
         {"", "query-metrics --chip GH100 --metrics group:foo", 2, "--metrics: GH100 has no group \"foo\"; valid: "},
         {"", "query-metrics --chip GH100 --metrics dram__bytes.nothing", 2,
-         "GH100 has no metric \"dram__bytes.nothing\"; its suffix is not one that dram__bytes takes"},
+         "GH100 has no metric \"dram__bytes.nothing\"; dram__bytes does not have that suffix"},
         {"", "query-metrics --chip GH100 --metrics dram__bytes.summ", 2, "did you mean dram__bytes.sum?"},
         {"", "query-metrics --chip GH100 --metrics pmsampling:dram__byte", 2,
          "matches 'dram__byte'; did you mean 'dram__bytes'?"},
@@ -384,8 +384,8 @@ static void test_errors(void **state)
         {"", "list-set", 127, "did you mean `kprof list-sets`?"},
         {"", "--lst-sets", 2, "did you mean --list-sets?"},
         {"KPROF_CUPTI_DIR=/nowhere", "list-sets", 1,
-         "libcupti not found in /nowhere, the only folder to look in (cupti-dir): name one that has it"},
-        {"", "list-sets --cupti-dir /nowhere", 1, "leave cupti-dir (KPROF_CUPTI_DIR) out"},
+         "libcupti not found in /nowhere, the only folder searched (cupti-dir): name one that has it"},
+        {"", "list-sets --cupti-dir /nowhere", 1, "unset cupti-dir (KPROF_CUPTI_DIR)"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -835,7 +835,7 @@ static void test_unknown_metrics(void **state)
     refused("sm__cycles_active.average", "\"sm__cycles_active.average\"", "did you mean sm__cycles_active.avg?");
     refused("dram__bytes.summ", "\"dram__bytes.summ\"", "did you mean dram__bytes.sum?");
     refused("dram__bytes.sum.per_secnd", "_secnd\"", "did you mean dram__bytes.sum.per_second?");
-    refused("dram__bytes.nothing", "\"dram__bytes.nothing\"", "suffix is not one that dram__bytes");
+    refused("dram__bytes.nothing", "\"dram__bytes.nothing\"", "dram__bytes does not have that suffix");
     refused("launch__grid_sise", "\"launch__grid_sise\"", "did you mean launch__grid_size?");
     refused("test__twicee", "\"test__twicee\"", "did you mean test__twice?");
     refused("smsp__pcsamp_sample_cout", "no metric \"smsp__pcsamp_sample_cout\"",
@@ -845,7 +845,7 @@ static void test_unknown_metrics(void **state)
     refused("smsp__pcsamp_warps_issue_stalled_wiat_not_issued", "_wiat_",
             "did you mean smsp__pcsamp_warps_issue_stalled_wait_not_issued?");
     refused("smsp__pcsamp_sample_count.sum", "\"smsp__pcsamp_sample_count.sum\"",
-            "suffix is not one that smsp__pcsamp_sample_count");
+            "smsp__pcsamp_sample_count does not have that suffix");
     refused("thread_inst_execute", "\"thread_inst_execute\"", "did you mean thread_inst_executed?");
     refused("smsp__sass_thread_inst_exected_op_fadd_pred_on.sum", "_exected_",
             "did you mean smsp__sass_thread_inst_executed_op_fadd_pred_on.sum?");
@@ -864,11 +864,11 @@ static void test_unknown_metrics(void **state)
     refused("pmsampling:sm__cycles_active", "\"pmsampling:sm__cycles_active\"",
             "write pmsampling:sm__cycles_active.avg");
     refused("breakdown:sm__troughput", "no throughput \"sm__troughput\"", "did you mean breakdown:sm__throughput?");
-    refused("breakdown:sm__throughput.sum", "\"sm__throughput.sum\" apart", "its suffix");
+    refused("breakdown:sm__throughput.sum", "break down \"sm__throughput.sum\"", "its suffix");
     refused("breakdown:dram__bytes", "no throughput \"dram__bytes\"", "");
     refused("regex:^no_such_name", "no metric", "matches \"regex:^no_such_name\"");
     refused("regex:^test__absent", "no metric", "matches \"regex:^test__absent\"");
-    refused("regex:.", "and the most", "name fewer");
+    refused("regex:.", "but at most", "name fewer");
 }
 
 /* Names that no chip has, as scripts ask for them, do not cost the rest of the list. */

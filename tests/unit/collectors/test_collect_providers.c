@@ -1657,7 +1657,7 @@ static void test_fails_after_refusal(void **state)
         replay("AiC");
         check_losses(KP_PROVIDER_PCSAMP, 0,
                      "warp states are not sampled: CUPTI_ERROR_UNKNOWN (999); another process may be counting on this "
-                     "GPU (a profiled run, DCGM), which only one can at a time: end it, or run this program after it");
+                     "GPU (a profiled run, DCGM), and only one can at a time: end it, or run this program after it");
     }
     kp_test_fail("pc-on", 0, 0);
     check_complaints(0);
