@@ -46,27 +46,27 @@ static struct kp_context *contexts;
 static atomic_uint generation;
 static atomic_bool foreign_activity;
 
-/* Unloaded modules and libraries, whose handles may be reused. If a program unloads more than this, all count as
- * new, which only costs windows. */
+/* Unloaded modules and libraries, whose handles may be reused. If a program unloads more than these, every module
+ * counts as new, which only costs windows. */
 enum { MOST_GONE = 4096 };
 
 static struct {
     const void *list[MOST_GONE];
-    atomic_size_t n; /* in total; the list has the last ones */
+    atomic_size_t n; /* in total; the list holds the latest */
 } gone;
 static struct kp_lock *const gone_lock = &kp_locks[KP_LOCK_UNLOADED];
 
-/* CUPTI as it was opened early, for a folder. Kept: a thread may still use it. */
+/* CUPTI, opened early for a folder. Kept: a thread may still use it. */
 struct early {
     struct kp_cupti *cupti;
     char *dir;
-    struct early *before; /* of a cuInit that failed */
+    struct early *before; /* from a cuInit that failed */
 };
 
 /* CUPTI, opened once a process. */
 static struct {
     bool tried;
-    bool complete, started; /* all its calls are known; it was started, or failed to: then there is no `cupti` */
+    bool complete, started; /* all its calls are known; it was started, or failed to start: then `cupti` is NULL */
     struct kp_cupti *cupti;
     struct early *_Atomic early; /* before CUDA is initialised; NULL = was not opened then */
     struct kp_why why_not;
@@ -82,9 +82,9 @@ const struct kp_cupti *kp_context_cupti(void)
     return loaded.cupti;
 }
 
-/* When CUPTI may leave the driver alone, ns of kp_clock_ns; 0: it is not in use. */
+/* When CUPTI may be detached, ns of kp_clock_ns; 0: it is not in use. */
 static atomic_uint_fast64_t leaves_at;
-static atomic_bool is_out; /* set inside the gate, or by a call of the program's that ends CUPTI */
+static atomic_bool is_out; /* set inside the gate, or by a program's call that ends CUPTI */
 
 /* Sets why the context has no counters; the first reason wins. */
 static void without_counters(struct kp_context *c, struct kp_why why)
@@ -95,7 +95,7 @@ static void without_counters(struct kp_context *c, struct kp_why why)
         c->no_counters = why;
 }
 
-/* Has CUPTI ready again; where that fails, nothing more is counted. */
+/* Attaches CUPTI again; if that fails, nothing more is counted. */
 static void come_back(CUcontext ctx)
 {
     int rc = kp_library_come_back(loaded.cupti, ctx);
@@ -104,13 +104,13 @@ static void come_back(CUcontext ctx)
         without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_PROFILER_AGAIN, rc));
 }
 
-/* Uses CUPTI from now on: in `ctx` if it has to come back. */
+/* Uses CUPTI from now on: in `ctx` if it has to be attached again. */
 static void use_cupti(CUcontext ctx)
 {
     enum { FIRST_NS = 500000000, TIMES = 4 };
     static uint64_t wait_ns = FIRST_NS / TIMES;
     if (!atomic_load(&leaves_at))
-        wait_ns *= TIMES; /* to use it again takes up to half a second */
+        wait_ns *= TIMES; /* attaching it again takes up to 0.5 s */
     if (loaded.cupti && is_out && ctx)
         come_back(ctx);
     atomic_store(&leaves_at, kp_clock_ns() + wait_ns);
@@ -128,7 +128,7 @@ bool kp_context_is_in_the_way(void)
 {
     enum { AGAIN_NS = 1000000000 };
     uint64_t at = atomic_load(&leaves_at), now = kp_clock_ns();
-    /* One thread tries, and who comes later does if it could not. */
+    /* One thread tries; a later one tries again if it could not. */
     return at && now >= at && atomic_compare_exchange_strong(&leaves_at, &at, now + AGAIN_NS);
 }
 
@@ -140,10 +140,10 @@ bool kp_context_rotations_rest(void)
     return true;
 }
 
-/* Whether CUPTI can leave a context and be used in it again: it counts, and does nothing besides. */
+/* Returns true if CUPTI can leave a context and be used in it again: it does nothing there but count. */
 static bool may_leave(const struct kp_context *c)
 {
-    bool loses_code = c->rotation && loaded.keeps_code; /* that of modules loaded meanwhile */
+    bool loses_code = c->rotation && loaded.keeps_code; /* the code of modules loaded meanwhile */
     return !c->dead && !c->extras && !loses_code;
 }
 
@@ -156,7 +156,7 @@ static bool rest_all(const struct kp_driver *d, bool (*rests)(CUcontext ctx))
         all = d->cuCtxPushCurrent(c->ctx) == CUDA_SUCCESS;
         if (!all)
             break;
-        all = rests(c->ctx); /* to end may wait for the context's work */
+        all = rests(c->ctx); /* ending may wait for the context's work */
         if (all)
             kp_collector_rest(c->collector);
         d->cuCtxPopCurrent(&before);
@@ -211,7 +211,7 @@ bool kp_context_is_beside(const void *function)
     return c && !kp_library_owns(c, function);
 }
 
-/* Has CUPTI leave with a context of the program's current: it does so where a call of the driver returns. */
+/* Detaches CUPTI with one of the program's contexts current: it leaves when a driver call returns. */
 static bool leave_in_context(const struct kp_driver *d)
 {
     const struct kp_context *c = contexts;
@@ -241,7 +241,8 @@ void kp_context_give_way(const struct kp_driver *d, bool (*rests)(CUcontext ctx)
         may &= may_leave(c);
     bool rested = rest_all(d, rests);
     bool left = rested && may && leave_in_context(d);
-    kp_debug(KP_DEBUG_PLAN, "CUPTI is given way: counters rest %d, it may be ended %d, is ended %d", rested, may, left);
+    kp_debug(KP_DEBUG_PLAN, "CUPTI is left to the program: counters rest %d, it may be ended %d, is ended %d", rested,
+             may, left);
     if (!left)
         return;
     is_out = true;
@@ -279,7 +280,7 @@ void kp_context_open_early(const char *cupti_dir)
     if (e && (e->dir = kp_strdup(cupti_dir)) && !open_cupti(cupti_dir, &e->cupti, &why)) {
         kp_ahead_open(e->cupti);
         e->before = atomic_exchange(&loaded.early, e);
-    } else if (e) { /* it is opened again, which tells why if it cannot */
+    } else if (e) { /* it is opened again, which reports why if it fails */
         free(e->dir);
         free(e);
     }
@@ -302,7 +303,7 @@ static void load_cupti(const char *dir)
     }
 }
 
-/* Threads that need CUPTI's libraries now, or wait to. */
+/* Number of threads that need CUPTI's libraries now, or wait for them. */
 static atomic_int planning;
 
 bool kp_context_is_planning(void)
@@ -310,7 +311,7 @@ bool kp_context_is_planning(void)
     return atomic_load(&planning) > 0;
 }
 
-/* Makes CUPTI ready for all calls but those of the profiler, if there is one. */
+/* Makes CUPTI, if there is one, ready for all calls except the profiler's. */
 static void complete_cupti(const struct kp_context_setup *setup)
 {
     load_cupti(setup->options->cupti_dir);
@@ -346,7 +347,7 @@ static void take_many(void *unused)
     kp_session_timeline();
 }
 
-/* Has the worker store what waits. Where it cannot, the next call does. */
+/* Makes the worker store waiting records. If it cannot, the next call does. */
 static void on_many(void)
 {
     kp_worker_submit(take_many, NULL);
@@ -375,7 +376,7 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup)
     kp_why_free(&why);
 }
 
-/* Whether launch metrics are wanted that only the code tells. */
+/* Returns true if launch metrics are wanted that only the code shows. */
 static bool wants_code(const char *metrics)
 {
     static const char *const told[] = {"launch__barrier_count", "launch__function_pcs", "launch__uses_cdp"};
@@ -393,7 +394,8 @@ bool kp_context_sees_loads(const struct kp_driver *d)
     return d->cuFuncLoad && kp_kernel_images_known();
 }
 
-/* Whether an image is one to keep: its code runs once. Called for each that is loaded; NULL where CUPTI has none. */
+/* Returns true if the image must be kept because its code must run only once. Called for each that is loaded; NULL if
+ * CUPTI has none. */
 static bool note_image(const void *image, size_t size)
 {
     kp_variables_note(image, size);
@@ -470,8 +472,8 @@ static void tell_unknown(const char *unknown, const char *told)
     }
 }
 
-/* Returns the KP_PLAN bits of how a context's counters are collected. shared is what the runs of an application replay
- * agreed on; NULL for none. */
+/* Returns the KP_PLAN bits of how a context's counters are collected. `shared` is what the runs of an application
+ * replay agreed on; NULL for none. */
 static unsigned way_of(const struct kp_context_setup *setup, const char *shared)
 {
     const struct kp_options *o = setup->options;
@@ -481,8 +483,8 @@ static unsigned way_of(const struct kp_context_setup *setup, const char *shared)
         how |= KP_PLAN_ROTATE;
     if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
-    /* Launches are repeated one by one. Scheduling once more takes a tenth of a short program's start, so it needs
-     * memory to watch. */
+    /* Launches are repeated one by one. Scheduling once more costs a tenth of a short program's start, so it is done
+     * only if there is memory to watch. */
     if (kp_mode_repeats(setup->mode) && !kp_mode_has_ranges(setup->mode) && !setup->mode->varies && kp_hostmem_any())
         how |= KP_PLAN_WATCH;
     if (lists == KP_LISTS_RUN)
@@ -526,7 +528,7 @@ static int make_plan(const struct kp_context_setup *setup, struct kp_context *c,
     return rc;
 }
 
-/* Reads the compute capability of the first device, which most programs use; 0 where the driver does not say. */
+/* Reads the compute capability of the first device, which most programs use; 0 if the driver does not say. */
 static void first_device(const struct kp_driver *d, struct kp_ahead *wish)
 {
     const CUdevice first = 0;
@@ -563,7 +565,7 @@ static void note_shown(struct kp_context *c, FILE *list, const char *metric)
         fprintf(list, "%s,", metric);
 }
 
-/* Returns the comma list of metrics shown of the device and the machine; malloc'ed. */
+/* Returns the comma-separated metrics shown of the device and the machine; malloc'ed. */
 static char *machine_names(const struct kp_context_setup *setup, struct kp_context *c)
 {
     char *list = NULL;
@@ -597,8 +599,8 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
     free(names);
 }
 
-/* Whether launches that take turns must go without what is collected besides the counters: it does not go together with
- * activity records, of which a timeline is made. */
+/* Returns true if launches that take turns must do without the providers other than the counters: they do not work
+ * together with the activity records that a timeline needs. */
 static bool is_beside_timeline(size_t extras)
 {
     if (!extras || !kp_timeline_is_on())
@@ -607,7 +609,7 @@ static bool is_beside_timeline(size_t extras)
     return true;
 }
 
-/* Returns the name from memory of ours: CUPTI may be out when it is read. */
+/* Returns a copy of the name: CUPTI may be detached when it is read. */
 static const char *keep_chip(const char *name)
 {
     enum { MOST = 16 };
@@ -620,8 +622,8 @@ static const char *keep_chip(const char *name)
     return name && !strcmp(kept[i], name) ? kept[i] : name;
 }
 
-/* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that
- * happens only when the profiler refuses. */
+/* Plans for all counters that the chip can have. Asking the device which of them it offers takes 0.1 s, so that is done
+ * only when the profiler refuses. */
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     const char *chip = NULL;
@@ -632,7 +634,7 @@ static void plan_context(const struct kp_context_setup *setup, struct kp_context
                                         c->device.cc_minor);
     if (setup->mode->lists == KP_LISTS_TURNS && is_beside_timeline(c->extras))
         c->extras = 0;
-    /* All runs must plan alike, and the first one counts nothing: no profiler refuses its plan. */
+    /* All runs must plan alike, and in the first one, which counts nothing, no profiler refuses the plan. */
     if (!rc && kp_mode_reruns(setup->mode) && kp_library_availability(loaded.cupti, c->ctx, &c->availability))
         c->availability = NULL;
     if (!rc) {
@@ -658,7 +660,7 @@ static void *run_guarded(void *arg)
 {
     struct guarded g = *(struct guarded *)arg;
     free(arg);
-    KP_GUARDED; /* CUPTI's calls of the driver are not the program's */
+    KP_GUARDED; /* CUPTI's driver calls are not the program's */
     return g.fn(g.arg);
 }
 
@@ -674,8 +676,8 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return started;
 }
 
-/* Says how many runs of the program the context takes. Other contexts may take more: those count nothing here. Of
- * ranges, the counters alone are collected. */
+/* Reports how many runs of the program the context needs. Other contexts may need more, in which this one counts
+ * nothing. For ranges, only the counters are collected. */
 static void join_series(const struct kp_context_setup *setup, struct kp_context *c)
 {
     size_t beside = kp_mode_has_ranges(setup->mode) ? 0 : kp_collector_beside(c->collector);
@@ -737,8 +739,8 @@ static bool own_launched(void *arg, CUfunction f)
     return own_variables(arg, f);
 }
 
-/* Modules of which no kernel was launched yet are left out. At the first launch of one the window copies its variables,
- * or closes. */
+/* Modules without a launched kernel are left out. At the first launch of one, the window copies its variables or
+ * closes. */
 static bool list_owned(void *arg, struct kp_part **parts, size_t *n, enum kp_reason *why)
 {
     struct kp_context *c = arg;
@@ -765,13 +767,13 @@ void kp_context_give(const struct kp_driver *d, uint64_t bytes, bool (*rests)(CU
     }
 }
 
-/* Whether `other` has the counters of the device of `c`. */
+/* Returns true if `other` has the counters of the device of `c`. */
 static bool counts_instead(const struct kp_context *other, const struct kp_context *c)
 {
     return other != c && !other->dead && other->taken.enabled && other->device_ordinal == c->device_ordinal;
 }
 
-/* Disables the profiler of a context. Returns why that keeps the counters, if there is a reason. */
+/* Disables the profiler of a context. Returns why it keeps the counters, if there is a reason. */
 static enum kp_reason take_counters(const struct kp_driver *d, struct kp_context *from,
                                     bool (*rests)(struct kp_context *other))
 {
@@ -804,7 +806,7 @@ void kp_context_claim(const struct kp_driver *d, const struct kp_context *c, boo
             other->keeps = take_counters(d, other, rests);
 }
 
-/* Returns the other context of the program that has the counters of the device, as they could not be taken from it. */
+/* Returns the program's other context that has the counters of the device because they could not be taken from it. */
 static const struct kp_context *holder_of(const struct kp_context *c)
 {
     const struct kp_context *other = contexts;
@@ -824,7 +826,7 @@ static char *tell_holder(void *arg)
     return text;
 }
 
-/* What the collector is asked for besides the plan. */
+/* What the collector is asked for in addition to the plan. */
 static struct kp_providers_setup wishes_of(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
@@ -867,7 +869,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .availability = c->availability,
         .plan = c->plan,
         .one_pass = kp_mode_repeats(setup->mode) ? c->one_pass : c->plan,
-        .unwatched = kp_timeline_is_on() || setup->mode->varies, /* a variant must not take what was watched for it */
+        .unwatched = kp_timeline_is_on() || setup->mode->varies, /* what was watched does not apply to a variant */
         .flush = o->cache_control == KP_CACHES_FLUSHED,
         .runs = kp_mode_reruns(setup->mode),
         .beside = c->beside,
@@ -938,7 +940,7 @@ static int derive_source(void *of, struct kp_result *r)
     return kp_derive_source(r, loaded.codes ? &code : NULL, kp_sass_category);
 }
 
-/* Returns what launches of a rotation are collected for besides the counters. */
+/* Returns what launches of a rotation collect in addition to the counters. */
 static struct kp_rotation_extras extras_of(const struct kp_context *c)
 {
     struct kp_rotation_extras extras = {.n = kp_collector_beside(c->collector),
@@ -963,7 +965,7 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
     return c->rotation;
 }
 
-/* Plans the rotation beside a replay. Returns whether it has lists. */
+/* Plans the rotation alongside a replay. Returns true if it has lists. */
 static bool plan_turns(const struct kp_context_setup *setup, struct kp_context *c)
 {
     const struct kp_options *o = setup->options;
@@ -1047,7 +1049,7 @@ static void free_functions(struct kp_known_function **list)
     }
 }
 
-/* Forgets all functions. Those that launches of the open window have stay until none is open. */
+/* Forgets all functions. Those used by launches of the open window stay until none is open. */
 static void forget_functions(struct kp_context *c)
 {
     if (!atomic_load(&kp_gate_state.windows))
@@ -1094,7 +1096,7 @@ static bool read_context(const struct kp_context_setup *setup, struct kp_context
     return true;
 }
 
-/* Ends of contexts that nobody has looked at yet. */
+/* Ends of contexts that have not been handled yet. */
 enum { MOST_ENDS = 16 };
 
 static struct {
@@ -1108,7 +1110,7 @@ void kp_context_ends_unseen(bool (*match)(const struct kp_context *c, uint64_t a
 {
     kp_lock_take(gone_lock, KP_FOREVER);
     size_t at = unseen.n < MOST_ENDS ? unseen.n++ : 0;
-    unseen.match[at] = unseen.n < MOST_ENDS ? match : NULL; /* too many to tell apart: all */
+    unseen.match[at] = unseen.n < MOST_ENDS ? match : NULL; /* too many to distinguish: all */
     unseen.args[at] = arg;
     atomic_store(&unseen.any, true);
     kp_lock_give(gone_lock);
@@ -1150,7 +1152,7 @@ bool kp_context_is_known(CUcontext ctx)
     return find_context(ctx);
 }
 
-/* Reads the context and plans for it. Returns false where the driver does not answer. */
+/* Reads the context and plans for it. Returns false if the driver does not answer. */
 static bool prepare_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     start_cupti(setup);
@@ -1168,7 +1170,7 @@ static bool prepare_context(const struct kp_context_setup *setup, struct kp_cont
     return true;
 }
 
-/* What preparing a context takes of its device's memory is noted. */
+/* Notes how much device memory preparing a context takes. */
 static void begin_taking(const struct kp_driver *d, struct kp_context *c)
 {
     CUdevice device;
@@ -1281,7 +1283,7 @@ bool kp_context_module_known(const struct kp_context_setup *setup, struct kp_con
     return has_module(c, module) || (module && kp_launched_has(c->ctx, module));
 }
 
-/* Libraries that had a function looked up, by context. */
+/* Libraries in which a function was looked up, by context. */
 static struct kp_seen libraries;
 static struct kp_lock *const libraries_lock = &kp_locks[KP_LOCK_LIBRARIES];
 
@@ -1317,7 +1319,7 @@ static void add_module(struct kp_context *c, const void *module)
         return;
     const void **grown = realloc(c->modules, (c->n_modules + 1) * sizeof(*grown));
     if (!grown)
-        return; /* counts as unknown the next time */
+        return; /* it counts as unknown the next time */
     c->modules = grown;
     grown[c->n_modules++] = module;
 }

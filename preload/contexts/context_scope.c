@@ -7,7 +7,7 @@ struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx)
     bool known = d->cuCtxGetCurrent(&current) == CUDA_SUCCESS;
     v.pushed = ctx && (!known || ctx != current) && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
     v.here = v.pushed || (known && ctx == current);
-    /* Allocations and waits of ours must not break a capture that another thread opens in global mode. */
+    /* Our allocations and waits must not break a capture that another thread opens in global mode. */
     v.relaxed = d->cuThreadExchangeStreamCaptureMode && d->cuThreadExchangeStreamCaptureMode(&v.mode) == CUDA_SUCCESS;
     return v;
 }

@@ -1,5 +1,5 @@
 /*
- * Makes a context of the program's current for a while, and hides our calls in it from other threads' captures.
+ * Makes one of the program's contexts current for a while, and hides our calls in it from other threads' captures.
  */
 #ifndef KP_PRELOAD_CONTEXTS_CONTEXT_SCOPE_H
 #define KP_PRELOAD_CONTEXTS_CONTEXT_SCOPE_H
@@ -15,7 +15,7 @@ struct kp_visit {
     CUstreamCaptureMode mode;
 };
 
-/* Begin and end come in pairs, on one thread. */
+/* Calls to begin and end come in pairs, on one thread. */
 struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx);
 void kp_visit_end(const struct kp_driver *d, struct kp_visit *v);
 

@@ -20,7 +20,7 @@ static struct {
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCH_IDS];
 
-/* Makes `ctx` current. *pushed: it was not, or the driver did not tell. */
+/* Makes `ctx` current. *pushed: it was not, or the driver did not say. */
 static bool enter(const struct kp_driver *d, CUcontext ctx, bool *pushed)
 {
     CUcontext before = NULL;

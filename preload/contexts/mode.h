@@ -1,7 +1,7 @@
 /*
  * A mode: what one entry of the report is, how the same work comes again for another pass, and which counters a pass
- * has. The rows are in preload/mode/modes.c, and one is chosen when kprof starts. Files of any room ask its data, none
- * which mode it is.
+ * has. The rows are in preload/mode/modes.c, and one is chosen when kprof starts. Files of any room read its data; none
+ * asks which mode it is.
  */
 #ifndef KP_PRELOAD_CONTEXTS_MODE_H
 #define KP_PRELOAD_CONTEXTS_MODE_H
@@ -20,11 +20,11 @@ enum kp_mode_workload {
 enum kp_mode_again {
     KP_AGAIN_REPLAY, /* it is repeated within the program, from saved memory */
     KP_AGAIN_RECUR,  /* the program launches the same kernel again */
-    KP_AGAIN_RERUN,  /* the program runs again, of which this process is one run: options->replay_run, from 1 on */
+    KP_AGAIN_RERUN,  /* the program runs again, and this process is one of the runs: options->replay_run, from 1 on */
     KP_AGAIN_NEVER,
 };
 
-/* What the plan of a context has, and what a pass counts of that. */
+/* What the plan of a context has, and which part of it a pass counts. */
 enum kp_mode_lists {
     KP_LISTS_ALL,   /* all lists of counters, a pass each */
     KP_LISTS_FIRST, /* what fits into one pass */
@@ -34,21 +34,21 @@ enum kp_mode_lists {
 
 struct kp_mode {
     const char *name;
-    /* It is the mode of processes with this option, where `asked` holds (NULL: it does). `quick`: all that is to be
-     * shown fits into one pass. */
+    /* The mode of processes with this option for which `asked` holds (NULL: for all). `quick`: everything to be shown
+     * fits into one pass. */
     enum kp_replay_mode option;
     bool (*asked)(const struct kp_options *o, bool quick);
 
     enum kp_mode_workload workload;
     enum kp_mode_again again;
     enum kp_mode_lists lists;
-    bool varies; /* what is repeated are variants of the launch, too: nothing watches it for what it writes */
+    bool varies; /* variants of the launch are repeated, too, so its writes are not watched */
     bool aside;  /* a workload is counted as the program makes it: its launches and calls pass as if there were no
-                    window, no call closes it but the end of its context, and nothing is waited for before it */
+                    window, only the end of its context closes it, and nothing waits before it */
 
     /* How a window of it is counted: the first that suits, and opens, has it. NULL ends the list. */
     const struct kp_strategy *const *strategies;
-    /* The mode of launches that must not be repeated; NULL: they have none of their own. */
+    /* The mode of launches that must not be repeated; NULL: no separate one. */
     const struct kp_mode *otherwise;
 };
 
@@ -72,7 +72,7 @@ static inline bool kp_mode_has_ranges(const struct kp_mode *m)
     return m->workload == KP_MODE_RANGES;
 }
 
-/* Whether launches that must not be repeated count in turns, beside those that are. */
+/* Returns true if launches that must not be repeated count in turns, alongside the repeated ones. */
 static inline bool kp_mode_recurs_beside(const struct kp_mode *m)
 {
     return m->otherwise && kp_mode_recurs(m->otherwise);

@@ -2,17 +2,18 @@
 
 #include <stdatomic.h>
 
-/* Of CUpti_CallbackDomain. The others say nothing of launches; frameworks stay subscribed to them for good. */
+/* From CUpti_CallbackDomain. The other domains report nothing about launches; frameworks stay subscribed to them
+ * permanently. */
 enum { DRIVER_API = 1, RUNTIME_API = 2, SYNCHRONIZE = 4, DOMAINS = 5 };
 
 enum { BITS = 64, CALLBACK_WORDS = 1024 / BITS };
 
-/* A bit for each thing that the program has begun and not ended. */
+/* A bit for each thing that the program has started and not ended. */
 static atomic_uint_fast64_t records, subscribed, callbacks[DOMAINS][CALLBACK_WORDS];
 static atomic_int counting;
 static atomic_bool has_state;
 
-/* How many bits are set, how much is counting, and how many calls are under way that begin something. */
+/* How many bits are set, how much is counting, and how many calls are under way that start something. */
 static atomic_int holds;
 
 static bool has_launches(uint64_t domain)
@@ -102,7 +103,7 @@ void kp_other_leave(void)
     atomic_fetch_sub(&holds, 1);
 }
 
-/* Enumerations and flags are of 32 bits: what lies above them in a register means nothing. */
+/* Enumerations and flags have 32 bits: the upper half of a register means nothing. */
 void kp_other_note(enum kp_other_effect effect, const uint64_t *args, bool beside)
 {
     uint32_t first = (uint32_t)args[0], second = (uint32_t)args[1], third = (uint32_t)args[2];

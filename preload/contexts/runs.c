@@ -13,7 +13,7 @@
 #include "collectors/plan/runs.h"
 #include "collectors/providers/library.h"
 
-/* Runs before the first list: the program as it is, with what needs no counter. */
+/* Runs before the first list: the program as it is, for values that need no counter. */
 enum { RUNS_BEFORE = 1 };
 
 static char *file_of(const struct kp_context_setup *setup, const char *chip, const char *ending)
@@ -37,7 +37,7 @@ char *kp_runs_read(const struct kp_context_setup *setup, const char *chip)
     return text;
 }
 
-/* Writes whole files alone: several processes of the program may do so at once, all the same. */
+/* Writes only whole files: several processes of the program may write the same file at once. */
 static int write_shared(const struct kp_context_setup *setup, const char *chip, const char *text)
 {
     char ending[32];
@@ -72,7 +72,7 @@ int kp_runs_share(const struct kp_context_setup *setup, struct kp_context *c, co
     int rc = shared ? kp_plan_runs_read(c->plan, shared) : write_plan(setup, c, err);
     if (rc)
         return rc == -EINVAL
-                   ? kp_error(err, "the folder %s has a file that is none of kprof's", setup->options->replay_folder)
+                   ? kp_error(err, "the folder %s has a file that is not kprof's", setup->options->replay_folder)
                    : rc;
     bool counts = lists_before && lists_before <= c->plan->runs;
     c->beside = lists_before > c->plan->runs ? lists_before - c->plan->runs : 0;
@@ -84,7 +84,7 @@ int kp_runs_share(const struct kp_context_setup *setup, struct kp_context *c, co
     return rc;
 }
 
-/* ---- launches of lists that take several passes ---- */
+/* ---- launches of lists that need several passes ---- */
 
 /* A kernel with its shape. */
 struct kernel {
@@ -93,12 +93,12 @@ struct kernel {
 };
 
 static struct {
-    char *folder; /* of this process's images; NULL until the first one */
+    char *folder; /* for this process's images; NULL until the first one */
     struct kernel *list;
     size_t n;
 } images;
 
-/* Makes the folder of images that this process takes up and leaves. Processes of one program are told apart by their
+/* Makes the folder of images that this process reads and leaves. Processes of one program are distinguished by their
  * order in the run. */
 static int make_folder(const struct kp_context_setup *setup)
 {
@@ -123,7 +123,7 @@ static int make_folder(const struct kp_context_setup *setup)
     return rc;
 }
 
-/* Returns how many launches of the kernel were before this one; -1 without memory. */
+/* Returns how many launches of the kernel preceded this one; -1 if memory is short. */
 static long count_launch(uint64_t hash)
 {
     for (size_t i = 0; i < images.n; i++)

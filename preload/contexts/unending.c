@@ -34,7 +34,7 @@ bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms)
 {
     bool ends = kp_wait_context(d, c->ctx, ms, KP_ALONE_MS) != CUDA_ERROR_NOT_READY;
-    c->stalled = !ends; /* later launches need not wait as long to find that out */
+    c->stalled = !ends; /* later launches need not wait that long to find this out */
     if (f && !ends) {
         f->ends = 0;
         f->waits_reason = KP_REASON_WAITS_FOR_HOST;

@@ -16,15 +16,15 @@
 #include "preload/os/progress.h"
 #include "preload/os/worker.h"
 
-/* What its threads are at, or about to begin; waits happen in the kernel. EARLY: it opens what a plan needs, and the
- * plan has not been asked for. */
+/* What its threads are doing, or about to start; waits happen in the kernel. EARLY: it opens what a plan needs before
+ * the plan is asked for. */
 enum { IDLE, EARLY, OPENING, PLANNING };
 static atomic_int busy;
-static atomic_int opens_other; /* 1: it opens the library that counts; waits happen in the kernel */
+static atomic_int opens_other; /* 1: it opens the counting library; waits happen in the kernel */
 static struct kp_lock *const opening = &kp_locks[KP_LOCK_WARMING];
 
-/* When it opens early: after a pause, which a cuInit that finds no device takes less than; at once, for a launch; or
- * never, as the program ends and would have to wait for what nobody needs. */
+/* When it opens early: after a pause that is longer than a cuInit without a device; at once, for a launch; or never,
+ * because the program ends and would wait for something that nobody needs. */
 enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
 static atomic_int when;
 
@@ -32,18 +32,18 @@ static atomic_int when;
  * where it first touches their thread-local data: the wait for it must end when that stands still. */
 enum { OPEN_MS = 1000, PAUSE_MS = 5, GIVE_UP_MS = 20 };
 
-static atomic_int opener, planner; /* ids of the one that has the lock and opens, and of the one that plans */
+static atomic_int opener, planner; /* ids of the thread that has the lock and opens, and of the one that plans */
 
 static struct {
-    const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = was not asked to */
-    atomic_long early_ms;         /* that it took; -1 = not yet */
+    const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = not requested */
+    atomic_long early_ms;         /* time that it took; -1 = not yet known */
     const struct kp_cupti *library;
-    struct kp_cupti *copy; /* its threads' own: the other one is completed by the first launch */
+    struct kp_cupti *copy; /* owned by its threads: the first launch completes the other one */
     struct kp_ahead wish;
     struct kp_plan *_Atomic plan;
 } ahead = {.early_ms = -1};
 
-/* The library was told to stop: a launch that comes all the same must not get what it has left. */
+/* The library was asked to stop: a launch that comes anyway must not get what it has left. */
 static atomic_bool stopped;
 
 static bool is_wanted(void)
@@ -68,7 +68,7 @@ static void open_part(const struct kp_cupti *c, enum kp_library_part part, atomi
     if (took_ms)
         atomic_store(took_ms, kp_now_ms() - start);
     kp_lock_give(opening);
-    kp_exit_first(); /* before the exit handlers of the libraries, with which another thread may plan by then */
+    kp_exit_first(); /* before the exit handlers of the libraries that another thread may use for planning by then */
 }
 
 /* Waits while the word has that value. */
@@ -79,16 +79,16 @@ static void wait_while(atomic_int *word, int value, long most_ms)
         kp_wait_while(word, value, most_ms - waited);
 }
 
-/* ---- before it is known what to plan ---- */
+/* ---- before the plan is known ---- */
 
 static void join(void *thread)
 {
     kp_thread_join((pthread_t)(uintptr_t)thread);
 }
 
-/* Ends a thread that may have stood in the loader: none of the worker's, for whose end others wait that may have the
- * loader's lock. The worker joins it now that it has done all. The C library runs exit handlers on the thread that ends
- * last, which may be this one. */
+/* Ends a thread that may have waited in the loader. It is none of the worker's, because threads that have the loader's
+ * lock may wait for those to end; the worker joins it once its work is done. The C library runs exit handlers on the
+ * thread that ends last, which may be this one. */
 static void *end(void)
 {
     kp_worker_submit(join, (void *)(uintptr_t)kp_thread_own());
@@ -124,7 +124,7 @@ void kp_ahead_open(const struct kp_cupti *c)
 
 /* ---- the plan ---- */
 
-/* Has the library open what it opens by itself at its first use, which takes the loader's lock. */
+/* Makes the library open what it opens at its first use, which needs the loader's lock. */
 static void use_once(const char *chip)
 {
     struct kp_host *host;
@@ -137,23 +137,21 @@ static void use_once(const char *chip)
     kp_exit_first();
 }
 
-/* Opens what a plan for the chip needs (NULL = there will be none). */
+/* Opens what a plan for the chip needs (NULL = there will be no plan). */
 static void open_for_plan(const char *chip)
 {
     long start = kp_now_ms();
     if (is_needed())
         open_part(ahead.library, KP_LIBRARY_PLANS, NULL);
     if (atomic_load(&ahead.early_ms) >= 0)
-        kp_debug(KP_DEBUG_PLAN, "the library that plans was opened from cuInit on; %ld ms",
-                 atomic_load(&ahead.early_ms));
+        kp_debug(KP_DEBUG_PLAN, "the planning library was opened from cuInit on; %ld ms", atomic_load(&ahead.early_ms));
     if (chip && is_needed())
         use_once(chip);
     if (is_wanted())
-        kp_debug(KP_DEBUG_PLAN, "the library that plans is open, ahead of the first launch; %ld ms",
-                 kp_now_ms() - start);
+        kp_debug(KP_DEBUG_PLAN, "the planning library is open, ahead of the first launch; %ld ms", kp_now_ms() - start);
 }
 
-/* A plan that fails is made again at the first launch, which tells why. */
+/* A plan that fails is made again at the first launch, which reports why. */
 static void plan(const char *chip)
 {
     const struct kp_ahead *w = &ahead.wish;
@@ -165,7 +163,7 @@ static void plan(const char *chip)
     free(err);
     if (rc)
         return;
-    if (!is_needed() || atomic_load(&stopped)) { /* metrics are missing in it */
+    if (!is_needed() || atomic_load(&stopped)) { /* metrics are missing from it */
         kp_plan_free(made);
         return;
     }
@@ -189,8 +187,8 @@ static void *plan_and_end(void *chip)
     return NULL;
 }
 
-/* Opens the library that counts. Whoever launches does not wait for it, but opens it, too: it may have the loader's
- * lock already. */
+/* Opens the counting library. A launching thread does not wait for it but opens it too, because it may already have the
+ * loader's lock. */
 static void open_other(void)
 {
     if (is_wanted())
@@ -199,7 +197,7 @@ static void open_other(void)
     kp_wake_all(&opens_other);
 }
 
-/* Plans in a thread of its own while the other library opens: both take as long. */
+/* Plans in a separate thread while the other library opens: both take about as long. */
 static void *work(void *unused)
 {
     const char *chip = ahead.copy ? kp_chip_only(ahead.wish.major, ahead.wish.minor) : NULL;
@@ -239,15 +237,14 @@ void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
     atomic_store(&busy, IDLE);
 }
 
-/* Returns the step at hand if it is one of the two, else IDLE. */
+/* Returns the current step if it is one of the two, else IDLE. */
 static int step_of(int a, int b)
 {
     int step = atomic_load(&busy);
     return step == a || step == b ? step : IDLE;
 }
 
-/* Waits while one of these steps goes on, as long as its thread gets on with it, as on a machine with much else to do.
- */
+/* Waits while one of these steps goes on, as long as its thread makes progress, even on a busy machine. */
 static void wait_while_it_works(int a, int b, atomic_int *thread)
 {
     double had, has = -1;
@@ -288,7 +285,7 @@ void kp_ahead_wait(bool needed)
         kp_progress_end();
     if (!needed)
         wait_while(&opens_other, 1, OPEN_MS);
-    if (atomic_load(&busy) != IDLE) /* whoever launches goes on without it */
+    if (atomic_load(&busy) != IDLE) /* the launching thread goes on without it */
         atomic_store(&when, NEVER);
 }
 

@@ -1,4 +1,4 @@
-/* The driver's interface, as far as the doors know it. */
+/* The driver's interface as the doors know it. */
 #ifndef KP_PRELOAD_DOORS_API_H
 #define KP_PRELOAD_DOORS_API_H
 
@@ -11,7 +11,7 @@ enum kp_api_class {
 #undef KP_CLASS
 };
 
-/* Whether what the functions of a class begin may go on beside a launch that is counted. */
+/* KP_UNSEEN: what the functions of a class start may go on during a counted launch. */
 enum { KP_SEEN, KP_UNSEEN };
 
 struct kp_api_row {
@@ -23,13 +23,13 @@ struct kp_api_row {
 extern const struct kp_api_row kp_api[];
 extern const size_t kp_api_rows;
 
-/* Set in a number of stack words that may be lower. */
+/* Set in a number of stack words that is an upper bound. */
 enum { KP_API_AT_MOST = 0x100 };
 
-/* Returns how many words of 8 bytes the driver function of that exported name takes on the stack (stack_words.def). Any
- * thread. */
+/* Returns how many words of 8 bytes the driver function of that exported name expects on the stack (stack_words.def).
+ * Any thread. */
 unsigned kp_api_stack_words(const char *symbol);
-/* Does the same for a function that cuGetProcAddress calls `base`, of any version. NULL: for one that no table has. */
+/* Does the same for a function that cuGetProcAddress calls `base`, of any version. NULL: a function in no table. */
 unsigned kp_api_base_words(const char *base);
 
 #endif

@@ -36,9 +36,9 @@ struct slot {
     _Atomic(void *) real;
     const char *symbol;
     enum kp_api_class class;
-    /* NULL: it gives or takes no memory of a device. Threads that make the first call together each write it. */
+    /* NULL: it neither gives nor takes device memory. Threads that make the first call together each write it. */
     const struct kp_owning *_Atomic owns;
-    atomic_uint words; /* of kp_api_stack_words; written likewise */
+    atomic_uint words; /* from kp_api_stack_words; written in the same way */
 };
 
 /* Slots of exported symbols come first, in the order of cuda_api.def, as trampolines.S numbers them. */
@@ -88,9 +88,9 @@ static void *resolve(size_t i)
     return real ? real : (void *)(uintptr_t)no_driver;
 }
 
-/* The state that a call enters, and must leave. NOTHING: on the way in, enter the gate after all; behind it, the call
- * passes unseen. GUARD_ONLY: the first cuInit. IN_DRIVER: outside of the gate. SHARED, JOINED, READING: in it, shared.
- * SHARED_HOST: as SHARED, and the call makes virtual memory on the host. READING: the call returns with a result.
+/* The state that a call enters, and must leave. NOTHING: on the way in, enter the gate after all; after that, the call
+ * passes unseen. GUARD_ONLY: the first cuInit. IN_DRIVER: outside the gate. SHARED, JOINED, READING: in it, shared.
+ * SHARED_HOST: like SHARED, and the call makes virtual memory on the host. READING: the call returns with a result.
  * READING_LATER, ALLOCATING: in it, exclusively; the result comes later, or a host function is called later. ANSWERED:
  * the driver is not called. */
 enum entered {
@@ -108,7 +108,7 @@ enum entered {
 
 /* ---- classes ---- */
 
-/* Handles a call that waits or asks: replays need no protection from it, since it changes nothing. */
+/* Handles a call that waits or queries: replays need no protection from it, since it changes nothing. */
 static enum entered enter_sync(const struct slot *s, void *real, const uint64_t *args)
 {
     (void)real, (void)args;
@@ -156,7 +156,7 @@ static enum entered enter_create(const struct slot *s, void *real, const uint64_
     return kp_window_watches() && kp_process_goes_beside() ? SHARED : NOTHING;
 }
 
-/* Byte of the device's memory that the open window has, for a query that goes on beside it. */
+/* Bytes of device memory that the open window holds, for a query that leaves it open. */
 static __thread uint64_t unseen __attribute__((tls_model("initial-exec")));
 
 static enum entered enter_ask_free(const struct slot *s, void *real, const uint64_t *args)
@@ -199,13 +199,13 @@ static enum entered enter_allocate(const struct slot *s, void *real, const uint6
     return kp_window_watches() && kp_process_allocates(gift_of(s->class), args) ? ALLOCATING : NOTHING;
 }
 
-/* Returns true if memory is of a kind that is not rewound: any kind but that of devices alone. */
+/* Returns true if memory is of a kind that is not rewound: any kind that is not only device memory. */
 static bool is_of_host(CUmemAllocationType type, const CUmemLocation *where)
 {
     return type != CU_MEM_ALLOCATION_TYPE_PINNED || where->type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-/* Returns true if the call makes or finds such memory: cuMemCreate, or a pool by its properties or its place. */
+/* Returns true if the call makes or finds such memory: cuMemCreate, or a pool by its properties or its location. */
 static bool asks_for_host(const struct slot *s, const uint64_t *args)
 {
     const void *of = (const void *)(uintptr_t)args[s->class == KP_CLASS_VIRTUAL ? 2 : 1];
@@ -237,21 +237,20 @@ static enum entered enter_release(const struct slot *s, void *real, const uint64
     return kp_window_watches() && kp_process_releases(args[0]) ? SHARED : NOTHING;
 }
 
-/* The limit of dynamic shared memory is no part of what was read of a function. */
+/* The limit of dynamic shared memory is not among the facts read from a function. */
 static bool is_limit(uint64_t attribute)
 {
     return (uint32_t)attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 }
 
-/* Whether no launch of the open window needs more, and it sets none again: the usual case, found out without the
- * driver.
- */
+/* Returns true if no launch of the open window needs more, and it sets none again: the usual case, decided without the
+ * driver. */
 static bool is_harmless(uint64_t attribute, uint64_t value)
 {
     return is_limit(attribute) && !kp_window_sets_attributes() && !kp_window_needs_shared(NULL, (uint32_t)value);
 }
 
-/* The function behind the handle of a function or a kernel; NULL when the driver does not tell. */
+/* The function behind the handle of a function or a kernel; NULL if the driver does not say. */
 static CUfunction function_behind(const struct kp_driver *d, uint64_t handle, bool kernel)
 {
     CUfunction f = (CUfunction)(uintptr_t)handle;
@@ -262,7 +261,7 @@ static CUfunction function_behind(const struct kp_driver *d, uint64_t handle, bo
     return found ? f : NULL;
 }
 
-/* An attribute that is being set, and what it is now. */
+/* An attribute that is being set, and its current value. */
 struct setting {
     uint64_t attribute, value, handle;
     bool kernel; /* the handle is one */
@@ -270,9 +269,9 @@ struct setting {
     int now;
 };
 
-/* Libraries set what is set already before many launches. A higher limit leaves the launches of a window possible, and
- * a lower one does where the window's launches of this function need no more. A window that has recorded one records
- * all that follow, as it ends with the last that it knows. */
+/* Libraries set the current value again before many launches. A higher limit leaves the launches of a window possible;
+ * so does a lower one if the window's launches of this function need no more. A window that has recorded one setting
+ * records all later ones, because it ends with the last that it knows. */
 static bool leaves_window(const struct kp_driver *d, const struct setting *s)
 {
     bool known = s->asked == CUDA_SUCCESS;
@@ -284,14 +283,14 @@ static bool leaves_window(const struct kp_driver *d, const struct setting *s)
            !kp_window_needs_shared(function_behind(d, s->handle, s->kernel), (uint32_t)s->value);
 }
 
-/* Whether an attribute is no part of what was read of a function. */
+/* Returns true if an attribute is not among the facts read from a function. */
 static bool is_unread(uint64_t attribute)
 {
     return is_limit(attribute) || (uint32_t)attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ||
            (uint32_t)attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
 }
 
-/* Lets the window record an attribute that it does not leave alone. `value` is the place of its argument. */
+/* Lets the window record an attribute that affects it. `value` is the position of its argument. */
 static enum entered record_setting(const struct setting *s, void *real, const uint64_t *args, unsigned value)
 {
     uint64_t before[KP_OP_ARGS];
@@ -332,7 +331,7 @@ static enum entered enter_set_kernel(const struct slot *s, void *real, const uin
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 1);
 }
 
-/* Whether the driver says of a stream that it is, or is not, being captured. */
+/* Returns true if the driver reports that a stream is, or is not, being captured. */
 static bool tells_capture(uint64_t stream, bool captured)
 {
     const struct kp_driver *d = kp_process_driver();
@@ -344,8 +343,8 @@ static bool tells_capture(uint64_t stream, bool captured)
     return rc == CUDA_SUCCESS && (status != CU_STREAM_CAPTURE_STATUS_NONE) == captured;
 }
 
-/* The streams that are captured, with their contexts, which take captures along when they end. Captures that find no
- * place are counted alone. */
+/* The streams that are captured, with their contexts, whose end also ends captures. Captures beyond the table are only
+ * counted. */
 enum { MOST_CAPTURES = 64 };
 static struct captured {
     uint64_t stream;
@@ -354,7 +353,7 @@ static struct captured {
 static size_t n_captured;
 static struct kp_lock *const captured_lock = &kp_locks[KP_LOCK_TRAMPOLINES];
 
-/* The first argument of a call that begins or ends captures. */
+/* The first argument of a call that starts or ends captures. */
 static __thread uint64_t capturing __attribute__((tls_model("initial-exec")));
 
 static void note_capturing(uint64_t first)
@@ -362,7 +361,7 @@ static void note_capturing(uint64_t first)
     capturing = first;
 }
 
-/* Of a stream that is to be captured: the driver is asked before the capture begins. */
+/* The context of a stream about to be captured: the driver is asked before the capture starts. */
 static __thread CUcontext capturing_in __attribute__((tls_model("initial-exec")));
 
 static void note_capture(uint64_t first)
@@ -426,18 +425,18 @@ static const struct rule {
     /* Replaces entering the gate; NOTHING: enter the gate after all. */
     enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
     enum kp_gift gift; /* what the program gets by enter_allocate */
-    bool once;         /* it gives another answer the second time */
-    bool passes;       /* where no window watches it goes straight to the driver */
+    bool once;         /* it returns something else the second time */
+    bool passes;       /* if no window watches, it goes straight to the driver */
     void (*before)(void);
     enum kp_ends ends;
     bool alone;                     /* no window may be open: even one that only counts launches is closed, */
-    bool in_order;                  /* but for one that has read all it needs of functions and limits, */
-    bool behind;                    /* or for one that does not wait for what launches may wait for */
-    bool unseen;                    /* what it begins, or lets go of, may go on beside a counted launch */
+    bool in_order;                  /* except one that has read all it needs of functions and limits, */
+    bool behind;                    /* or one that does not wait for what launches may wait for */
+    bool unseen;                    /* what it starts, or releases, may go on during a counted launch */
     void (*inside)(uint64_t first); /* with the first argument */
     enum kp_stale stale;
-    bool of_host;            /* its arguments tell whether it makes memory of the host, or managed memory */
-    void (*succeeded)(void); /* the consequences for all that follows */
+    bool of_host;            /* its arguments show if it makes host or managed memory */
+    void (*succeeded)(void); /* the consequences for all later calls */
 } rules[] = {
 #define KP_CLASS(name, way, work, ...) [KP_CLASS_##name] = {.unseen = KP_##work, ##__VA_ARGS__},
 #include "preload/doors/classes.def"
@@ -451,7 +450,7 @@ static enum kp_gift gift_of(enum kp_api_class class)
 
 /* ---- the way in and out ---- */
 
-/* Enters the gate for a call that no window takes, of the first `asked` ones. A window that another thread opens while
+/* Enters the gate for a call that none of the first `asked` windows accepts. A window that another thread opens while
  * this one waits need not close: it is asked, too. */
 static enum entered enter_gate(const struct slot *s, void *real, const uint64_t *args, uint64_t asked)
 {
@@ -481,13 +480,14 @@ static void begin_owning(const struct kp_owning *row, const uint64_t *args)
         kp_process_gives_room(bytes);
 }
 
-/* Byte of a device's memory that the program would have without kprof, beside those of the open window; -1: of all. */
+/* Bytes of a device's memory that the program would have without kprof, in addition to the open window's; -1: of all
+ * devices. */
 static uint64_t ours_on(CUdevice device)
 {
     return kp_shadow_held_on(device) + kp_taken_on(device);
 }
 
-/* Notes what the call has done, before others may enter the gate. */
+/* Notes what the call has done, before other threads may enter the gate. */
 static void end_owning(const struct kp_owning *row, bool asks)
 {
     const struct kp_driver *d = kp_process_driver();
@@ -531,8 +531,8 @@ static enum entered enter_armed(const struct slot *s, void *real, const uint64_t
     return asks_for_host(s, args) ? SHARED_HOST : SHARED;
 }
 
-/* Returns how many of the words from `first` on there are at least: as many as `most`, unless the page behind theirs
- * cannot be read. The kernel reads the set of signals before it refuses what it is to do with it. */
+/* Returns how many words from `first` on are readable at least: `most`, unless the page after theirs cannot be read.
+ * The operating system reads the signal set before it rejects the operation on it. */
 static unsigned words_that_are(const uint64_t *first, unsigned most)
 {
     enum { PAGE = 4096, NO_ACTION = -1, SIGNALS = 64 / 8 };
@@ -544,8 +544,8 @@ static unsigned words_that_are(const uint64_t *first, unsigned most)
     return goes_on ? most : (unsigned)((end - at) / sizeof(*first));
 }
 
-/* Returns how many words of the caller's stack a call takes along. In the frame of trampolines.S six registers lie
- * below two words that are kept, the caller's %rbp and the return address; above them are the arguments. */
+/* Returns how many words of the caller's stack a call copies. In the frame of trampolines.S, six registers lie below
+ * two saved words, the caller's %rbp and the return address; the arguments are above them. */
 static unsigned stack_words(const struct slot *s, const uint64_t *args)
 {
     enum { FIRST = 6 + 2 + 2 };
@@ -561,8 +561,7 @@ static bool is_plain(const struct slot *s)
            s->class != KP_CLASS_CAPTURE_END && !atomic_load(&s->owns);
 }
 
-/* Enters for a call that nothing has to be done for: the usual case, which takes no lock. NOTHING: it is another one.
- */
+/* Enters for a call that needs no action: the usual case, without a lock. NOTHING: it needs some. */
 static enum entered enter_at_once(const struct slot *s)
 {
     enum kp_api_class class = s->class;
@@ -577,7 +576,7 @@ static enum entered enter_at_once(const struct slot *s)
     return SHARED;
 }
 
-/* A handler has left the call for good. */
+/* A handler has left the call and will not return. */
 static void refuse(uint64_t slot, uint32_t entered)
 {
     if (entered != IN_DRIVER)
@@ -650,8 +649,7 @@ struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args)
     return (struct kp_call_entry){c.real, c.entered, c.entered == NOTHING ? 0 : stack_words(s, args)};
 }
 
-/* Makes a call for memory again that has found too little: a window, or what is kept from one to the next, may have
- * taken it. */
+/* Repeats a call for memory that has found too little: a window, or what is kept from one to the next, may hold it. */
 static CUresult call_again(const struct slot *s, uint64_t entered)
 {
     if (entered != ALLOCATING && entered != SHARED && entered != SHARED_HOST)
@@ -672,7 +670,7 @@ static void note_answer(const struct slot *s, uint64_t entered, CUresult result)
         end_owning(owns, class == KP_CLASS_ASK_FREE);
     if (result == CUDA_SUCCESS && entered == SHARED_HOST)
         kp_window_virtual_memory();
-    /* A capture goes on where another thread, or another stream, would have to end it. */
+    /* A capture goes on if another thread, or another stream, must end it. */
     if (class == KP_CLASS_CAPTURE_END && (result == CUDA_SUCCESS || (capture_error && tells_capture(capturing, false))))
         end_capture(capturing);
     if (class == KP_CLASS_CTX_END && result == CUDA_SUCCESS)

@@ -13,8 +13,8 @@
 #include "preload/doors/api.h"
 #include "preload/program/device_memory.h"
 
-/* The target of a trampoline, the state entered, and how many words of 8 bytes the target takes on the stack. Returned
- * in two registers. */
+/* The target of a trampoline, the state entered, and how many words of 8 bytes the target expects on the stack.
+ * Returned in two registers. */
 struct kp_call_entry {
     void *real;
     uint32_t entered, stack_words;
@@ -25,7 +25,7 @@ struct kp_call_entry {
 struct kp_call_entry kp_call_enter(uint64_t slot, const uint64_t *args);
 CUresult kp_call_leave(uint64_t slot, CUresult result, uint32_t entered);
 
-/* Returns the pool's trampoline that leads to `real`, made on first use. Negative: none is left. `words`: of
+/* Returns the pool's trampoline that leads to `real`, made on first use. Negative: none is left. `words`: from
  * kp_api_stack_words or kp_api_base_words. */
 int kp_call_pool_slot(enum kp_api_class class, const char *symbol, const struct kp_owning *owns, unsigned words,
                       void *real);

@@ -22,11 +22,11 @@ enum {
     DOORS
 };
 
-/* All arguments are integers and pointers, four at most. What lies in a register that the function has no argument for
- * is passed on and means nothing. */
+/* All arguments are integers and pointers, at most four. Registers without an argument are passed on and mean
+ * nothing. */
 typedef int (*function)(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
-/* A call of the program's, as work takes it along. */
+/* A call of the program, copied for work. */
 struct call {
     const char *name;
     enum kp_other_effect effect;
@@ -70,7 +70,7 @@ static void *find(void *caller, const char *symbol)
     return real;
 }
 
-/* A framework may bring a copy of CUPTI of its own, next to the one of another: functions of so many are told apart. */
+/* Several frameworks may each bring a copy of CUPTI: functions of so many copies are distinguished. */
 enum { COPIES = 4 };
 
 static _Atomic(void *) behind_pointer[DOORS][COPIES];
@@ -104,7 +104,7 @@ static const struct {
 #undef KP_CUPTI_DOOR
 };
 
-/* Returns the place of a copy's function, which it gets if it has none; COPIES: there is none. */
+/* Returns the index of a copy's function, assigned on first use; COPIES: there is none left. */
 static int place_of(_Atomic(void *) *behind, void *real)
 {
     int at = 0;

@@ -20,7 +20,7 @@ static void go_in(void *arg)
         kp_gate_leave_shared();
 }
 
-/* A handler has left the driver's function for good. kp_work_reclaim has lowered the guard. */
+/* A handler has left the driver's function and will not return. kp_work_reclaim has lowered the guard. */
 static void end_left_call(uint64_t slot, uint32_t entered)
 {
     (void)slot, (void)entered;

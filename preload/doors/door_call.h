@@ -1,7 +1,7 @@
 /*
- * The protocol of a typed door that enters the gate: the rows KP_GATED of doors.def. KP_GATED_LOGIC is all of it: the
- * gate is entered, the driver's function is called, what it has done is noted, and the gate is left. A call of kprof's
- * own, and any call before kprof has started, goes straight to the driver.
+ * The protocol of a typed door that enters the gate: the rows KP_GATED of doors.def. KP_GATED_LOGIC is all of it: it
+ * enters the gate, calls the driver's function, notes what that has done, and leaves the gate. kprof's own calls, and
+ * all calls before kprof has started, go straight to the driver.
  *
  * Threads: any.
  */
@@ -19,22 +19,22 @@ struct kp_door_call {
     const char *symbol;                        /* base name, static text */
     uint64_t first;                            /* argument */
     void (*way)(const struct kp_door_call *c); /* enters the gate, as work of base/work.h, with a copy of the call */
-    bool unseen;                               /* what it begins may go on beside a counted launch */
-    uint64_t marks[KP_WORK_ARGS];              /* are gone where a handler has left the call for good */
+    bool unseen;                               /* what it starts may go on during a counted launch */
+    uint64_t marks[KP_WORK_ARGS];              /* are gone if a handler has left the call for good */
 };
 
-/* The usual way into the gate: beside other calls. It closes a window that would be replayed. */
+/* The usual way into the gate: shared with other calls. It closes a window that would be replayed. */
 void kp_door_shared(const struct kp_door_call *c);
 
 /* The parts of KP_GATED_LOGIC, in order. The first enters the gate, notes work that goes on unseen, and raises the
- * guard: until the last, what this thread calls is part of the call. False: it has not, and the other parts are left
- * out. */
+ * guard: until the last part, this thread's calls are part of the call. Returns false if it has not entered; then the
+ * other parts are left out. */
 bool kp_door_enter(struct kp_door_call *c);
-/* The driver has returned: what follows is kprof's work, still inside the gate. */
+/* The driver has returned: the rest is kprof's work, still inside the gate. */
 void kp_door_back(const struct kp_door_call *c);
 void kp_door_leave(void);
 
-/* Whether what a function of cuda_api.def begins may go on beside a counted launch: as its class says. */
+/* KP_UNSEEN if what a function of cuda_api.def starts may go on during a counted launch, according to its class. */
 enum {
 #define KP_CLASS(name, way, work, ...) KP_WORK_OF_##name = KP_##work,
 #include "preload/doors/classes.def"

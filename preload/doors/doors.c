@@ -55,7 +55,7 @@ enum {
     DOORS
 };
 
-/* The driver functions behind each door: behind the exported one, and behind the one returned as a pointer. */
+/* The driver's function of each door: of the exported one, and of the one returned as a pointer. */
 static _Atomic(void *) behind_export[DOORS], behind_pointer[DOORS];
 
 static void *find_exported(int door, const char *symbol)
@@ -70,7 +70,7 @@ static void *find_exported(int door, const char *symbol)
 #define WITH(...)         , ##__VA_ARGS__
 #define AS(type, pointer) ((type)(uintptr_t)(pointer))
 
-/* A door's first call is apart, so that the frame of the others is small. */
+/* A door's first call is a separate function, so that the frame of later calls is small. */
 #define KP_DOOR(symbol, base, since, ptsz, logic, type, result, parameters, arguments)                                 \
     static __attribute__((noinline)) result first_##symbol parameters                                                  \
     {                                                                                                                  \
@@ -120,8 +120,8 @@ static int door_of_symbol(const char *symbol)
     return -1;
 }
 
-/* Returns the door of an entry point from cuGetProcAddress: the one whose exported function it is. Where the driver
- * keeps other functions behind its table, returns the newest door not newer than asked for, of the same flavour. */
+/* Returns the door of an entry point from cuGetProcAddress: the one whose exported function it is. If the driver's
+ * table has functions that are not exported, returns the newest door not newer than requested, of the same flavour. */
 static int door_of_base(const char *base, int version, bool ptsz, const void *real)
 {
     int best = -1;
@@ -145,7 +145,8 @@ static int compare_rows(const void *a, const void *b)
     return strcmp((*(const struct kp_api_row *const *)a)->symbol, (*(const struct kp_api_row *const *)b)->symbol);
 }
 
-/* Returns the rows of the interface table sorted by symbol. Threads that build it at the same time build the same. */
+/* Returns the rows of the interface table sorted by symbol. Threads that build it at the same time build the same
+ * table. */
 static const struct kp_api_row **rows_by_symbol(void)
 {
     static _Atomic(const struct kp_api_row **) made;
@@ -170,8 +171,8 @@ static const struct kp_api_row *row_of_symbol(const char *symbol)
     return found ? *found : NULL;
 }
 
-/* Returns the row of a function from cuGetProcAddress. Of several rows under one base name, the bare symbol may be
- * the 32-bit interface from before version 3.2. The others share one class. */
+/* Returns the row of a function from cuGetProcAddress. Of several rows under one base name, the bare symbol may be the
+ * 32-bit interface from before version 3.2. The rest share one class. */
 static const struct kp_api_row *row_of_base(const char *base, int version)
 {
     enum { LAST_32_BIT = 3019 };

@@ -1,8 +1,8 @@
 /*
  * The doors: typed entry points for launches, graphs, host memory, and functions that return entry points. Other
- * functions have trampolines (trampolines.h). Each door exists twice. One is
- * the exported symbol, in front of the definition that the dynamic linker would have bound. The other is the pointer
- * returned by dlsym and cuGetProcAddress, in front of the real resolver's pointer. doors.def lists them.
+ * functions have trampolines (trampolines.h). Each door exists twice: as the exported symbol, in front of the
+ * definition that the dynamic linker would have bound, and as the pointer returned by dlsym and cuGetProcAddress, in
+ * front of the real resolver's pointer. doors.def lists them.
  */
 #ifndef KP_PRELOAD_DOORS_DOORS_H
 #define KP_PRELOAD_DOORS_DOORS_H

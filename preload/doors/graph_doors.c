@@ -43,8 +43,8 @@ static void noted_destroy(CUresult rc, CUgraphExec exec)
 /* ---- changes ---- */
 
 /* A way into the gate for a change of the graph, the first argument. The window stays open unless it refers to the
- * graph by its handle, however the graph has come in, or to memory that the graph allocates: the driver may map that
- * anew. Its launches in the window stay as they were, where they are recorded node by node. */
+ * graph by its handle, in any way, or to memory that the graph allocates, which the driver may map again. Launches of
+ * the graph in the window stay as they were if they are recorded node by node. */
 static void enter_change(const struct kp_door_call *c)
 {
     CUgraphExec exec = (CUgraphExec)(uintptr_t)c->first;

@@ -1,4 +1,4 @@
-/* The logic behind the doors of executable graphs, named in doors.def. Threads: any. */
+/* The logic of the doors of executable graphs, named in doors.def. Threads: any. */
 #ifndef KP_PRELOAD_DOORS_GRAPH_DOORS_H
 #define KP_PRELOAD_DOORS_GRAPH_DOORS_H
 

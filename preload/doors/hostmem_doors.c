@@ -7,7 +7,7 @@
 #include "preload/program/hostmem.h"
 #include "preload/journal/defer.h"
 
-/* ---- memory of ours in place of the driver's: `instead` of doors.def ---- */
+/* ---- our memory in place of the driver's: `instead` of doors.def ---- */
 
 static bool make(void **p, size_t bytes, unsigned flags)
 {
@@ -60,9 +60,8 @@ static void noted_alloc_v1(CUresult rc, void **p, unsigned bytes)
     note_pinned(rc, p, bytes);
 }
 
-/* NCCL and MPI map their shared memory segments this way; so is a tensor in /dev/shm. A
- * restore does not write to memory that the device only reads, such as a model's mapped file. Without replays this
- * is not needed. */
+/* NCCL and MPI map their shared memory segments this way, and tensors in /dev/shm are mapped so, too. A restore does
+ * not write to memory that the device only reads, such as a model's mapped file. Without replays this is not needed. */
 static void noted_register(CUresult rc, const void *p, size_t bytes, unsigned flags)
 {
     bool rewound = !(flags & CU_MEMHOSTREGISTER_READ_ONLY);
@@ -72,7 +71,7 @@ static void noted_register(CUresult rc, const void *p, size_t bytes, unsigned fl
     kp_hostmem_note_registered(p, bytes, rewound, shared);
 }
 
-/* ---- no rows KP_GATED: the memory may be of ours even where the call is not looked at ---- */
+/* ---- no rows KP_GATED: the memory may be ours even if the call is not examined ---- */
 
 /* Frees memory, or unregisters it, by `free`, which calls the driver if need be. */
 static CUresult end_memory(const char *symbol, CUresult (*free)(CUresult(CUDAAPI *real)(void *p), void *p),
@@ -102,10 +101,10 @@ CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, v
     return end_memory("cuMemHostUnregister", kp_hostmem_unregister, real, p);
 }
 
-/* ---- what the driver tells of memory: of ours it knows the mapping, of which the program's memory is a part ---- */
+/* ---- queries of memory: of ours the driver knows the mapping, which contains the program's memory ---- */
 
-/* Returns the address to ask the driver of: one that is none of its own, in the place of one that the program does not
- * have, or no more. The driver's own answer is then what it would have been. */
+/* Returns the address to ask the driver about. For one that the program does not have, or no longer has, this is an
+ * address unknown to the driver, so that its answer is what it would have been. */
 static CUdeviceptr as_program_has(CUdeviceptr p)
 {
     static const char none;
@@ -117,7 +116,7 @@ static void *as_program_has_host(void *p)
     return (void *)(uintptr_t)as_program_has((CUdeviceptr)(uintptr_t)p);
 }
 
-/* KP_VENDOR: for an address inside a mapping the driver (580) returns the mapping's begin. */
+/* KP_VENDOR: for an address inside a mapping the driver (580) returns the mapping's start. */
 CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, bool ptsz, CUdeviceptr *out, void *p,
                                       unsigned flags)
 {
@@ -128,8 +127,8 @@ CUresult kp_cuMemHostGetDevicePointer(PFN_cuMemHostGetDevicePointer_v3020 real, 
     return CUDA_SUCCESS;
 }
 
-/* KP_VENDOR: the driver (580, H100) tells of all memory that it is mapped, as it is with one address space. It tells of
- * none that it is for all contexts. */
+/* KP_VENDOR: the driver (580, H100) reports all memory as mapped, because there is one address space, and none as
+ * portable. */
 CUresult kp_cuMemHostGetFlags(PFN_cuMemHostGetFlags_v2030 real, bool ptsz, unsigned *flags, void *p)
 {
     struct kp_hostmem_facts facts;
@@ -155,7 +154,7 @@ CUresult kp_cuMemGetAddressRange(PFN_cuMemGetAddressRange_v3020 real, bool ptsz,
     return rc;
 }
 
-/* Puts right what the driver has told of memory of ours. */
+/* Corrects what the driver has reported about our memory. */
 static void correct(void *data, CUpointer_attribute what, CUdeviceptr p)
 {
     struct kp_hostmem_facts facts;

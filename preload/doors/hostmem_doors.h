@@ -1,4 +1,4 @@
-/* The logic behind the doors of host memory, named in doors.def. Threads: any. */
+/* The logic of the doors of host memory, named in doors.def. Threads: any. */
 #ifndef KP_PRELOAD_DOORS_HOSTMEM_DOORS_H
 #define KP_PRELOAD_DOORS_HOSTMEM_DOORS_H
 
@@ -12,7 +12,7 @@
 /* cuMemAllocHost before version 3.2. */
 typedef CUresult(CUDAAPI *kp_pfn_alloc_host_v1)(void **p, unsigned bytes);
 
-/* Logic of the doors, named in doors.def. `real` is the function behind the door. */
+/* Logic of the doors, named in doors.def. `real` is the driver's function. */
 CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p);
 CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p);
 

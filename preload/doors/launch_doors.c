@@ -55,7 +55,7 @@ static inline void set_shape(struct kp_launch *l, unsigned gx, unsigned gy, unsi
     l->shape.dynamic_shared = shared;
 }
 
-/* Reads the shape of a launch with `config`; false: it has a cluster that no shape of launches that pass has. */
+/* Reads the shape of a launch with `config`. Returns false if launches with its cluster never pass. */
 static inline bool read_shape(const CUlaunchConfig *c, struct kp_pass_shape *s)
 {
     *s = (struct kp_pass_shape){{c->gridDimX, c->gridDimY, c->gridDimZ},
@@ -75,7 +75,7 @@ static inline bool read_shape(const CUlaunchConfig *c, struct kp_pass_shape *s)
     return true;
 }
 
-/* Whether a launch is none of kprof's business. */
+/* Returns true if kprof ignores the launch. */
 static bool is_bare(void)
 {
     if (kp_guard)
@@ -95,8 +95,7 @@ static CUresult bare(CUresult rc)
     return rc;
 }
 
-/* A launch that is looked at: all that is known of it. It is made on the stack of kprof's work, to leave the program's
- * to the program. */
+/* All that is known of an examined launch. It is made on the stack of kprof's work, to spare the program's stack. */
 struct looked_at {
     CUresult rc; /* first: the work's answer */
     bool in_room;
@@ -114,11 +113,11 @@ static inline struct looked_at *cleared(struct looked_at *a, bool in_room)
     return a;
 }
 
-/* Read as the program runs: of a number that the compiler knows it makes a place in each frame. */
+/* Read at run time: for a size known at compile time the compiler reserves space in each frame. */
 static const volatile size_t looked_at_bytes = sizeof(struct looked_at);
 
-/* Declares an empty launch that is to be looked at, for go(). Only in want of a stack, or inside of other work, it
- * takes the program's. */
+/* Declares an empty launch to be examined, for go(). Only if there is no stack for it, or inside other work, it uses
+ * the program's. */
 #define LOOKED_AT(a)                                                                                                   \
     void *const room = kp_work_room();                                                                                 \
     struct looked_at *const a = cleared(room ? room : __builtin_alloca(looked_at_bytes), room)
@@ -212,7 +211,7 @@ static void enter_alone(const struct kp_door_call *c)
     kp_gate_enter_alone(c->symbol);
 }
 
-/* A note of doors.def. Its grids wait for each other across devices: a replay of one would wait for ever. */
+/* A note of doors.def. Its grids wait for each other across devices: a replay of one would wait forever. */
 static void noted_on_several(CUresult rc, const CUDA_LAUNCH_PARAMS_v1 *list, unsigned devices, unsigned flags)
 {
     (void)list, (void)flags;
@@ -220,8 +219,8 @@ static void noted_on_several(CUresult rc, const CUDA_LAUNCH_PARAMS_v1 *list, uns
         kp_process_skip(KP_REASON_SEVERAL_DEVICES, devices);
 }
 
-/* The old launch interface keeps block shape and shared memory with the function. Of those that were set: Programs have
- * few of these. */
+/* The old launch interface keeps block shape and shared memory with the function. The functions with set values;
+ * programs have few of these. */
 enum { OLD_FUNCTIONS = 64 };
 
 static struct old_function {
@@ -231,7 +230,7 @@ static struct old_function {
 
 static struct kp_lock *const old_lock = &kp_locks[KP_LOCK_OLD_LAUNCHES];
 
-/* Returns the entry of `f`, made on first use; NULL when the table is full. Call under old_lock. */
+/* Returns the entry of `f`, made on first use; NULL if the table is full. Call under old_lock. */
 static struct old_function *old_function(CUfunction f)
 {
     for (int i = 0; i < OLD_FUNCTIONS; i++)
@@ -263,7 +262,7 @@ static void noted_shared_size(CUresult rc, CUfunction f, unsigned bytes)
     kp_lock_give(old_lock);
 }
 
-/* Returns what the driver has of a function from the calls before. */
+/* Returns what earlier calls have set for a function. */
 static struct old_function known_of(CUfunction f)
 {
     struct old_function o = {.block = {1, 1, 1}};

@@ -8,7 +8,7 @@
 /* The runtime's host function of the launch that this thread is about to make through the driver. */
 extern __thread const void *kp_runtime_host_function __attribute__((tls_model("initial-exec")));
 
-/* Logic of the doors, named in doors.def. `real` is the function behind the door. */
+/* Logic of the doors, named in doors.def. `real` is the driver's function. */
 CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction f, unsigned gx, unsigned gy,
                            unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
                            void **params, void **extra);

@@ -1,7 +1,7 @@
 /*
  * Replaces dlsym and dlvsym. RTLD_NEXT and RTLD_DEFAULT depend on the caller, which the real function finds by its
- * return address. So those, and every name that cannot be a door's, must reach it as a tail jump. The same holds for dlopen
- * and dlmopen, which look for a bare file name where the caller's object says.
+ * return address. So those, and every name that cannot be a door's, must reach it as a tail jump. The same applies to
+ * dlopen and dlmopen, which search for a bare file name by the caller's object.
  */
 #ifndef __x86_64__
 #error "the lookups are written for x86-64"

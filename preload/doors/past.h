@@ -1,6 +1,6 @@
 /*
- * Libraries whose calls go past the doors: those opened with RTLD_DEEPBIND are bound to the driver itself, those opened
- * by dlmopen have a driver of their own. The former are led to the doors; of the latter a line tells at the end.
+ * Libraries whose calls bypass the doors: those opened with RTLD_DEEPBIND are bound to the driver itself, those opened
+ * by dlmopen have a driver of their own. The former are redirected to the doors; a line at the end reports the latter.
  *
  * Threads: any.
  */
@@ -10,11 +10,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Set while a library may have been opened whose calls have not been looked at (read from lookup.S). */
+/* Set while a library may have been opened whose calls have not been examined (read from lookup.S). */
 extern atomic_int kp_past_waits;
 
-/* Notes that a library is about to be opened with RTLD_DEEPBIND. Returns true if the caller does not matter for where
- * it is found: then kp_past_open opens it. Else the next look-up of a symbol comes to kp_past_look. Called from
+/* Notes that a library is about to be opened with RTLD_DEEPBIND. Returns true if its location does not depend on the
+ * caller: then kp_past_open opens it. Otherwise the next lookup of a symbol reaches kp_past_look. Called from
  * lookup.S. */
 bool kp_past_deep(const char *file);
 void *kp_past_open(const char *file, int flags);

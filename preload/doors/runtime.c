@@ -53,7 +53,7 @@ static struct caller *find_caller(uintptr_t address)
     return NULL;
 }
 
-/* Returns NULL for code outside of all objects, or when the table is full. */
+/* Returns NULL for code outside all objects, or if the table is full. */
 static struct caller *add_caller(const void *address)
 {
     struct kp_lock *lock = &kp_locks[KP_LOCK_RUNTIMES];

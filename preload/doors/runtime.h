@@ -2,8 +2,8 @@
 #ifndef KP_PRELOAD_DOORS_RUNTIME_H
 #define KP_PRELOAD_DOORS_RUNTIME_H
 
-/* Returns the door for the runtime function `real` that a lookup of `symbol` found. NULL when there is no such door,
- * or when it already fronts another runtime's function. Threads: any. */
+/* Returns the door for the runtime function `real` that a lookup of `symbol` found. NULL if there is no such door, or
+ * if it already fronts another runtime's function. Threads: any. */
 void *kp_runtime_wrap(const char *symbol, void *real);
 
 #endif

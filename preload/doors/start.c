@@ -65,8 +65,8 @@ static int call_main(int argc, char **argv, char **envp)
 int __libc_start_main(main_function program, int argc, char **argv, void (*init)(void), void (*fini)(void),
                       void (*rtld_fini)(void), void *stack_end);
 
-/* Wraps main, as the C library ends a return from main by an exit() that bypasses ours. Before 2.41 that thread and
- * one in exit() would run the handlers side by side, and free memory still in use. */
+/* Wraps main, because the C library ends a return from main by an exit() that bypasses ours. Before 2.41 that thread
+ * and one in exit() would run the handlers concurrently, and free memory still in use. */
 EXPORT int __libc_start_main(main_function program, int argc, char **argv, void (*init)(void), void (*fini)(void),
                              void (*rtld_fini)(void), void *stack_end)
 {
@@ -75,7 +75,7 @@ EXPORT int __libc_start_main(main_function program, int argc, char **argv, void 
     return real(call_main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
-/* Costs one system call, for the file behind stderr, and a look at the environment. */
+/* Costs one system call, for the file of stderr, and a look at the environment. */
 __attribute__((constructor)) static void at_load(void)
 {
     kp_process_watch_forks();
@@ -83,7 +83,7 @@ __attribute__((constructor)) static void at_load(void)
     kp_nvtx_offer();
 }
 
-/* Runs after the program's exit handlers and static destructors. The report has been written where CUDA was used. */
+/* Runs after the program's exit handlers and static destructors. If CUDA was used, the report has been written. */
 __attribute__((destructor)) static void at_unload(void)
 {
     kp_process_finish();

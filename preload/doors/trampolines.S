@@ -1,8 +1,8 @@
 /*
- * Trampolines of the gate (System V x86-64). There is one for each intercepted exported symbol of cuda_api.def
- * without a typed door, and a pool for functions returned as pointers. Each loads its slot number and jumps to the
- * common part, which knows no signature. That part keeps all argument registers, asks kp_call_enter which function
- * to call and how many words of arguments it takes on the stack, and calls it with a copy of those.
+ * Trampolines of the gate (System V x86-64). There is one for each intercepted exported symbol of cuda_api.def without
+ * a typed door, and a pool for functions returned as pointers. Each loads its slot number and jumps to the common part,
+ * which knows no signature. That part saves all argument registers, asks kp_call_enter which function to call and how
+ * many words of arguments it expects on the stack, and calls it with a copy of these words.
  */
 #ifndef __x86_64__
 #error "the trampolines are written for x86-64"

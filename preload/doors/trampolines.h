@@ -5,9 +5,9 @@
 #include "preload/doors/api.h"
 #include "preload/program/device_memory.h"
 
-/* Returns a trampoline for the driver's function `real`, or `real` itself where the class needs none or none is
- * left. The program asked for it by exported symbol, or by the base name of cuGetProcAddress. `owns` is its
- * row's, `words` those of its stack arguments. Threads: any. */
+/* Returns a trampoline for the driver's function `real`, or `real` itself if the class needs none or none is left. The
+ * program asked for it by exported symbol, or by the base name of cuGetProcAddress. `owns` is its row's, `words` the
+ * size of its stack arguments. Threads: any. */
 void *kp_trampoline_for(enum kp_api_class class, const char *symbol, const struct kp_owning *owns, unsigned words,
                         void *real);
 

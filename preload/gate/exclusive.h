@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Enter it as kp_gate_alone and kp_gate_alone_beside do, without the guard. False: a wait ran out. */
+/* Enter it like kp_gate_alone and kp_gate_alone_beside, without the guard. Return false if a wait timed out. */
 bool kp_gate_enter_exclusive(long owner_ms, long patience_ms);
 bool kp_gate_enter_beside(long owner_ms);
 void kp_gate_leave_exclusive(void);

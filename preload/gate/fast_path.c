@@ -10,17 +10,17 @@ struct kp_gate_state kp_gate_state;
 __thread struct kp_passing *kp_passing_own __attribute__((tls_model("initial-exec")));
 
 static struct kp_passing tables[KP_PASSING_TABLES];
-static atomic_uint n_tables; /* that threads have had */
+static atomic_uint n_tables; /* number of tables that threads have had */
 
-/* Guards what follows. */
+/* Guards the variables below. */
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_PASSING];
 static bool used[KP_PASSING_TABLES];
 static struct known {
     struct kp_pass_known of;
-    uint64_t settled; /* of its launches */
+    uint64_t settled; /* number of its launches */
 } known[KP_PASSING_TABLES][KP_PASS_SETS][KP_PASS_WAYS];
 static uint64_t settled;               /* of all */
-static uint64_t counted[KP_PASS_WHYS]; /* and not yet taken */
+static uint64_t counted[KP_PASS_WHYS]; /* not yet taken */
 static atomic_uint_fast64_t taken;     /* of all */
 static pthread_key_t at_end;
 static bool has_key;
@@ -48,7 +48,7 @@ static void give_table(void *arg)
     }
     kp_work_begin();
     kp_lock_take(lock, KP_FOREVER);
-    used[t - tables] = false; /* the next thread may go on with what it knows */
+    used[t - tables] = false; /* the next thread may use what it knows */
     kp_lock_give(lock);
     kp_work_end();
 }
@@ -60,7 +60,7 @@ void kp_passing_ends_process(void)
         kp_passing_leave(t);
 }
 
-/* Takes a table for this thread, if one is free. The lock is taken. */
+/* Assigns a table to this thread, if one is free. Under the lock. */
 static void take_table(void)
 {
     unsigned i = 0, n = atomic_load(&n_tables);
@@ -86,7 +86,7 @@ static uint64_t sum(bool of_keys)
     return n;
 }
 
-/* The lock is taken. */
+/* Under the lock. */
 static void settle(size_t table, size_t set, size_t way)
 {
     struct known *k = &known[table][set][way];
@@ -101,7 +101,7 @@ static void settle(size_t table, size_t set, size_t way)
         atomic_fetch_add(k->of.also, more);
 }
 
-/* Looks at the tables only if anything has passed since: each key of a rotation asks when it is told. */
+/* Looks at the tables only if anything has passed since: each key of a rotation asks when it is reported. */
 static void settle_all(void)
 {
     size_t n = sum(false) == settled ? 0 : atomic_load(&n_tables);

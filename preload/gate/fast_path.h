@@ -1,11 +1,11 @@
 /*
- * Launches that nobody wants go straight to the driver, and are counted. What is known of them is in tables, of which a
- * thread has one for itself: such a launch touches a few cache lines, and takes no lock. The program's own work has the
- * caches: there, each line costs more than ten instructions. Other launches take the longer way, which may put them
- * into the table.
+ * Launches that nobody wants go straight to the driver, and are counted. What is known of them is in tables, one for
+ * each thread: such a launch touches a few cache lines, and uses no lock. The caches are full of the program's own
+ * data, so each line costs more than ten instructions. Other launches go the longer way, which may put them into the
+ * table.
  *
- * What a table knows holds until kp_passing_outdate, which each change calls that may have launches wanted. While a
- * window is open, a capture goes on, or somebody has the gate exclusively, all launches take the longer way.
+ * What a table knows holds until kp_passing_outdate, which every change calls that may make launches wanted. While a
+ * window is open, a capture goes on, or a thread has the gate exclusively, all launches go the longer way.
  *
  * Threads: any. A thread that is cancelled within the driver leaves the gate when it ends.
  */
@@ -22,21 +22,21 @@
 #include "base/stripe.h"
 #include "preload/os/guard.h"
 
-/* Launches of a table after which the longer way is taken again, to see what has changed. */
+/* Launches of a table after which one goes the longer way again, to see what has changed. */
 enum { KP_PASS_AGAIN = 1 << 14 };
 enum { KP_PASSING_TABLES = 64, KP_PASS_SETS = 512, KP_PASS_WAYS = 2 };
 
-/* What each launch looks at, and few write. */
+/* What each launch reads, and few write. */
 struct kp_gate_state {
-    alignas(KP_STRIPE_BYTES) atomic_int exclusive; /* somebody is, or wants to be, alone inside the gate */
-    atomic_int captures, windows;                  /* that are open */
-    atomic_uint epoch;                             /* of what tables know */
+    alignas(KP_STRIPE_BYTES) atomic_int exclusive; /* a thread is, or wants to be, alone inside the gate */
+    atomic_int captures, windows;                  /* number of open ones */
+    atomic_uint epoch;                             /* epoch of what tables know */
 };
 extern struct kp_gate_state kp_gate_state;
 
-/* A launch as a door is told of it. */
+/* A launch as a door sees it. */
 struct kp_pass_shape {
-    uint32_t grid[3], block[3], shared; /* shared: byte */
+    uint32_t grid[3], block[3], shared; /* shared: bytes */
     uint16_t cluster[3];
 };
 
@@ -44,9 +44,9 @@ struct kp_pass_shape {
 struct kp_pass {
     alignas(KP_STRIPE_BYTES) CUfunction function;
     struct kp_pass_shape shape;
-    uint32_t epoch;                /* of what is known */
+    uint32_t epoch;                /* epoch of what is known */
     bool of_key;                   /* it has a key of a rotation */
-    atomic_uint_fast64_t launches; /* only grows; so do those below */
+    atomic_uint_fast64_t launches; /* only grows, like those below */
 };
 
 /* A thread's table. The thread writes all of it, and nobody else. */
@@ -75,7 +75,7 @@ static inline bool kp_pass_is(const struct kp_pass *p, CUfunction f, const struc
     return same && p->shape.shared == s->shared;
 }
 
-/* Leaves the gate, which wakes who waits for that. */
+/* Leaves the gate, which wakes a thread that waits for that. */
 static inline void kp_passing_leave(struct kp_passing *t)
 {
     atomic_fetch_sub(&t->calls, 1);
@@ -83,9 +83,8 @@ static inline void kp_passing_leave(struct kp_passing *t)
         kp_wake_all(&t->calls);
 }
 
-/* The calling thread ends the process. Where that is from a handler, which interrupted a launch that passes at its
- * begin or its end, the launch does not go on: nobody is to wait for it. One within the driver's function does not
- * count. */
+/* Call it on the thread that ends the process. If a handler ends it and has interrupted a passing launch at its start
+ * or end, the launch does not go on: nobody must wait for it. One within the driver's function does not count. */
 void kp_passing_ends_process(void);
 
 /* Returns what is known of a launch that goes straight to the driver, or NULL. Then the gate has been entered shared,
@@ -110,10 +109,10 @@ static inline struct kp_pass *kp_passing_begin(CUfunction f, const struct kp_pas
     return NULL;
 }
 
-/* Has all tables forget what they know, but for what they have counted. */
+/* Makes all tables forget what they know, except what they have counted. */
 void kp_passing_outdate(void);
 
-/* Counts one more, which no other thread does. Returns how many there are. */
+/* Adds one to a counter that no other thread writes. Returns the new count. */
 static inline uint64_t kp_pass_count(atomic_uint_fast64_t *n)
 {
     uint64_t now = atomic_load_explicit(n, memory_order_relaxed) + 1;
@@ -136,7 +135,7 @@ static inline CUresult kp_passing_end(struct kp_pass *p, CUresult rc)
     return rc;
 }
 
-/* Returns the epoch of what tables know now; call it before finding out what kp_passing_learn is told. */
+/* Returns the epoch of what tables know now; call it before finding out what to pass to kp_passing_learn. */
 unsigned kp_passing_epoch(void);
 
 /* Why launches pass: the reasons KP_REASON_... of the same names. */
@@ -155,11 +154,11 @@ enum kp_pass_why {
 struct kp_pass_known {
     enum kp_pass_why why;
     bool of_key;                /* it has a key of a rotation */
-    atomic_uint_fast64_t *also; /* counts them as well, and stays for good; NULL = nothing does */
+    atomic_uint_fast64_t *also; /* also counts them, and is never freed; NULL = nothing else does */
 };
 
-/* Puts launches like this one into the thread's table. They pass until something outdates `epoch`. Without a table for
- * the thread, as KP_PASSING_TABLES others have one each, nothing happens. */
+/* Puts launches like this one into the thread's table. They pass until something outdates `epoch`. Does nothing if the
+ * thread has no table because KP_PASSING_TABLES other threads have one each. */
 void kp_passing_learn(CUfunction f, const struct kp_pass_shape *s, const struct kp_pass_known *known, unsigned epoch);
 
 /* Adds what tables have counted to the counters of `also`. */

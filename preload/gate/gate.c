@@ -13,8 +13,8 @@ static atomic_bool armed;
 static atomic_int waiting; /* threads that wait for `exclusive` to be 0 */
 static atomic_int *const exclusive = &kp_gate_state.exclusive, *const captures = &kp_gate_state.captures;
 
-/* Calls in flight, of the threads of each stripe. A call is counted before it looks at `exclusive`, and the other way
- * round for who enters exclusively: a stripe that was 0 then has no call that will be made. */
+/* Calls in flight, of the threads of each stripe. A call is counted before it reads `exclusive`; a thread that enters
+ * exclusively does the reverse: if it finds a stripe 0, no call of that stripe will be made. */
 static struct {
     alignas(KP_STRIPE_BYTES) atomic_int calls;
 } in_flight[KP_STRIPES];
@@ -76,7 +76,7 @@ void kp_gate_enter_shared(const char *what)
     }
 }
 
-/* Enters shared when `closes` no longer holds for the open window, if any, or when that stays open. */
+/* Enters shared once `closes` no longer holds for the open window, if any, or once that stays open. */
 static void enter_alone(const char *what, const struct kp_gate_window *w, bool (*closes)(void))
 {
     bool stays = false;
@@ -114,7 +114,7 @@ void kp_gate_leave_shared(void)
         kp_wake_all(calls);
 }
 
-/* The calls in flight of stripe `i`; behind the stripes come the tables of launches that pass. */
+/* The calls in flight of stripe `i`; the tables of passing launches follow the stripes. */
 static atomic_int *calls_at(unsigned i)
 {
     return i < KP_STRIPES ? &in_flight[i].calls : kp_passing_calls(i - KP_STRIPES);
@@ -122,7 +122,7 @@ static atomic_int *calls_at(unsigned i)
 
 enum { ALL = KP_STRIPES + KP_PASSING_TABLES };
 
-/* Where calls are in flight, of the places from `from` on; ALL: nowhere. */
+/* Returns the first index from `from` on with calls in flight; ALL: there is none. */
 static unsigned find_busy(unsigned from)
 {
     unsigned i = from, n = kp_stripes_used(), end = KP_STRIPES + kp_passing_tables();

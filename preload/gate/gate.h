@@ -26,7 +26,8 @@ struct kp_gate_window {
     bool (*watches)(void);           /* an open window will be replayed */
     bool (*keeps)(void);             /* an open window still has to read functions or limits as they were */
     bool (*close)(const char *what); /* closes the window in the gate's exclusive section; a window that cannot be
-                                        closed is spoilt. False: it stays open, as its end might wait for the caller */
+                                        closed is spoilt. Returns false if it stays open because its end might wait for
+                                        the caller */
 };
 
 /* Sets the window's functions, before the first window opens. `w` must stay. */
@@ -36,8 +37,8 @@ void kp_gate_set_window(const struct kp_gate_window *w);
  * or a reason; static text. */
 void kp_gate_enter_shared(const char *what);
 void kp_gate_leave_shared(void);
-/* Enters the gate shared, but closes no window: false, without entering, where one would be replayed by the time that
- * the gate is free. */
+/* Enters the gate shared, but closes no window: returns false, without entering, if one would be replayed by the time
+ * that the gate is free. */
 bool kp_gate_enter_unwatched(const char *what);
 /* Does the same, but waits for nothing. */
 bool kp_gate_try_shared(void);
@@ -49,8 +50,8 @@ void kp_gate_enter_behind(const char *what);
 /* Does the same, but leaves a window open that keeps nothing: for calls that take effect in the program's order. */
 void kp_gate_enter_in_order(const char *what);
 
-/* A thread that is alone in the gate, under kp_guard, if `in`. A variable of type KP_ALONE is left at the end of its
- * block, by any way out of that: as `then` says, OUT unless it is set. */
+/* A thread that is alone in the gate, under kp_guard, if `in`. A variable of type KP_ALONE leaves the section at the
+ * end of its block, by any exit: into the state `then`, OUT unless set. */
 struct kp_alone {
     bool in;
     enum kp_then { KP_THEN_OUT, KP_THEN_SHARED, KP_THEN_ALONE } then; /* ALONE: for kp_gate_alone_still */
@@ -58,12 +59,13 @@ struct kp_alone {
 #define KP_ALONE __attribute__((cleanup(kp_gate_end_alone), unused)) struct kp_alone
 
 /* Enters the gate's exclusive section, and raises the guard. Waits `owner_ms` for another thread's exclusive section
- * (KP_FOREVER of lock.h: without limit). Then waits `patience_ms` for other threads' calls in flight. Where either wait
- * ran out, it has not entered. Inside of work (base/work.h), so that neither a signal nor a cancellation ends it. */
+ * (KP_FOREVER of lock.h: without limit). Then waits `patience_ms` for other threads' calls in flight. If either wait
+ * times out, it has not entered. Runs inside work (base/work.h), so that neither a signal nor a cancellation ends
+ * it. */
 struct kp_alone kp_gate_alone(long owner_ms, long patience_ms);
-/* Does the same beside calls in flight, and holds none back: for what changes nothing that calls see. */
+/* Does the same despite calls in flight, and holds none back: for changes that calls do not see. */
 struct kp_alone kp_gate_alone_beside(long owner_ms);
-/* Goes on where this thread has stayed alone: KP_THEN_ALONE. */
+/* Goes on after this thread has stayed alone: KP_THEN_ALONE. */
 struct kp_alone kp_gate_alone_still(void);
 /* Leaves before the end of the block. */
 void kp_gate_end_alone(struct kp_alone *a);

@@ -17,7 +17,7 @@ struct kp_seen {
 
 bool kp_seen_has(const struct kp_seen *s, CUcontext ctx, const void *handle);
 
-/* Adds a handle. 0, -EEXIST when already present, or -ENOMEM. */
+/* Adds a handle. Returns 0, -EEXIST if already present, or -ENOMEM. */
 int kp_seen_add(struct kp_seen *s, CUcontext ctx, const void *handle);
 
 /* Removes the handle, in all contexts. */

@@ -6,7 +6,7 @@
 #include "base/lock.h"
 #include "preload/gate/fast_path.h"
 
-/* Refusals by the driver that spoil a window: such a program errs all the time. */
+/* Refusals by the driver that spoil a window: such a program makes errors all the time. */
 enum { MOST_REFUSED = 16 };
 
 /* The age, ms, from which a window closes when the program waits. A program killed after hours then loses little,
@@ -18,8 +18,8 @@ static atomic_long old_at_ms;
 static atomic_uint_fast64_t opened;                /* windows so far */
 static atomic_uint_fast64_t refused[MOST_REFUSED]; /* tickets of refused operations */
 
-/* Dynamic shared memory of the launches in the open window: the most of each function, and the most of those that there
- * was no place for. Places are taken inside the gate's exclusive section. */
+/* Dynamic shared memory of the launches in the open window: the most of each function, and the most of those that found
+ * no place. Places are assigned inside the gate's exclusive section. */
 enum { MOST_FUNCTIONS = 128 };
 static struct {
     _Atomic(CUfunction) of;

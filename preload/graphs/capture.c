@@ -29,12 +29,12 @@ CUgraph kp_capture_end(const struct kp_driver *d, CUstream stream)
     return graph;
 }
 
-/* Returns the graph of one launch, ready to run; NULL where it cannot be one. */
+/* Returns the graph of one launch, ready to run; NULL if it cannot be one. */
 static CUgraphExec make(const struct kp_driver *d, const struct kp_launch *l)
 {
     CUgraphExec exec = NULL;
     CUstream stream;
-    /* The older calls have their shape, or their stream, from elsewhere. An event that a capture records stays part of
+    /* The older calls get their shape, or their stream, from elsewhere. An event that a capture records stays part of
      * it. */
     if (l->is_graph || l->fixed_shape || kp_attributes_record(l->config.attrs, l->config.numAttrs) ||
         !d->cuGraphInstantiateWithFlags || !d->cuGraphLaunch || !d->cuGraphExecDestroy || !kp_capture_begin(d, &stream))

@@ -12,10 +12,10 @@
 
 struct kp_graph_kind {
     CUgraphNodeType type;
-    const char *one, *many;     /* NULL: it is not counted, its parts are */
-    bool always;                /* told also where there are none */
+    const char *one, *many;     /* NULL: not it but its parts are counted */
+    bool always;                /* reported even if there are none */
     enum kp_reason once_reason; /* why a graph with it must not be replayed; none when it may */
-    bool waits;                 /* for something outside of the graph */
+    bool waits;                 /* for something outside the graph */
 };
 
 enum { KP_GRAPH_KINDS = 15 };
@@ -29,7 +29,7 @@ unsigned kp_graph_kind_of(CUgraphNodeType type);
 /* Describes a graph by how many nodes it has of each kind. malloc'ed; NULL = no memory. */
 char *kp_graph_describe(const unsigned counts[KP_GRAPH_KINDS]);
 
-/* Says that these kinds keep a graph from being issued node by node. malloc'ed; NULL = no memory. */
+/* Explains that these kinds keep a graph from being issued node by node. malloc'ed; NULL = no memory. */
 char *kp_graph_blame(const bool kinds[KP_GRAPH_KINDS]);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* ---- kernels ---- */
 
-/* Whether the value says something: what was not set reads as 0, or as what any kernel has. */
+/* Returns true if the value was set: otherwise it reads as 0, or as the default of any kernel. */
 static bool is_set(const CUlaunchAttribute *a, bool clusters)
 {
     static const CUlaunchAttributeValue zero;
@@ -24,8 +24,8 @@ static bool is_set(const CUlaunchAttribute *a, bool clusters)
     return memcmp(a->value.pad, zero.pad, sizeof(zero.pad)) != 0;
 }
 
-/* Reads the attributes that a kernel node has and a launch takes. Returns how many it has; -1: the driver fails to
- * tell, other than by not knowing one. */
+/* Reads the attributes that a kernel node has and a launch accepts. Returns their number; -1 if the driver fails for a
+ * reason other than an unknown attribute. */
 static int read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunchAttribute *out)
 {
     int n = 0;
@@ -70,8 +70,8 @@ static int has_large_cluster(const struct kp_launch *l)
     return c[0] * c[1] * c[2] > PORTABLE;
 }
 
-/* Limits of a function that a launch may need higher than they are now: a graph keeps those of the time when the node
- * was made, and libraries set them before each launch. */
+/* Limits of a function that a launch may need raised: a graph keeps those from when the node was made, and libraries
+ * set them before each launch. */
 static const struct limit {
     CUfunction_attribute attribute;
     int (*needed)(const struct kp_launch *l); /* 0: not any */
@@ -81,8 +81,8 @@ static const struct limit {
 };
 enum { LIMITS = sizeof(limits) / sizeof(*limits) };
 
-/* Issues the launch of a node, with limits as high as it needs. They are raised before: a launch that the driver
- * refuses would end a capture. */
+/* Issues the launch of a node, with limits as high as it needs. They are raised first: a launch that the driver refuses
+ * would end a capture. */
 static CUresult issue_kernel(const struct kp_launch *l)
 {
     int before[LIMITS];
@@ -93,7 +93,7 @@ static CUresult issue_kernel(const struct kp_launch *l)
                     before[i] < needed && driver->cuFuncSetAttribute(l->f, limits[i].attribute, needed) == CUDA_SUCCESS;
     }
     CUresult rc = issue_once(l);
-    if (rc != CUDA_SUCCESS) /* a refused launch has done nothing, and nodes before it have run in place of the graph */
+    if (rc != CUDA_SUCCESS) /* a refused launch has done nothing, and earlier nodes have run in place of the graph */
         rc = issue_once(l);
     for (size_t i = 0; i < LIMITS; i++)
         if (raised[i])
@@ -101,7 +101,7 @@ static CUresult issue_kernel(const struct kp_launch *l)
     return rc;
 }
 
-/* Whether the device may give the node other parameters. */
+/* Returns true if the device may give the node other parameters. */
 static bool is_updated_by_device(const struct kp_driver *d, CUgraphNode node)
 {
     CUlaunchAttributeValue value;
@@ -114,7 +114,7 @@ static bool is_updated_by_device(const struct kp_driver *d, CUgraphNode node)
     return rc != CUDA_ERROR_INVALID_VALUE && rc != CUDA_ERROR_NOT_SUPPORTED; /* older drivers know no such nodes */
 }
 
-/* Copies the arguments by their sizes, which the driver tells. */
+/* Copies the arguments by their sizes, which the driver reports. */
 static enum kp_reason copy_arguments(const struct kp_driver *d, struct kp_launch *l)
 {
     struct kp_function f = {.handle = l->f};
@@ -195,8 +195,8 @@ bool kp_graph_is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr 
            type != CU_MEMORYTYPE_DEVICE;
 }
 
-/* Whether a side of a copy is memory of a graph. KP_VENDOR: copies and memsets that are no nodes refuse it, as seen of
- * driver 580. */
+/* Returns true if a side of a copy is memory of a graph. KP_VENDOR: copies and memsets that are no nodes refuse it
+ * (driver 580). */
 static bool is_of_graph(CUmemorytype said, CUdeviceptr address)
 {
     return (said == CU_MEMORYTYPE_DEVICE || said == CU_MEMORYTYPE_UNIFIED) && kp_graph_memory_holds(address);
@@ -285,7 +285,7 @@ static enum kp_reason read_wait(const struct kp_driver *d, CUgraphNode handle, s
     return read ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
 }
 
-/* Reads where memory is: nobody but one device may have access, as others do not wait for a repetition. */
+/* Reads an allocation: only one device may have access, because others do not wait for a repetition. */
 static enum kp_reason read_alloc(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p;
@@ -317,7 +317,7 @@ static enum kp_reason read_empty(const struct kp_driver *d, CUgraphNode handle, 
     return KP_REASON_NONE;
 }
 
-/* How nodes are read that can be issued by themselves. Child graphs: see read_node. */
+/* Readers of the nodes that can be issued by themselves. Child graphs: see read_node. */
 static const struct reader {
     CUgraphNodeType type;
     enum kp_node_kind kind;
@@ -380,17 +380,17 @@ static enum kp_reason read_node(const struct kp_driver *d, CUgraphNode handle, u
 
 /* ---- order ---- */
 
-/* What the nodes of a graph depend on, by their places in the driver's list. */
+/* The dependencies of a graph's nodes, by their index in the driver's list. */
 struct order {
     const CUgraphNode *handles;
     size_t n;
     size_t *depends; /* one after the other */
-    size_t *ends;    /* of each node's, in `depends` */
+    size_t *ends;    /* end of each node's dependencies in `depends` */
     size_t cap;
     bool *placed;
 };
 
-/* Programs mostly add nodes after those that they depend on, and not far from them. */
+/* Programs mostly add nodes soon after those that they depend on. */
 static size_t place_of(const struct order *o, size_t from, CUgraphNode handle)
 {
     for (size_t back = from; back; back--)
@@ -439,7 +439,7 @@ static bool may_run(const struct order *o, size_t at)
     return k == o->ends[at];
 }
 
-/* Puts the places of all nodes into `out`: the driver's order as far as dependencies allow. */
+/* Writes the indices of all nodes to `out`: in the driver's order as far as dependencies allow. */
 static bool sort(struct order *o, size_t *out)
 {
     size_t n = 0, before;
@@ -454,7 +454,7 @@ static bool sort(struct order *o, size_t *out)
     return n == o->n;
 }
 
-/* Returns the order of the nodes; NULL: it cannot be found. Sets `needed` of those that others depend on. */
+/* Returns the order of the nodes; NULL: it cannot be found. Sets `needed` of nodes that others depend on. */
 static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, size_t n, bool *needed)
 {
     struct order o = {.handles = handles, .n = n};
@@ -478,7 +478,7 @@ static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, s
 
 /* ---- graphs ---- */
 
-/* Whether the node ends in a host function. */
+/* Returns true if the node ends in a host function. */
 static bool calls_host(const struct kp_graph_node *node)
 {
     return node->kind == KP_NODE_HOST || (node->kind == KP_NODE_CHILD && node->child->calls_host);
@@ -563,7 +563,7 @@ void kp_graph_nodes_free(struct kp_graph_nodes *g)
     free(g);
 }
 
-/* Gives a copied kernel storage of its own. The pointers of the arguments lead into it. */
+/* Gives a copied kernel its own storage, which the argument pointers point into. */
 static bool own_arguments(struct kp_launch *l, const struct kp_launch *from)
 {
     ptrdiff_t moved;
@@ -709,7 +709,7 @@ static int try_node(void *arg, const struct kp_graph_node *node)
     t->rc = kp_capture_launch(t->stream, l);
     if (t->rc != CUDA_SUCCESS)
         kp_debug(KP_DEBUG_WINDOW,
-                 "node %u of a graph is not launched by itself: error %d, %u attributes, %llu byte shared",
+                 "node %u of a graph is not launched by itself: error %d, %u attributes, %llu bytes shared",
                  node->number, (int)t->rc, l->config.numAttrs, (unsigned long long)l->shape.dynamic_shared);
     return t->rc != CUDA_SUCCESS;
 }

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-/* The allocations on the way through a graph. */
+/* The allocations during a walk through a graph. */
 struct walk {
-    CUdeviceptr *held; /* those that no free has met so far */
+    CUdeviceptr *held; /* those not freed so far */
     size_t n, cap;
     bool any;
     int device;
@@ -40,7 +40,7 @@ static enum kp_reason allocate(struct walk *w, const struct kp_graph_node *node)
         return KP_REASON_GRAPH_ALLOCATES_ON_SEVERAL;
     w->any = true;
     w->device = node->memory.device;
-    /* The driver gives an address twice only where a free lies in between. */
+    /* The driver assigns an address twice only if a free lies in between. */
     bool taken = place_of(w, node->memory.at) < w->n || !hold(w, node->memory.at);
     return taken ? KP_REASON_GRAPH_ORDER_UNKNOWN : KP_REASON_NONE;
 }

@@ -58,7 +58,7 @@ static bool points_to_host(const char *argument, size_t size)
     return false;
 }
 
-/* Returns true if one of the arguments does, or may do so because the driver does not give its size. */
+/* Returns true if one of the arguments does, or may because the driver does not report its size. */
 static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *params)
 {
     size_t offset, size;
@@ -66,13 +66,13 @@ static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *p
     CUresult rc = CUDA_SUCCESS;
     for (size_t i = 0; params && d->cuFuncGetParamInfo && rc == CUDA_SUCCESS && !reaches; i++) {
         rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
-        /* A node may have a kernel in the place of its function. */
+        /* A node may have a kernel in place of its function. */
         if (rc == CUDA_ERROR_INVALID_HANDLE && !i && d->cuKernelGetFunction &&
             d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS)
             rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
         reaches = rc == CUDA_SUCCESS && points_to_host(params[i], size);
     }
-    return reaches || (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE); /* which tells that there are no more */
+    return reaches || (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE); /* which means that there are no more */
 }
 
 static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, struct kp_graph *out)
@@ -225,7 +225,7 @@ bool kp_graph_find(CUgraphExec exec, struct kp_graph *out)
 
 /* ---- noting ---- */
 
-/* Texts that graphs refer to for as long as the process runs: few, as they tell kinds of nodes. */
+/* Texts that graphs refer to for the lifetime of the process: few, because they name kinds of nodes. */
 struct blame {
     char *text;
     struct blame *next;
@@ -233,7 +233,7 @@ struct blame {
 
 static struct blame *blames;
 
-/* Returns the kept twin of a text, which it takes over; NULL without memory. */
+/* Returns the kept copy of a text, which it takes over; NULL if memory is short. */
 static const char *keep(char *text)
 {
     struct blame *fresh = text ? calloc(1, sizeof(*fresh)) : NULL;
@@ -263,9 +263,8 @@ static struct kp_why blame(const struct kp_graph *facts)
     return kp_why_of(text ? KP_REASON_GRAPH_NODE_KINDS : KP_REASON_GRAPH_NODES, (char *)text);
 }
 
-/* Studies a graph. False: where memory of its allocation nodes lies is not known, so that no pointer of it can be
- * judged.
- */
+/* Studies a graph. Returns false if the place of its allocation nodes' memory is unknown, so that none of its pointers
+ * can be judged. */
 static bool study_all(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
                       struct kp_graph *out)
 {
@@ -359,7 +358,7 @@ unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph gr
 
 /* ---- changes of a node ---- */
 
-/* Returns the node for a change, of contents that nobody else holds; NULL = there is none. Call it under the lock. */
+/* Returns the node for a change, in contents that nobody else holds; NULL = there is none. Call it under the lock. */
 static struct kp_graph_node *node_of(struct entry *e, CUgraphNode handle)
 {
     struct kp_graph_content *c = e ? e->content : NULL;
@@ -372,7 +371,7 @@ static struct kp_graph_node *node_of(struct entry *e, CUgraphNode handle)
     return c ? kp_graph_nodes_find(c->nodes, handle) : NULL;
 }
 
-/* Gives up the contents of a graph that changed otherwise than is followed. Call it under the lock. */
+/* Gives up the contents of a graph that changed in a way that is not followed. Call it under the lock. */
 static void blur(struct entry *e, enum kp_reason why)
 {
     if (!e)
@@ -389,7 +388,7 @@ void kp_graph_blur(CUgraphExec exec)
     kp_lock_give(lock);
 }
 
-/* What the new parameters of a node add to the facts of its graph. */
+/* Adds to a graph's facts those of a node's new parameters. */
 static void add_facts(struct kp_graph *to, const struct kp_graph *from)
 {
     if (from->once_reason)

@@ -1,6 +1,6 @@
 /*
- * The contents of executable graphs: noted at instantiation and at changes, because the driver does not tell later.
- * Threads: any.
+ * The contents of executable graphs: noted at instantiation and at changes, because the driver does not report them
+ * later. Threads: any.
  */
 #ifndef KP_PRELOAD_GRAPHS_GRAPHS_H
 #define KP_PRELOAD_GRAPHS_GRAPHS_H
@@ -18,13 +18,14 @@ struct kp_graph {
     enum kp_reason once_reason;     /* why the graph must not be replayed; none when it may */
     bool reads_host;                /* copies from host memory, read when the graph runs */
     unsigned once;                  /* of enum kp_once: why its kernels must not run twice */
-    struct kp_why whole; /* why its nodes cannot be issued one by one, if they cannot and that was asked for; static */
-    bool outside;        /* a kernel of it waits for other processes or devices, by its name */
-    bool waits;          /* for something outside: its launch must not wait for its end */
-    bool by_device; /* the device can launch it, too: the driver refuses it, and its kernels alone, beside counters */
+    struct kp_why whole;            /* why its nodes cannot be issued one by one, if that was requested; static */
+    bool outside;                   /* a kernel of it waits for other processes or devices, by its name */
+    bool waits;                     /* for something outside: its launch must not wait for its end */
+    bool by_device; /* the device can launch it, too: the driver refuses it, and its single kernels, while counters are
+                       on */
 };
 
-/* Finds a graph. False for one whose instantiation was not seen. */
+/* Finds a graph. Returns false if its instantiation was not seen. */
 bool kp_graph_find(CUgraphExec exec, struct kp_graph *out);
 
 /* A graph as it is when it is launched. */
@@ -32,22 +33,22 @@ struct kp_graph_content {
     struct kp_graph_nodes *nodes;
     uint32_t number; /* graphs of the process in order of instantiation, from 1 */
     unsigned users;  /* under the lock */
-    atomic_int runs; /* whether its kernels can be launched by themselves: 0 not known, 1 yes, -1 no */
+    atomic_int runs; /* its kernels can be launched by themselves: 0 not known, 1 yes, -1 no */
 };
 
-/* Holds what a graph does, unchanged until kp_graph_let. NULL where its nodes cannot be issued one by one. */
+/* Holds the contents of a graph, unchanged until kp_graph_let. NULL if its nodes cannot be issued one by one. */
 const struct kp_graph_content *kp_graph_hold(CUgraphExec exec);
 void kp_graph_let(const struct kp_graph_content *content);
 
-/* Whether the driver takes its kernels as launches of their own; tried once. Conditions: kp_graph_nodes_try. */
+/* Returns true if the driver accepts its kernels as separate launches; tried once. Conditions: kp_graph_nodes_try. */
 bool kp_graph_runs_by_node(const struct kp_driver *d, const struct kp_graph_content *content);
 
 /* Notes that `exec` was instantiated from `graph` with these flags, with its nodes if `by_node`. Returns why its
- * kernels must not run twice: of enum kp_once. */
+ * kernels must not run twice (enum kp_once). */
 unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph graph, unsigned long long flags,
                        bool by_node);
 void kp_graph_forget(CUgraphExec exec);
-/* Whether the program has instantiated any graph so far. Any thread. */
+/* Returns true if the program has instantiated any graph so far. Any thread. */
 bool kp_graph_any(void);
 
 /* ---- changes, once the driver has made them ---- */

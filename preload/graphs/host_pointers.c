@@ -7,7 +7,7 @@
 #include "preload/graphs/graph_memory.h"
 #include "preload/program/hostmem.h"
 
-/* Reads the word of the launch's arguments at byte *at, which moves to the next one. False behind the last. */
+/* Reads the word of the launch's arguments at byte *at, which moves to the next one. Returns false after the last. */
 static bool next_word(const struct kp_launch *l, size_t *at, uint64_t *word)
 {
     if (*at + sizeof(*word) > l->copied)
@@ -35,7 +35,7 @@ bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
     return false;
 }
 
-/* The allocation that a word of the arguments points into, if it is host memory that the device can reach. */
+/* Finds the allocation that a word of the arguments points into, if it is host memory that the device can reach. */
 static bool points_to_host(const struct kp_driver *d, uint64_t word, void **base, size_t *bytes)
 {
     unsigned type = 0;
@@ -66,10 +66,11 @@ bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct 
 
 /* ---- device memory ---- */
 
-/* Pages of an allocation: all, or of a large one so many from the address on. As it was measured. */
+/* Pages of an allocation: all, or so many from the address on of a large one (measured). */
 enum { MOST_PAGES = 256, PAGES_BEHIND = 16 };
 
-/* Whether the address is in memory of cuMemAlloc of this context. Other kinds cannot be shared by handles of IPC. */
+/* Returns true if the address is in memory of cuMemAlloc of this context. Other kinds cannot be shared by handles of
+ * IPC. */
 static bool is_plain(const struct kp_driver *d, CUcontext ctx, CUdeviceptr at)
 {
     CUcontext of = NULL;
@@ -78,8 +79,8 @@ static bool is_plain(const struct kp_driver *d, CUcontext ctx, CUdeviceptr at)
            d->cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, at) == CUDA_SUCCESS && of == ctx;
 }
 
-/* Takes the last word of the allocation, and the one as far into each page: a launch that reads the first words of an
- * array finds none of them in the L2, as under ncu. */
+/* Chooses the last word of the allocation, and the word at the same offset in each page: a launch that reads the first
+ * words of an array finds none of them in the L2, as under ncu. */
 static struct kp_pages pages_of(CUdeviceptr base, size_t bytes, CUdeviceptr at)
 {
     const size_t word = 4;

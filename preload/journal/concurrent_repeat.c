@@ -15,8 +15,8 @@
 #include "preload/journal/read_value.h"
 #include "preload/program/waits.h"
 
-/* Pinned memory of ours, by operation: what it copies from, or where its result goes, stands in pinned memory in the
- * program, too. So the call does not wait for the copy. */
+/* Pinned memory of ours, by operation: its source or its destination is pinned in the program, too, so the call does
+ * not wait for the copy. */
 static void **pinned;
 
 /* ---- pinned memory ---- */
@@ -73,15 +73,15 @@ static void over(void)
 
 /* ---- one operation ---- */
 
-/* Whether the program waited for the GPU, or learnt of the end of some work, before it made operation `k`. A call
- * that itself waits does so again. */
+/* Returns true if the program waited for the GPU, or learnt that some work had ended, before it made operation `k`. A
+ * call that itself waits does so again. */
 static bool is_waited_before(const struct kp_journal *j, size_t k)
 {
     const struct kp_item *i = &j->items[k];
     return k > 1 && i->epoch - i[-1].epoch > (!i[-1].is_launch && i[-1].op.waits);
 }
 
-/* Issues an operation with pinned memory of ours in the place of the program's. */
+/* Issues an operation with pinned memory of ours in place of the program's. */
 static CUresult issue_pinned(const struct kp_item *i, void *memory)
 {
     struct kp_op op = i->op;
@@ -95,11 +95,11 @@ static CUresult issue_one(struct kp_journal *j, size_t k)
 {
     struct kp_item *i = &j->items[k];
     if (i->backup)
-        return CUDA_SUCCESS; /* restored at the begin */
+        return CUDA_SUCCESS; /* restored at the start */
     return pinned && pinned[k] ? issue_pinned(i, pinned[k]) : kp_repeat_one(j, i);
 }
 
-/* Brings memory to the begin of the window, new memory included, before anything is counted. */
+/* Restores memory to its state at the start of the window, new memory included, before anything is counted. */
 static CUresult begin(struct kp_journal *j)
 {
     CUresult rc = CUDA_SUCCESS;
@@ -155,14 +155,15 @@ static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
     return rc == CUDA_SUCCESS ? compare(j) : rc;
 }
 
-/* Whether issuing operation `k` waits for work, which may not end. */
+/* Returns true if issuing operation `k` waits for work, which may not end. */
 static bool is_blocking(const struct kp_journal *j, size_t k)
 {
     const struct kp_item *i = &j->items[k];
     return is_waited_before(j, k) || (!i->is_launch && i->op.waits);
 }
 
-/* Waits in limited time. After a timeout the host's values are those when the program's own launches had ended. */
+/* Waits in limited time. After a timeout, host memory is put back to what it was when the program's own launches had
+ * ended. */
 static bool is_late(const struct kp_repeat *r)
 {
     struct kp_journal *j = &kp_journal_now;
@@ -172,8 +173,8 @@ static bool is_late(const struct kp_repeat *r)
     return late;
 }
 
-/* A first repetition without counters. What waits for the host, or for what is no part of the window, does not end in
- * time; nothing is read any more then. */
+/* A first repetition without counters. Work that waits for the host, or for something outside the window, does not end
+ * in time; nothing is read after that. */
 static int rehearse(void *arg)
 {
     const struct kp_repeat *r = arg;

@@ -12,25 +12,25 @@
 /* The wait for the work that may still use the memory, ms. */
 enum { WORK_MS = 1000 };
 
-/* One of both: memory, or a stream. */
+/* Either memory or a stream. */
 struct ended {
     CUcontext ctx;
     CUdeviceptr memory;
     CUstream stream;
-    size_t bytes; /* of memory; 0: not known */
-    bool pooled;  /* it may be of a pool */
+    size_t bytes; /* of the memory; 0: not known */
+    bool pooled;  /* it may belong to a pool */
     bool later;   /* the program has freed it in the order of a stream */
 };
 
-/* Written in the gate's exclusive section, under the lock. Others read under the lock. */
+/* Written in the gate's exclusive section, under the lock. Other threads read under the lock. */
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_ENDED];
 static struct ended *ended;
 static size_t n_ended, cap_ended;
 
-/* The program asks how much pools have, also at most: memory that is kept would show there. */
+/* The program asks for the current or peak size of pools: memory that is kept would show there. */
 static atomic_bool asked;
 
-/* Without the lock: in most programs, at most times, there is none. */
+/* Read without the lock: usually there is none. */
 static atomic_size_t n_memory;
 
 static bool is_kept(const struct ended *e)
@@ -41,7 +41,7 @@ static bool is_kept(const struct ended *e)
     return i < n_ended;
 }
 
-/* Whether the driver would take the memory back. What else has an address it refuses to free, and must be asked. */
+/* Returns true if the driver would free the memory. Any other address it refuses, so it must be asked. */
 static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory, size_t *bytes)
 {
     CUdeviceptr base = 0;
@@ -49,7 +49,7 @@ static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory, size_t 
            d->cuMemGetAddressRange(&base, bytes, memory) == CUDA_SUCCESS && base == memory;
 }
 
-/* Whether the memory is of no pool: a pool keeps what is given back to it, for how long is its own affair. */
+/* Returns true if the memory belongs to no pool: a pool keeps what is given back to it, for as long as it likes. */
 static bool is_of_no_pool(const struct kp_driver *d, CUdeviceptr memory)
 {
     CUmemoryPool pool = NULL;
@@ -57,7 +57,7 @@ static bool is_of_no_pool(const struct kp_driver *d, CUdeviceptr memory)
            d->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory) == CUDA_SUCCESS && !pool;
 }
 
-/* Whether the memory is of another device than the current one, whose free memory it would be. */
+/* Returns true if the memory is on a device other than the current one: it would count as that device's free memory. */
 static bool is_elsewhere(const struct kp_driver *d, CUdeviceptr memory)
 {
     CUdevice device;
@@ -93,7 +93,7 @@ static bool keep(const struct ended *e)
     return kept;
 }
 
-/* Makes the first `kept` the only ones. Under the lock, except in a forked child. */
+/* Drops all but the first `kept`. Under the lock, except in a forked child. */
 static void shrink(size_t kept)
 {
     size_t memory = 0;
@@ -130,19 +130,18 @@ bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, 
 void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
 {
     const struct ended e = {.ctx = ctx, .memory = memory};
-    keep(&e); /* else it is lost */
+    keep(&e); /* otherwise it is lost */
 }
 
-/* Frees memory in the order of the legacy default stream. Returns false where that is not possible: the driver refuses
- * it for memory of no pool, and a stream being captured would lose its capture.
- */
+/* Frees memory in the order of the legacy default stream. Returns false if that is not possible: the driver refuses it
+ * for memory that belongs to no pool, and it would invalidate a capture. */
 static bool free_later(const struct kp_driver *d, CUdeviceptr memory)
 {
     return d->cuMemFreeAsync && kp_gate_captures() <= 0 && d->cuMemFreeAsync(memory, CU_STREAM_LEGACY) == CUDA_SUCCESS;
 }
 
-/* Ends what was kept, by the function that the program has called. KP_VENDOR: memory of a pool that cuMemFree frees
- * stays in CU_MEMPOOL_ATTR_USED_MEM_CURRENT, whatever is waited for (driver 580, H100). Returns whether there is
+/* Frees or destroys what was kept, by the function that the program called. KP_VENDOR: memory of a pool that cuMemFree
+ * frees still counts in CU_MEMPOOL_ATTR_USED_MEM_CURRENT after any wait (driver 580, H100). Returns true if there is
  * something to wait for. */
 static bool end_one(const struct kp_driver *d, const struct ended *e)
 {
@@ -160,12 +159,11 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
 {
     size_t kept = 0;
     bool waits = false;
-    for (size_t i = 0; i < n_ended; i++) /* not under the lock, as the driver may wait */
+    for (size_t i = 0; i < n_ended; i++) /* not under the lock, because the driver may wait */
         if (ended[i].ctx == ctx)
             waits |= end_one(d, &ended[i]);
-    /* What a pool uses is told when the free has come to its turn. KP_VENDOR: what it reserves is given back when the
-     * program next waits for a stream, not when that is seen to be idle (driver 580, H200); without us it has waited.
-     */
+    /* A pool's usage drops once the free has run. KP_VENDOR: what it reserves is given back when the program next waits
+     * for a stream, not when that is seen to be idle (driver 580, H200); without us the program has waited. */
     if (waits && kp_wait_copy(d, WORK_MS) == CUDA_SUCCESS && d->cuStreamSynchronize)
         d->cuStreamSynchronize(CU_STREAM_LEGACY);
     kp_lock_take(lock, KP_FOREVER);

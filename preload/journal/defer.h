@@ -12,10 +12,10 @@
 
 #include "collectors/facts/driver.h"
 
-/* Keeps `memory`, the begin of an allocation in context `ctx`, which is current, until kp_defer_free. Waits for the
- * context's work, as cuMemFree does; with `later` it does not. Returns true with what the driver's call would have
- * returned in *answer; false where the driver must be asked: it is no such address, or of another device, whose free
- * memory it would be; the work has not ended within a second, or it has failed. */
+/* Keeps `memory`, the start of an allocation in context `ctx`, which is current, until kp_defer_free. Waits for the
+ * context's work, like cuMemFree, unless `later`. Returns true with what the driver's call would have returned in
+ * *answer. Returns false if the driver must be asked: the address is no start of an allocation, or is on another
+ * device; the work has not ended within a second, or has failed. */
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer);
 
 /* Keeps a stream of context `ctx`, which is current, that the program destroys; as above. */
@@ -24,29 +24,30 @@ bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, 
 /* Keeps memory of ours, which work of context `ctx` that does not end may still use. */
 void kp_defer_ours(CUcontext ctx, CUdeviceptr memory);
 
-/* Frees and destroys what was kept of `ctx`, which is current and has no work. What the program has freed in the order
- * of a stream is freed so, and waited for: only then does its pool tell less memory as used. */
+/* Frees and destroys what was kept of `ctx`, which is current and has no work. Memory that the program freed in stream
+ * order is freed that way and waited for: only then does its pool report less memory in use. */
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx);
 
-/* Forgets what was kept of contexts that have ended, and their memory with them; NULL: of all, in a forked child. */
+/* Forgets what was kept of contexts that have ended, and their memory with them; NULL: all contexts, in a forked
+ * child. */
 void kp_defer_forget(bool (*of)(CUcontext ctx));
 
-/* Whether an allocation fills blocks of the driver's alone: freed, it gives back what it takes, to the byte. Smaller
- * ones share a block, and what they give back depends on others. */
+/* Returns true if an allocation has the driver's blocks to itself, so that freeing it gives back exactly its size.
+ * Smaller allocations share a block, and what they give back depends on the rest of it. */
 bool kp_defer_whole(CUdeviceptr memory, size_t bytes);
 
-/* Adds to *bytes how much more device memory would be free without what is kept of any context. False: that is not
- * known. */
+/* Adds to *bytes how much more device memory would be free without what is kept of any context. Returns false if that
+ * is not known. */
 bool kp_defer_gives(uint64_t *bytes);
 
-/* The program asks how much memory a pool has, or had at most. From then on none of pools is kept: the most would be
- * more than without us. Threads: any. */
+/* Notes that the program asks for the current or peak size of a pool. From then on no pool memory is kept: the peak
+ * would be higher than without us. Threads: any. */
 void kp_defer_pools_asked(void);
 
-/* Whether none of what is kept can be of a pool. */
+/* Returns true if nothing that is kept can belong to a pool. */
 bool kp_defer_none_of_pools(void);
 
-/* Whether the address lies in memory that is kept: for the program it has ended. Threads: any. */
+/* Returns true if the address lies in memory that is kept, which the program has freed. Threads: any. */
 bool kp_defer_has(CUdeviceptr address);
 
 #endif

@@ -31,7 +31,8 @@ static struct kp_twin *new_twin(struct kp_journal *j)
     return &grown[j->n_twins];
 }
 
-/* Returns the twin of an event, made on first use. NULL: the driver makes none, and the event has none later either. */
+/* Returns the twin of an event, made on first use. NULL: the driver could not make one, and no later call tries
+ * again. */
 static CUevent make_twin(struct kp_journal *j, uint64_t of)
 {
     const struct kp_driver *d = j->setup->driver;

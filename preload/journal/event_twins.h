@@ -1,6 +1,6 @@
 /*
- * Events that take the place of the program's when its records and waits are issued again, so that the program's own
- * keep the state of its own execution.
+ * Events that stand in for the program's when its records and waits are issued again, so that the program's events keep
+ * the state of its own execution.
  */
 #ifndef KP_PRELOAD_JOURNAL_EVENT_TWINS_H
 #define KP_PRELOAD_JOURNAL_EVENT_TWINS_H
@@ -8,13 +8,13 @@
 #include "preload/journal/state.h"
 
 /* Make events that replace the program's when records and waits are issued again, and destroy them. Call them in the
- * window's context. False: an event lacks one that several streams need. */
+ * window's context. Returns false if an event lacks one that several streams need. */
 bool kp_event_twins_make(struct kp_journal *j);
 void kp_event_twins_free(struct kp_journal *j);
 
-/* Puts such events in the place of those that a launch records by its attributes, once the program's own launch has
- * been made: the program may destroy its events from then on. Without such an event the launch records none. Call it in
- * the window's context, on the record's launch. */
+/* Substitutes such events for those that a launch records by its attributes, after the program's own launch: the
+ * program may destroy its events from then on. Without such an event the launch records none. Call it in the window's
+ * context, on the record's launch. */
 void kp_event_twins_take(struct kp_journal *j, struct kp_launch *l);
 
 /* Returns the twin of an event; NULL: it has none. */

@@ -1,6 +1,6 @@
 #include "preload/journal/graph_memory_check.h"
 
-/* Byte of the context's device that hold memory of graphs; 0 where the driver does not tell. */
+/* Returns the bytes that graphs' allocations reserve on the context's device; 0 if the driver does not say. */
 static cuuint64_t reserved(const struct kp_journal *j)
 {
     const struct kp_driver *d = j->setup->driver;

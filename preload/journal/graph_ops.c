@@ -13,7 +13,7 @@
 
 static struct kp_journal *const j = &kp_journal_now;
 
-/* A node that a window issues again, with its parameters; copies from the host take what was there. */
+/* A node that a window issues again, with its parameters, and for a copy from the host the source's contents. */
 struct again {
     struct kp_graph_node node;
     const struct kp_driver *driver;
@@ -21,7 +21,7 @@ struct again {
     char bytes[];
 };
 
-/* Has the type by which operations are issued. */
+/* A function of the type by which operations are issued. */
 static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
     const struct again *a = (const struct again *)(uintptr_t)of;
@@ -29,7 +29,7 @@ static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uin
     return kp_graph_node_issue(a->driver, &a->node, a->stream);
 }
 
-/* Makes a copy or memset that can be issued later: of memory of the host it has the contents. */
+/* Makes a copy or memset that can be issued later: it holds the contents of host memory. */
 static struct again *keep(const struct kp_journal_graph *g, const struct kp_graph_node *node, size_t *bytes)
 {
     const struct kp_graph_row row = node->from_host ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
@@ -73,7 +73,7 @@ bool kp_journal_single_node(const struct kp_journal_graph *g, const struct kp_gr
 
 static const char launch_symbol[] = "cuGraphLaunch";
 
-/* Whether a copy to the host of this graph overlaps the row. */
+/* Returns true if a copy to the host of this graph overlaps the row. */
 static bool is_written(const struct kp_journal_graph *g, const struct kp_graph_row *row)
 {
     for (size_t k = g->first; k < j->n; k++) {
@@ -85,8 +85,8 @@ static bool is_written(const struct kp_journal_graph *g, const struct kp_graph_r
     return false;
 }
 
-/* Records a copy to the host as a read: the value of the program's own execution is compared in each repetition. The
- * window closes behind one that it does not take. The program keeps its own memory in any case. */
+/* Records a copy to the host as a read: the value of the program's own execution is compared in each repetition. If the
+ * window does not accept the read, it closes after the graph. The program keeps its own memory in any case. */
 static bool record_read(struct kp_journal_graph *g, const struct kp_graph_node *node)
 {
     const struct kp_graph_row row = kp_graph_row(node);
@@ -110,8 +110,8 @@ static bool record_read(struct kp_journal_graph *g, const struct kp_graph_node *
     return true;
 }
 
-/* Records a node that is no kernel. Events need no record: each repeated operation waits for the one before it. Nor do
- * host functions, on which no node depends; but they may write what a later copy brings. */
+/* Records a node that is no kernel. Events need no record: each repeated operation waits for the one before it. Host
+ * functions need none either, because no node depends on them; but they may write the source of a later copy. */
 bool kp_journal_node(struct kp_journal_graph *g, const struct kp_graph_node *node)
 {
     const struct kp_graph_row row = node->kind == KP_NODE_COPY ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};

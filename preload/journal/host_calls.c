@@ -50,7 +50,7 @@ bool kp_host_calls_hinder(struct kp_journal *j)
     return j->calls_host && j->n - j->called_at >= MOST_BEHIND && !kp_reads_arrive(j);
 }
 
-/* Whether the function is running. Without events that cannot be told, and it may be. */
+/* Returns true if the function may be running; without events that is not known. */
 static bool is_running(const struct kp_driver *d, const struct kp_item *i)
 {
     const struct kp_host_call *c = &i->call;

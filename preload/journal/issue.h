@@ -6,7 +6,7 @@
 
 #include "preload/journal/state.h"
 
-/* Waits for copies and memsets that may still run, and must not run beside the next kernel. */
+/* Waits for copies and memsets that may still run, and must not overlap the next kernel. */
 CUresult kp_issue_settle(struct kp_journal *j);
 
 /* Issues the launch again, between the hooks (may be NULL) if it has a result. Returns the driver's code. */

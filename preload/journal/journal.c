@@ -19,7 +19,7 @@
 #include "preload/graphs/host_pointers.h"
 #include "preload/program/variables.h"
 
-/* Byte of host memory that are compared at each launch that can reach them. */
+/* The most host memory compared at each launch that can reach it, bytes. */
 enum { MOST_COMPARED = 256 << 10 };
 
 static struct kp_journal *const j = &kp_journal_now;
@@ -71,7 +71,7 @@ bool kp_journal_may_wait(void)
     return k < j->n;
 }
 
-/* ---- what it takes ---- */
+/* ---- what it accepts ---- */
 
 /* Waits for what was issued before a launch that waits, or is waited for. */
 static bool settle(void)
@@ -81,8 +81,8 @@ static bool settle(void)
     return settled;
 }
 
-/* Whether all host memory that a launch can reach is in the snapshot, and as it is there. What is not in it is added,
- * up to `most` byte in all. */
+/* Returns true if all host memory that a launch can reach is in the snapshot, and unchanged since. Missing memory is
+ * added, up to `most` bytes in all. */
 static bool is_as_before(const struct kp_launch *l, size_t most)
 {
     return kp_reach_compare(j->setup->driver, l, &j->host, most);
@@ -138,7 +138,7 @@ static bool is_work(const struct kp_item *i)
     return i->is_launch || (i->op.real && !i->op.event && !i->sets && !i->backup);
 }
 
-/* Whether no earlier work is in the stream of item `k`. */
+/* Returns true if no earlier work is in the stream of item `k`. */
 static bool is_first_of_stream(size_t k)
 {
     size_t at = 0;
@@ -269,7 +269,7 @@ static void keep_memory(void)
         kp_defer_ours(j->context->ctx, j->logs[k].memory);
 }
 
-/* Gives back what it holds in its context. Of one that has failed nothing can be freed. */
+/* Gives back what it holds in its context. In a context that has failed, nothing can be freed. */
 static void give_back(void)
 {
     if (j->context->dead)

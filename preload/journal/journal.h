@@ -1,13 +1,14 @@
 /*
- * The journal: what the program does in one context between two points in time, and doing it again. It knows no
- * counters and no modes. A window keeps one while it is open (preload/mode); a process has at most one.
+ * The journal: a record of what the program does in one context between two points in time, and its repetition. It
+ * knows no counters and no modes. A window keeps one while it is open (preload/mode); a process has at most one.
  *
- * Launches and operations are recorded in the order of their calls, each with all that issuing it again needs.
+ * Launches and operations are recorded in the order of their calls, each with everything needed to issue it again.
  * Operations that give the host a result are logged, and compared when they are repeated (reads.h). Memory that the
- * program frees meanwhile is kept (defer.h); queries of memory are answered as without all that (memory_queries.c).
+ * program frees meanwhile is kept (defer.h); memory queries are answered as if there were no journal
+ * (memory_queries.c).
  *
- * Threads: inside the gate's exclusive section, under kp_guard, with the journal's context current, unless told
- * otherwise. Nothing that is returned is the caller's to free.
+ * Threads: inside the gate's exclusive section, under kp_guard, with the journal's context current, unless stated
+ * otherwise. The caller frees nothing that is returned.
  */
 #ifndef KP_PRELOAD_JOURNAL_JOURNAL_H
 #define KP_PRELOAD_JOURNAL_JOURNAL_H
@@ -24,10 +25,10 @@ struct kp_journal;
 /* The most operations of a journal, launches included: each is issued again for every pass. */
 enum { KP_MOST_ITEMS = 1 << 16 };
 
-/* The most host memory copied for the operations of one journal, byte. */
+/* The most host memory copied for the operations of one journal, bytes. */
 enum { KP_MOST_COPIED = 256 << 20 };
 
-/* A launch, as it was recorded, and what it has become. */
+/* A recorded launch, and what it has become. */
 struct kp_entry {
     struct kp_launch launch;
     struct kp_graph graph;
@@ -39,13 +40,13 @@ struct kp_entry {
     struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */
 };
 
-/* What the journal tells of itself. */
+/* What the journal reports of itself. */
 struct kp_journal_facts {
     bool open;
     size_t records, launches, wanted; /* operations; those that are launches; those that have a result */
     size_t repeated;                  /* operations that are issued again, from the first on */
     size_t reads, settings;           /* operations that gave the host a result; that set attributes */
-    uint64_t serial;                  /* of no other journal */
+    uint64_t serial;                  /* unique to this journal */
     uint64_t variables, questions;    /* kp_variables_count() and _questions() when it opened */
     bool has_per_thread;              /* launches used the default stream of this thread */
     pthread_t per_thread;
@@ -57,46 +58,47 @@ struct kp_journal_facts {
 
 struct kp_journal_facts kp_journal_facts(void);
 
-/* Whether a launch may wait for the host, or for a later launch, as its code or its arguments tell. */
+/* Returns true if a launch may wait for the host, or for a later launch, judging by its code or its arguments. */
 bool kp_journal_may_wait(void);
 
 /* ---- recording ---- */
 
-/* Opens the journal in `c`. `rewinds`: its operations will be issued again from the memory of now, so operations on
- * memory are recorded or refused. `whole`: they are one workload, which no age and no read ends. */
+/* Opens the journal in `c`. `rewinds`: its operations will be issued again from the current memory, so operations on
+ * memory are recorded or refused. `whole`: they are one workload, which neither age nor a read ends. */
 void kp_journal_open(const struct kp_context_setup *setup, struct kp_context *c, bool rewinds, bool whole);
 
-/* Records a launch, about to be made. Takes over the copy of its arguments, and `result` (NULL: it has none). NULL
- * without memory: all stays the caller's. The entry is valid until the next one. */
+/* Records a launch that is about to be made. Takes over the copy of its arguments, and `result` (NULL: it has none).
+ * Returns NULL if memory is short: the caller keeps everything. The entry is valid until the next one. */
 struct kp_entry *kp_journal_launch(struct kp_launch *l, const struct kp_graph *graph, struct kp_known_function *f,
                                    struct kp_result *result);
-/* Appends an entry that stands for all that follows, and issues nothing. Takes over `result`. NULL without memory. */
+/* Appends an entry that stands for all that follows, and issues nothing. Takes over `result`. NULL if memory is
+ * short. */
 struct kp_entry *kp_journal_stand_in(struct kp_result *result);
 /* Drops the last operation: the driver has refused it. */
 void kp_journal_drop_last(void);
 /* Drops the result of an entry. */
 void kp_journal_drop_result(struct kp_entry *e);
-/* Returns the entry of operation `k`; NULL where that has none. */
+/* Returns the entry of operation `k`; NULL if it has none. */
 struct kp_entry *kp_journal_entry(size_t k);
 
 /* Issues a launch, between the hooks (may be NULL) if it has a result. Returns the driver's code. */
 CUresult kp_journal_issue(struct kp_entry *e, const struct kp_issue_hooks *hooks);
 
-/* Returns why the launch cannot be recorded behind the operations so far, if there is a reason. `reaches`: it can
- * reach host memory, so that it waits for them. `quiet`: its function was not seen to write any; the memory joins the
+/* Returns why the launch cannot be recorded after the operations so far, if there is a reason. `reaches`: it can reach
+ * host memory, so it waits for them. `quiet`: its function was not seen to write any; the memory is added to the
  * journal's. Waits in limited time. */
 enum kp_reason kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet);
-/* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. False:
- * they are not there. */
+/* Waits, in limited time, for values that may still be on their way to pinned memory, and for host functions. Returns
+ * false if they have not arrived. */
 bool kp_journal_arrives(void);
-/* Keeps the host memory that the first launch can reach. False: it is more than can be kept. */
+/* Keeps the host memory that the first launch can reach. Returns false if it is more than can be kept. */
 bool kp_journal_takes_host(const struct kp_launch *l);
-/* Has the journal end with the program's own memory, pinned memory included that a restore rewinds. */
+/* Makes the journal end with the program's own memory, including pinned memory that a restore rewinds. */
 void kp_journal_keeps_host(void);
 /* Learns from a launch that has ended whether it, or the host meanwhile, has changed host memory that it can reach. */
 void kp_journal_learn(const struct kp_entry *e);
 
-/* What is recorded: launches of graphs, copies and memsets, streams that have any. */
+/* What is recorded: launches of graphs, copies and memsets, and the streams used. */
 struct kp_journal_content {
     size_t graphs, copies, streams;
 };
@@ -114,50 +116,52 @@ enum kp_joined {
     KP_JOINED_LATER
 };
 
-/* Records an operation of class JOIN, about to be made with these arguments. *ticket identifies the record for
- * kp_window_refused, should the driver refuse the operation, and for kp_journal_log and kp_journal_reads. */
+/* Records an operation of class JOIN that is about to be made with these arguments. *ticket identifies the record for
+ * kp_window_refused, if the driver refuses the operation, and for kp_journal_log and kp_journal_reads. */
 enum kp_joined kp_journal_join(const struct kp_context_setup *setup, const char *symbol, void *real,
                                const uint64_t *args, uint64_t *ticket);
-/* Logs what a read has given, or what it will give later; notes that a host function is in its stream. Call it inside
- * the gate, shared or exclusive, before anything can change the value. False: the journal ends with it. */
+/* Logs what a read has returned, or will return later; notes that a host function is in its stream. Call it inside the
+ * gate, shared or exclusive, before anything can change the value. Returns false if the journal ends with it. */
 bool kp_journal_log(uint64_t ticket);
-/* Returns whether the journal ends behind the read of that ticket, whose launches have then ended. */
+/* Returns true if the journal ends after the read of that ticket, whose launches have then ended. */
 bool kp_journal_ends_read(uint64_t ticket);
 
 /* Records that an attribute of a function is set from `before` to `after`, arguments of the driver's function `real`.
- * False: it cannot be. */
+ * Returns false if it cannot be. */
 bool kp_journal_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                      uint64_t *ticket);
 
-/* Keeps the contents of new device memory of the program (`later`: in the order of a stream). False: it cannot. */
+/* Keeps the contents of new device memory of the program (`later`: in the order of a stream). Returns false if it
+ * cannot. */
 bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes, bool later);
-/* Whether device memory is scarce for what a module needs, as copies of the journal's hold some. */
+/* Returns true if device memory is scarce for what a module needs, because the journal's copies hold some. */
 bool kp_journal_is_scarce(const struct kp_context_setup *setup);
 
-/* Whether it may stay while the program maps memory, or gives access to it: the arguments are those of cuMemMap and
- * cuMemSetAccess. Memory that was never mapped stays, and becomes new memory as soon as the journal's device, and no
- * other, may read and write it. */
+/* Return true if the journal may go on while the program maps memory, or gives access to it: the arguments are those of
+ * cuMemMap and cuMemSetAccess. It may for memory that was never mapped before, which becomes new memory as soon as the
+ * journal's device, and no other, may read and write it. */
 bool kp_journal_takes_mapping(const struct kp_context_setup *setup, const uint64_t *args);
 bool kp_journal_takes_access(const struct kp_context_setup *setup, const uint64_t *args);
-/* Notes a mapping that was made; false without memory. The other: of this range nobody lacks access any more. */
+/* Notes a mapping that was made; returns false if memory is short. The second notes that access to the range was
+ * given. */
 bool kp_journal_mapped(CUdeviceptr at, size_t bytes);
 void kp_journal_accessible(CUdeviceptr at, size_t bytes);
 
-/* Whether device memory that the program frees (`later`: in the order of a stream), or a stream that it destroys, is
- * kept; *answer is then what the driver's function returns. */
+/* Return true if device memory that the program frees (`later`: in the order of a stream), or a stream that it
+ * destroys, is kept; *answer is then what the driver's function returns. */
 bool kp_journal_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer);
 bool kp_journal_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer);
 
-/* Whether it is known how much memory of the current device is free: *more byte than the driver tells would be without
- * the journal. The other: whether an attribute of a pool is as without it. */
+/* Returns true if the free memory of the current device is known: without the journal it would be *more bytes above
+ * what the driver reports. The second returns true if an attribute of a pool is the same as without the journal. */
 bool kp_journal_tells_free(const struct kp_context_setup *setup, uint64_t *more);
 bool kp_journal_tells_pool(CUmemPool_attribute what);
 
-/* Whether a launch of the graph is repeated by its handle: what changes the graph must end the journal before. */
+/* Returns true if a launch of the graph is repeated by its handle: the journal must end before the graph is changed. */
 bool kp_journal_repeats_graph(CUgraphExec exec);
 
-/* Copies the variables of the module of `f`, which is about to be launched for the first time, as the saved memory may
- * lack them. False: it cannot. */
+/* Copies the variables of the module of `f`, which is about to be launched for the first time: the saved memory may
+ * lack them. Returns false if it cannot. */
 bool kp_journal_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled);
 
 /* Forgets memory that was kept of contexts that are no longer known: it ended with them. */
@@ -171,12 +175,12 @@ struct kp_journal_graph {
     CUstream stream;
     size_t first;          /* operations before the graph's */
     bool reads;            /* it copies to the host */
-    enum kp_reason closes; /* why the journal ends behind it; KP_REASON_CALL: for the launch of the graph itself */
+    enum kp_reason closes; /* why the journal ends after it; KP_REASON_CALL: for the launch of the graph itself */
 };
 
-/* Records a node that is no kernel, of a graph that runs as a graph. False: it cannot. */
+/* Records a node, not a kernel, of a graph that runs as a graph. Returns false if it cannot. */
 bool kp_journal_node(struct kp_journal_graph *g, const struct kp_graph_node *node);
-/* Records a copy or memset that is issued by itself. False: it cannot. */
+/* Records a copy or memset that is issued by itself. Returns false if it cannot. */
 bool kp_journal_single_node(const struct kp_journal_graph *g, const struct kp_graph_node *node);
 /* Logs what the graph, which has ended, has copied to the host. */
 void kp_journal_log_graph(struct kp_journal_graph *g);
@@ -185,27 +189,27 @@ void kp_journal_allocating_graph(CUgraphExec exec);
 
 /* ---- its end, and repetitions ---- */
 
-/* Nothing more is recorded. Drops the operations that the driver has refused. */
+/* Stops recording. Drops the operations that the driver has refused. */
 void kp_journal_stop(void);
 
-/* Waits for its work, at most *ms, or less if a host function is what does not end. *called tells that one was; *ms
+/* Waits for its work, at most *ms, or less if a host function is what does not end; *called reports that, and *ms
  * receives the limit. */
 CUresult kp_journal_wait(long *ms, bool *called);
-/* Collects the log of its work, which has ended: what follows a read that was not logged is not repeated. Copies to the
- * host, which a timeline must not take for the program's. */
+/* Collects the log of its work, which has ended: operations after a read that was not logged are not repeated. Copies
+ * to the host, which a timeline must not mistake for the program's. */
 void kp_journal_collect(void);
 /* Notes that its work does not end: no wait for the driver is allowed, and its memory stays until it has ended. */
 void kp_journal_hangs(void);
 /* Notes the first unfinished launch of each stream: nothing waits for launches of these functions again. */
 void kp_journal_note_unended(void);
 
-/* Prepares repetitions, when its launches have ended and the program's own memory is kept, but with `lacks_new` for
- * that which is new. Returns why nothing can be repeated, if there is a reason. */
+/* Prepares repetitions, when its launches have ended and the program's own memory is kept, except new memory with
+ * `lacks_new`. Returns why nothing can be repeated, if there is a reason. */
 enum kp_reason kp_journal_prepare(bool lacks_new);
-/* Leaves memory and attributes as the program's own execution did; `dead`: the context is, and is not touched. Returns
- * the driver's code. */
+/* Leaves memory and attributes as the program's own execution did; with `dead`, the context is not touched. Returns the
+ * driver's code. */
 CUresult kp_journal_restore(bool dead);
-/* Keeps the host memory that launches can reach, as it is now that the program's own have ended; puts it back. */
+/* Keep the host memory that launches can reach, as it is after the program's own launches; put it back. */
 void kp_journal_keep_host(void);
 void kp_journal_release_host(void);
 
@@ -222,14 +226,14 @@ struct kp_order {
     void (*over)(void);    /* after the last */
 };
 
-/* One operation after the other; and all of them without waits between, each in its stream, ordered by events and by
- * what the program waited for. */
+/* One operation after the other; and all without waits in between, each in its stream, ordered by events and by the
+ * program's waits. */
 extern const struct kp_order kp_one_by_one, kp_together;
 
-/* Begins a series of repetitions. */
+/* Starts a series of repetitions. */
 void kp_journal_begin_repeats(void);
-/* Learns from a series that went well, or from the read that ended it. Returns true if one did: what precedes it is
- * then all that is repeated. */
+/* Learns from a series that went well, or from the read that ended it. Returns true if a read did: only what precedes
+ * it is then repeated. */
 bool kp_journal_was_cut(bool well);
 
 /* How the journal is left. */

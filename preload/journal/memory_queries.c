@@ -1,5 +1,5 @@
 /*
- * What the driver tells of device memory while a window is open, and what it would tell without the window. A query
+ * What the driver reports of device memory while a window is open, and what it would report without the window. A query
  * that can be answered closes no window.
  */
 #include "collectors/run/collector.h"
@@ -8,8 +8,8 @@
 
 static struct kp_journal *const j = &kp_journal_now;
 
-/* Whether the current device is known to be another one than that of the window. Without a context the driver refuses
- * the program's query, too. */
+/* Returns true if the current device is known not to be the window's. Without a context the driver refuses the
+ * program's query, too. */
 static bool is_elsewhere(const struct kp_driver *d)
 {
     CUdevice device;
@@ -17,7 +17,7 @@ static bool is_elsewhere(const struct kp_driver *d)
     return rc == CUDA_ERROR_INVALID_CONTEXT || (rc == CUDA_SUCCESS && device != j->context->device_ordinal);
 }
 
-/* Adds what the window allocated beside the program's memory. False: some of it shares blocks with the program's. */
+/* Adds what the window allocated. Returns false if some of it shares blocks with the program's memory. */
 static bool add_own(uint64_t *bytes)
 {
     bool whole = !j->aside_in_part;

@@ -1,8 +1,7 @@
 /*
  * Maps that the program makes in an open window, of memory that was never mapped before
- * (preload/program/unmapped_ranges.h). Nothing is there until the program gives the device access: then it is new
- * memory, as that of an allocation. Unmapping closes the window, so that the addresses of such a map had no memory when
- * it opened.
+ * (preload/program/unmapped_ranges.h). They count once the program gives the device access: then they are new memory,
+ * like an allocation. Unmapping closes the window, so the addresses of such a map had no memory when it opened.
  */
 #include <stdlib.h>
 
@@ -13,7 +12,8 @@
 
 static struct kp_journal *const j = &kp_journal_now;
 
-/* Whether the window can follow what the current context does. Others may reach shared memory in other ways. */
+/* Returns true if the window can follow what the current context does. Other contexts may reach shared memory in other
+ * ways. */
 static bool follows(const struct kp_context_setup *setup)
 {
     return j->open && kp_record_is_here(j, setup->driver) && !kp_flags_met(KP_MET_SHARED);
@@ -42,7 +42,7 @@ static bool is_inside(const struct kp_fresh_map *m, CUdeviceptr at, size_t bytes
     return m->at >= at && m->at - at < bytes && m->bytes <= bytes - (m->at - at);
 }
 
-/* Whether all of a range was mapped in the window, and nobody has access to any of it. Maps never overlap. */
+/* Returns true if all of a range was mapped in the window, and nobody has access to any of it. Maps never overlap. */
 static bool is_fresh(CUdeviceptr at, size_t bytes)
 {
     size_t sum = 0;

@@ -1,6 +1,6 @@
 #include "preload/journal/new_memory.h"
 
-/* Of the operation that restores new memory: where that is, and its size. */
+/* Return the address and the size of the new memory that an operation restores. */
 static CUdeviceptr memory_of(const struct kp_item *i)
 {
     return i->op.args[0];

@@ -1,13 +1,13 @@
 /*
- * Memory that is new in the window, as the program's own execution left it. A save by change lacks it, as it has the
- * memory that there was when the window opened. Use in the window's context, when its launches have ended.
+ * Memory that is new in the window, as the program's own execution left it. A save by change lacks it, because it has
+ * only the memory that existed when the window opened. Use in the window's context, when its launches have ended.
  */
 #ifndef KP_PRELOAD_JOURNAL_NEW_MEMORY_H
 #define KP_PRELOAD_JOURNAL_NEW_MEMORY_H
 
 #include "preload/journal/state.h"
 
-/* Copies it aside, on the device. False: there is no room. */
+/* Copies it aside, on the device. Returns false if there is no room. */
 bool kp_new_memory_keep(struct kp_journal *j);
 
 /* Puts it back. Returns the driver's code. */

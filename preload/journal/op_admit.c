@@ -19,7 +19,7 @@ enum { COPY_MS = 1000 };
 /* The wait for the work before a copy that returns after its end, ms. */
 enum { BEFORE_MS = 1000 };
 
-/* Less free device memory than this may be too little for a module, byte. */
+/* Less free device memory than this may be too little for a module, bytes. */
 enum { SCARCE = 256 << 20 };
 
 static struct kp_journal *const j = &kp_journal_now;
@@ -29,7 +29,7 @@ static bool is_here(const struct kp_driver *d)
     return kp_record_is_here(j, d);
 }
 
-/* Whether it also holds all variables that there are. */
+/* Returns true if the journal also holds all existing variables. */
 static bool takes_operations(const struct kp_driver *d)
 {
     return is_here(d) && !kp_variables_pending(j->variables, j->serial);
@@ -65,14 +65,14 @@ static bool record(const struct call *c, struct kp_op *op)
     return kp_join_record(c->d, c->symbol, c->real, c->args, is_host, KP_MOST_COPIED - j->copied, op) == KP_JOIN_YES;
 }
 
-/* Whether the window's own work may yet write what the call copies: pinned memory where a result comes, or any memory
- * of the host that a host function writes. */
+/* Returns true if the window's own work may yet write what the call copies: pinned memory where a result comes, or any
+ * memory of the host that a host function writes. */
 static bool is_source_late(const struct kp_op *op)
 {
     return op->from_host && (j->calls_host || (op->from_pinned && j->pending));
 }
 
-/* Records the call; what it copies from the host only once that is as the program's own copy finds it. */
+/* Records the call; what it copies from the host only once that is what the program's own copy reads. */
 static bool record_arrived(const struct call *c, struct kp_op *op)
 {
     if (!record(c, op))
@@ -83,8 +83,8 @@ static bool record_arrived(const struct call *c, struct kp_op *op)
     return kp_reads_arrive(j) && record(c, op);
 }
 
-/* Whether a copy that waits for the work before it will return: that work may wait for another thread's call, which
- * would wait for this one at the gate. Behind the window both go on. */
+/* Returns true if a copy that waits for the work before it will return: that work may wait for another thread's call,
+ * which would wait for this one at the gate. Once the window has closed, both go on. */
 static bool is_reached(const struct call *c, const struct kp_op *op)
 {
     bool blocks = op->waits && (op->result || op->copied);
@@ -92,7 +92,7 @@ static bool is_reached(const struct call *c, const struct kp_op *op)
     return !blocks || kp_wait_stream(c->d, stream, BEFORE_MS) == CUDA_SUCCESS;
 }
 
-/* Whether the window takes the operation: reads and host functions under conditions. */
+/* Returns true if the window accepts the operation: reads and host functions under conditions. */
 static bool takes(const struct call *c, const struct kp_op *op)
 {
     return (!op->result || kp_reads_admit(j, op, c->symbol)) && (!op->calls_host || kp_host_calls_admit(j)) &&
@@ -148,7 +148,7 @@ bool kp_journal_ends_read(uint64_t ticket)
 }
 
 /* Copies the contents of memory that the saved memory lacks, as the last operation of the window. The copy stays on the
- * device and costs next to nothing. False: it could not be made, and the window has no such operation. */
+ * device and costs next to nothing. Returns false if it could not be made, and adds no operation. */
 static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr memory, size_t bytes)
 {
     i->epoch = kp_flags_epoch();
@@ -173,11 +173,11 @@ struct module {
     const struct kp_driver *d;
     CUmodule handle;
     size_t first;  /* of the operations that copy them */
-    size_t copied; /* byte */
+    size_t copied; /* bytes */
     bool failed;
 };
 
-/* Whether it is copied already: of a module that was loaded several times each image has the name. */
+/* Returns true if it is copied already: the images of a module loaded several times share the name. */
 static bool is_copied(const struct module *m, CUdeviceptr memory)
 {
     size_t k = m->first;
@@ -234,7 +234,7 @@ bool kp_journal_ends_stream(const struct kp_context_setup *setup, CUstream strea
     return j->open && is_here(setup->driver) && kp_defer_stream(setup->driver, j->context->ctx, stream, answer);
 }
 
-/* Whether there is little memory left. Asks in the window's context: the thread may have none yet. */
+/* Returns true if there is little memory left. Asks in the window's context: the thread may have none yet. */
 static bool is_scarce(const struct kp_driver *d)
 {
     size_t left = 0, total;
@@ -266,7 +266,7 @@ bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memo
     /* No other stream may touch memory that its stream has yet to reach. */
     bool there = is_here(setup->driver) && (!later || wait_for_work(setup->driver));
     struct kp_item *i = there ? kp_record_new(j) : NULL;
-    /* Behind a long launch the driver still makes the copy, before anything can change the memory. Only the window
-     * is lost. */
+    /* After a long launch the driver still makes the copy, before anything can change the memory. Only the window is
+     * lost. */
     return i && copy_aside(setup->driver, i, memory, bytes) && wait_for_copy(setup->driver);
 }

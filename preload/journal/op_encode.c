@@ -23,7 +23,7 @@ struct call {
     struct kp_op *op;
 };
 
-/* Finds the row. No base name has an underscore: a version or a flavour begins there. */
+/* Finds the row. No base name has an underscore: a version or a flavour starts there. */
 static const struct row *row_of(const char *symbol)
 {
     size_t n = strcspn(symbol, "_");
@@ -38,7 +38,7 @@ bool kp_join_known(const char *symbol)
     return row_of(symbol) != NULL;
 }
 
-/* Returns an argument by its number in join.def; 0 for a column that does not apply. */
+/* Returns an argument by its number in op_encode.def; 0 for a column that does not apply. */
 static uint64_t arg(const struct call *c, unsigned number)
 {
     return number ? c->op->args[number - 1] : 0;
@@ -61,7 +61,7 @@ static enum place place_of(const struct call *c, uint64_t address)
     return type == CU_MEMORYTYPE_DEVICE ? DEVICE : type == CU_MEMORYTYPE_HOST ? PINNED : UNCLEAR;
 }
 
-/* Whether the stream belongs to this context: the window does not restore the memory of another one. */
+/* Returns true if the stream belongs to this context: the window does not restore the memory of other contexts. */
 static bool stream_is_here(const struct call *c)
 {
     CUstream stream = (CUstream)(uintptr_t)arg(c, c->row->stream);
@@ -72,7 +72,7 @@ static bool stream_is_here(const struct call *c)
            c->d->cuStreamGetCtx(stream, &of_stream) == CUDA_SUCCESS && current == of_stream;
 }
 
-/* Whether the address is restorable memory that the host cannot see. */
+/* Returns true if the address is restorable memory that the host cannot see. */
 static bool may_write(const struct call *c, uint64_t address, bool anywhere)
 {
     return address && !c->reaches_host(address) && (!anywhere || place_of(c, address) == DEVICE);
@@ -95,13 +95,13 @@ static void *allocate(const struct call *c, size_t descriptor, size_t bytes)
     return copy;
 }
 
-/* `height` rows of `width` byte, `pitch` apart. */
+/* `height` rows of `width` bytes, `pitch` apart. */
 struct rows_of_bytes {
     uint64_t from;
     size_t width, height, pitch;
 };
 
-/* Lets the kernel copy, so that an unreadable address is an error here; the driver judges it. */
+/* Has the operating system copy, so that an unreadable address is an error here; the driver judges it. */
 static bool copy_pageable(char *to, const struct rows_of_bytes *r)
 {
     enum { AT_ONCE = 64 };
@@ -122,8 +122,8 @@ static bool copy_pageable(char *to, const struct rows_of_bytes *r)
     return true;
 }
 
-/* Copies the rows, one behind the other. KP_VENDOR: pinned memory may be a mapping of the driver's device, which the
- * kernel does not read for us. The driver has checked its address. */
+/* Copies the rows, without gaps. KP_VENDOR: pinned memory may be a mapping of the driver's device, which the operating
+ * system does not read for us. The driver has checked its address. */
 static bool copy_rows(char *to, enum place place, struct rows_of_bytes r)
 {
     if (r.pitch == r.width)
@@ -147,8 +147,8 @@ static bool keep_source(const struct call *c, unsigned number, enum place place,
     return true;
 }
 
-/* Notes a result of so many byte that goes to `address`, by argument `number`: the call returns with it where host
- * memory is not pinned, or where it has no stream. */
+/* Notes a result of so many bytes that goes to `address`, by argument `number`: the call returns with it if the host
+ * memory is not pinned, or if it has no stream. */
 static bool record_result(const struct call *c, unsigned number, uint64_t address, size_t bytes)
 {
     enum place place = place_of(c, address);
@@ -224,7 +224,7 @@ static enum place place_of_2d(const struct call *c, const CUDA_MEMCPY2D *m, uint
     return again ? place : UNCLEAR;
 }
 
-/* Records rows that go to the host: the descriptor alone. */
+/* Records rows that go to the host: only the descriptor. */
 static bool record_rows_read(const struct call *c, const CUDA_MEMCPY2D *given)
 {
     enum { WIDEST = 1 << 20 };
@@ -245,7 +245,7 @@ static bool record_rows_read(const struct call *c, const CUDA_MEMCPY2D *given)
     return record_result(c, c->row->copy2d, first_byte(base, m->dstXInBytes, m->dstY, m->dstPitch), width * height);
 }
 
-/* Records a copy of rows: the descriptor and, behind it, the rows of a host source. */
+/* Records a copy of rows: the descriptor, followed by the rows of a host source. */
 static bool record_2d(const struct call *c)
 {
     const CUDA_MEMCPY2D *given = (const CUDA_MEMCPY2D *)(uintptr_t)arg(c, c->row->copy2d);
@@ -305,11 +305,10 @@ enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void 
 }
 
 /* Calls all functions through one type: in the System V calling convention a function ignores registers beyond its
- * parameters, and reads of each only the width of its parameter.
+ * parameters, and reads only the width of each parameter.
  *
  * For a function of the per-thread flavour, a NULL stream means the issuing thread's stream, which may differ from the
- * first one. That is harmless: a replay waits after each pass, so it is ordered before and after the program's work.
- */
+ * first one. That is harmless: a replay waits after each pass, so the program's work is ordered before and after it. */
 CUresult kp_op_issue(const struct kp_op *op)
 {
     typedef CUresult (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);

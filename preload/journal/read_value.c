@@ -43,7 +43,7 @@ CUresult kp_value_read(const struct kp_op *op, size_t at, size_t bytes, void *in
         args[0] = (uintptr_t)&m;
     } else {
         args[0] = (uintptr_t)into;
-        args[1] += at; /* the source and the size stand behind the result */
+        args[1] += at; /* the source and the size follow the result */
         args[2] = bytes;
     }
     return kp_op_issue(&now);

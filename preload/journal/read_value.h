@@ -7,13 +7,13 @@
 
 #include "preload/journal/op_encode.h"
 
-/* Copies the value from where the program has it. */
+/* Copies the value from the program's memory. */
 void kp_value_take(const struct kp_op *op, void *into);
 
-/* Returns how much of the value to read at once, byte, at most `most`. */
+/* Returns how many bytes of the value to read at once, at most `most`. */
 size_t kp_value_piece(const struct kp_op *op, size_t most);
 
-/* Reads a piece of the value again, `bytes` from `at` on: whole pieces, but for the last. */
+/* Reads a piece of the value again, `bytes` from `at` on: whole pieces, except the last. */
 CUresult kp_value_read(const struct kp_op *op, size_t at, size_t bytes, void *into);
 
 /* Copies the value within the device, in the operation's stream. */

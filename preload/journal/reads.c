@@ -26,8 +26,8 @@ enum {
 
 /* ---- sites ---- */
 
-/* A window reads so many times as often at a site as all windows before it, where each came out equal: a first
- * difference then costs few launches, and a site that is always equal few windows. */
+/* At a site where all reads came out equal, a window may read this many times as often as all windows before it: a
+ * first difference then costs few launches, and a site that is always equal few windows. */
 enum { GROWTH = 8 };
 
 struct kp_read_site {
@@ -65,7 +65,7 @@ bool kp_reads_trusted(const struct kp_item *i)
     return s && !s->never && s->here < GROWTH * s->equal;
 }
 
-/* ---- whether a window takes a read ---- */
+/* ---- whether a window accepts a read ---- */
 
 /* A read being judged. */
 struct question {
@@ -79,7 +79,7 @@ static bool is_off(const struct question *q)
     return !q->j->setup->options->window_reads;
 }
 
-/* Others may write the memory, or a repetition would not find it as it was. */
+/* Returns true if others may write the memory, or a repetition would not find it as it was. */
 static bool is_not_alone(const struct question *q)
 {
     return kp_context_several(q->j->setup) || kp_flags_met(KP_MET_SHARED) || kp_flags_met(KP_MET_MANAGED) ||
@@ -93,8 +93,8 @@ static bool is_old(const struct question *q)
     return kp_window_closes_at_sync();
 }
 
-/* Whether the log would grow beyond what memory there is for it. Each byte is read again in every repetition, so more
- * than the option's would take longer than windows that are opened anew. */
+/* Returns true if the log would grow beyond the memory available for it. Each byte is read again in every repetition,
+ * so exceeding the option's limit would cost more time than opening new windows. */
 static bool is_much(const struct question *q)
 {
     struct kp_journal *j = q->j;
@@ -113,7 +113,7 @@ static bool differed(const struct question *q)
     return !s || s->never || q->j->context->cuts >= MOST_CUTS;
 }
 
-/* Asks once a window: the answer takes the driver some time. */
+/* Asks once a window: the driver is slow to answer. */
 static bool lacks_room(const struct question *q)
 {
     static bool told;
@@ -127,7 +127,7 @@ static bool lacks_room(const struct question *q)
     return false;
 }
 
-/* Takes room for a value that comes later, in device memory. */
+/* Reserves device memory for a value that comes later. */
 static bool lacks_log(const struct question *q)
 {
     struct kp_journal *j = q->j;
@@ -165,7 +165,7 @@ bool kp_reads_admit(struct kp_journal *j, const struct kp_op *op, const char *sy
     for (size_t i = 0; i < sizeof(read_reasons) / sizeof(*read_reasons) && !why; i++)
         why = read_reasons[i].holds(&q) ? read_reasons[i].why : KP_REASON_NONE;
     if (why)
-        kp_debug(KP_DEBUG_WINDOW, "takes no read: %s", kp_reason_text(why));
+        kp_debug(KP_DEBUG_WINDOW, "accepts no read: %s", kp_reason_text(why));
     return !why;
 }
 
@@ -184,7 +184,7 @@ void kp_reads_begin(struct kp_journal *j, struct kp_item *i, const char *symbol)
     j->logged += i->op.result_bytes;
 }
 
-/* Copies the value in its stream, as it is there when the program's own copy has been made. */
+/* Copies the value in its stream, as it is after the program's own copy. */
 static bool log_behind(struct kp_journal *j, struct kp_item *i)
 {
     struct kp_read_log *log = &j->logs[j->n_logs - 1];

@@ -112,7 +112,7 @@ struct kp_entry *kp_journal_entry(size_t k)
 uint64_t kp_record_op(struct kp_journal *j, struct kp_item *i, const struct kp_op *op)
 {
     i->op = *op;
-    /* A host function may let other threads know that what was before it is done. */
+    /* A host function may let other threads know that the work before it is done. */
     i->epoch = op->waits || op->calls_host ? kp_flags_next_epoch() : kp_flags_epoch();
     if (!op->calls_host)
         note_stream(j, op->stream);

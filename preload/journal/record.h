@@ -6,16 +6,16 @@
 
 #include "preload/journal/state.h"
 
-/* Appends a record, all 0. NULL without memory. */
+/* Appends a record, all 0. NULL if memory is short. */
 struct kp_item *kp_record_new(struct kp_journal *j);
 
-/* Whether the journal records operations of the current context, and has room for one. */
+/* Returns true if the journal records operations of the current context, and has room for one. */
 bool kp_record_is_here(const struct kp_journal *j, const struct kp_driver *d);
 
 /* Makes the new record `i` the operation `op`, which it takes over. Returns its ticket, never 0. */
 uint64_t kp_record_op(struct kp_journal *j, struct kp_item *i, const struct kp_op *op);
 
-/* Makes the new record `i` a setting, of no stream, from `before` to `after`. Returns its ticket, never 0. */
+/* Makes the new record `i` a setting, without a stream, from `before` to `after`. Returns its ticket, never 0. */
 uint64_t kp_record_setting(struct kp_journal *j, struct kp_item *i, void *real, const uint64_t *before,
                            const uint64_t *after);
 

@@ -16,7 +16,7 @@
 #include "preload/program/waits.h"
 
 /* Restores new memory to its contents at allocation, before any stream can use it. The copy waits for earlier work,
- * all of which has ended once already. The last of several copies waits for all of them. */
+ * which has all ended once already. The last of several copies waits for all of them. */
 static CUresult put_back(struct kp_journal *j, const struct kp_item *i)
 {
     CUresult rc = kp_op_issue(&i->op);
@@ -27,8 +27,8 @@ static CUresult put_back(struct kp_journal *j, const struct kp_item *i)
 
 /* ---- operations ---- */
 
-/* Uses the event's twin, so that the program's events keep the state of its own execution. In one stream there is none,
- * and nothing to order. */
+/* Uses the event's twin, so that the program's events keep the state of its own execution. With a single stream there
+ * is no twin, and nothing to order. */
 static CUresult issue_op(const struct kp_journal *j, const struct kp_op *op)
 {
     struct kp_op with_twin = *op;
@@ -43,8 +43,8 @@ static CUresult issue_op(const struct kp_journal *j, const struct kp_op *op)
     return kp_op_issue(&with_twin);
 }
 
-/* Issues an item again. `serial`: an operation waits for the end of the one before it, as the program's host may
- * have done between streams. One stream keeps the order anyway. */
+/* Issues an item again. `serial`: an operation waits for the end of the one before it, because the program's host may
+ * have done so between streams. A single stream keeps the order anyway. */
 static CUresult issue_again(struct kp_journal *j, struct kp_item *i, const struct kp_issue_hooks *hooks, bool serial)
 {
     if (i->op.calls_host)
@@ -118,9 +118,8 @@ static CUresult issue_all(void *arg, const struct kp_issue_hooks *hooks)
 
 /* ---- the rehearsal ---- */
 
-/* Waits, in limited time, at places where the program waited before it issued operation `at`, which may need that.
- * Stops doing so after a timeout: the launch that does not end may wait for something later. Returns whether all has
- * ended. */
+/* Waits, in limited time, if the program waited before it issued operation `at`, which may need that. Stops doing so
+ * after a timeout: the launch that does not end may wait for something later. Returns true if all has ended. */
 static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *waits)
 {
     enum { MOST_WAITS = 2 };
@@ -156,8 +155,8 @@ static CUresult end_launch(struct rehearsal *h, size_t at)
     return CUDA_SUCCESS;
 }
 
-/* Whether a launch that did not end in time has done so by now: before a read, shortly, and where the program waited.
- */
+/* Returns true if a launch that did not end in time has ended since: before a read, shortly, and wherever the program
+ * waited. */
 static bool has_ended(struct rehearsal *h, size_t at)
 {
     struct kp_journal *j = &kp_journal_now;
@@ -166,8 +165,8 @@ static bool has_ended(struct rehearsal *h, size_t at)
     return !h->unread && wait_as_program(h->r, at, &h->waits);
 }
 
-/* Whether the operation is left out: beside a launch that does not end nothing can be read, and launches that follow
- * might depend on that. */
+/* Returns true if the operation is left out: while a launch does not end, nothing can be read, and later launches might
+ * depend on what would have been read. */
 static bool is_left_out(struct rehearsal *h, const struct kp_item *item)
 {
     h->unread |= h->late && item->read.site;
@@ -190,7 +189,7 @@ static CUresult rehearse_one(struct rehearsal *h, size_t at)
     return rc;
 }
 
-/* Issues launches that were left out after all, if a launch still does not end without them. */
+/* Issues the launches that were left out, if a launch still does not end without them. */
 static CUresult rescue(struct rehearsal *h)
 {
     struct kp_journal *j = &kp_journal_now;
@@ -205,7 +204,7 @@ static CUresult rescue(struct rehearsal *h)
             continue;
         CUstream stream = kp_launch_stream(&j->items[i].entry.launch);
         CUresult rc = issue_again(j, &j->items[i], NULL, false);
-        if (rc == CUDA_SUCCESS && stream != stuck) /* what follows on other streams may need it */
+        if (rc == CUDA_SUCCESS && stream != stuck) /* later work on other streams may need it */
             rc = kp_wait_stream(j->setup->driver, stream, RESCUE_MS);
         if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_NOT_READY)
             return rc;
@@ -213,8 +212,8 @@ static CUresult rescue(struct rehearsal *h)
     return CUDA_SUCCESS;
 }
 
-/* Dry run: waits after each launch, as counter passes do. A launch that waits for a later one, or for the host,
- * would hang there; a timeout detects it here. The rest then runs without such waits, so that everything ends. */
+/* Dry run: waits after each launch, like counter passes. A launch that waits for a later one, or for the host, would
+ * hang there; a timeout detects it here. The rest then runs without such waits, so that everything ends. */
 static int rehearse(void *arg)
 {
     struct rehearsal h = {.r = arg};

@@ -6,7 +6,7 @@
 
 #include "preload/journal/state.h"
 
-/* Restores what the host has of the window's begin. */
+/* Restores host memory to its state at the start of the window. */
 void kp_repeat_begin(struct kp_journal *j);
 /* Issues an operation again, without a wait for the one before it. */
 CUresult kp_repeat_one(struct kp_journal *j, struct kp_item *i);

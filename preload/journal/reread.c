@@ -10,12 +10,12 @@
 #include "preload/journal/read_value.h"
 
 enum {
-    PIECE = 8 << 20,       /* byte read at once */
-    PINNED_FROM = 1 << 20, /* byte of a piece that is worth pinned memory */
-    HUGE_PAGE = 2 << 20    /* byte */
+    PIECE = 8 << 20,       /* bytes read at once */
+    PINNED_FROM = 1 << 20, /* size of a piece that is worth pinned memory, bytes */
+    HUGE_PAGE = 2 << 20    /* bytes */
 };
 
-/* The buffer. It stays: the driver takes long to make pinned memory. */
+/* The buffer. It stays: the driver is slow to make pinned memory. */
 static struct {
     void *memory;
     bool pinned, wanted; /* it is pinned; it was used so much that it should be */
@@ -29,7 +29,7 @@ static void use(void *memory, bool pinned)
     buffer.pinned = pinned;
 }
 
-/* Returns the buffer; NULL without memory. */
+/* Returns the buffer; NULL if memory is short. */
 static void *buffer_of(size_t bytes)
 {
     buffer.wanted |= bytes >= PINNED_FROM;

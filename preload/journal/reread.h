@@ -1,6 +1,6 @@
 /*
  * Reads a value of the open window again, in pieces, and compares it with what the program has seen. The pieces share a
- * buffer, which is pinned where they are large: the device fills it faster, and its pages are there.
+ * buffer, which is pinned if they are large: the device fills it faster, and its pages are resident.
  */
 #ifndef KP_PRELOAD_JOURNAL_REREAD_H
 #define KP_PRELOAD_JOURNAL_REREAD_H

@@ -11,8 +11,8 @@
 #include "preload/journal/op_encode.h"
 #include "preload/program/host_snapshot.h"
 
-/* A read of the journal (reads.h): what the program saw, byte for byte, in host memory; or where that is kept on the
- * device until the journal's work is done. */
+/* A read of the journal (reads.h): what the program saw, byte for byte, in host memory; or its place on the device
+ * until the journal's work is done. */
 struct kp_read {
     struct kp_read_site *site;
     void *seen;
@@ -25,20 +25,20 @@ struct kp_fresh_map {
     size_t bytes;
 };
 
-/* Device memory for values that come later; `room` byte from `next` on are free. */
+/* Device memory for values that come later; `room` bytes from `next` on are free. */
 struct kp_read_log {
     CUdeviceptr memory, next;
     size_t bytes, room;
 };
 
-/* Events of ours around a host function in its stream; NULL: there are none. */
+/* Our events around a host function in its stream; NULL: there are none. */
 struct kp_host_call {
     CUevent reached, done;
 };
 
 /* An operation of the journal: a launch or another one. */
 struct kp_item {
-    struct kp_entry entry; /* the first member: kp_item_of. All 0 but for launches and ranges */
+    struct kp_entry entry; /* the first member: kp_item_of. All 0 except for launches and ranges */
     bool is_launch;
     unsigned epoch;  /* counts the program's waits */
     struct kp_op op; /* real NULL: the driver refused it */
@@ -58,12 +58,12 @@ struct kp_twin {
 
 struct kp_journal {
     bool open;
-    bool rewinds, whole; /* as kp_journal_open is told */
+    bool rewinds, whole; /* as passed to kp_journal_open */
     const struct kp_context_setup *setup;
     struct kp_context *context;
     struct kp_item *items;
     size_t n, cap;
-    uint64_t serial;    /* of no other journal */
+    uint64_t serial;    /* unique to this journal */
     uint64_t variables; /* kp_variables_count() when it opened: the saved memory holds those */
     uint64_t questions; /* kp_variables_questions() when it opened */
     size_t settled;     /* operations that were waited for */
@@ -78,21 +78,21 @@ struct kp_journal {
     struct kp_twin *twins;
     size_t n_twins;
     size_t stuck;              /* index + 1 of the launch that did not end in the rehearsal, 0 = none */
-    uint64_t aside;            /* byte of new memory that were copied aside, */
+    uint64_t aside;            /* bytes of new memory that were copied aside, */
     bool aside_in_part;        /* not all of them in whole blocks of the driver's: see kp_defer_whole */
     struct kp_fresh_map *maps; /* that nobody has access to yet */
     size_t n_maps;
     size_t settings;       /* operations that set attributes */
     size_t reads;          /* operations that gave the host a result */
-    size_t logged;         /* byte that they read */
+    size_t logged;         /* bytes that they read */
     size_t most_logged;    /* the most of that, beyond what is always logged; 0: not asked yet */
     bool keeps_host;       /* see kp_journal_keeps_host */
     CUgraphExec allocates; /* the one graph of it that allocates memory; NULL = there is none */
-    cuuint64_t mapped;     /* byte that the device had for memory of graphs behind its launch */
+    cuuint64_t mapped;     /* bytes that graphs' allocations reserved on the device after its launch */
     bool goes_on;          /* a launch had not ended when the program had read: no read closes the window */
     bool pending;          /* a value may still be on its way to pinned memory */
-    bool calls_host;       /* a host function may still run, or have yet to: it may write any memory of the host */
-    size_t called_at;      /* operations before the first such function */
+    bool calls_host;       /* a host function may still run or be pending: it may write any host memory */
+    size_t called_at;      /* number of operations before the first such function */
     struct kp_read_log *logs;
     size_t n_logs;
     size_t end; /* operations that are issued again: up to the first read that cannot be compared */

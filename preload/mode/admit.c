@@ -14,26 +14,26 @@
 #include "preload/contexts/unending.h"
 #include "preload/program/waits.h"
 
-/* Unwanted launches in a row after which a window closes. It takes fewer along, as closing costs as much as a few
+/* A window closes after so many unwanted launches in a row. It accepts a few, because closing costs as much as a few
  * dozen of them. */
 enum { MOST_UNWANTED = 16 };
 
 /* Launches of a window that is counted in one pass. Starting and stopping the counters once for so many adds a tenth to
- * each; more only delays the evaluation. */
+ * each launch; more would only delay the evaluation. */
 enum { COUNTED_ROOM = 256 };
 
-/* Of enum kp_once: it works with the host, or another device, while it runs. */
+/* Bits of enum kp_once: it works with the host, or another device, while it runs. */
 enum { SHARES = KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS };
 
 /* A predicate and its reason. */
 struct row {
     bool (*holds)(const struct kp_question *q);
     enum kp_reason why;
-    enum kp_reason (*says)(const struct kp_question *q); /* instead of both: the reason, or none */
+    enum kp_reason (*says)(const struct kp_question *q); /* instead of the other two: the reason, or none */
     bool once;                                           /* it must not run again, but does not wait for anything */
 };
 
-/* Returns the reason of the first row that holds, and that row; or none. */
+/* Returns the reason of the first row that holds, and the row; or none. */
 static enum kp_reason first_of(const struct row *r, const struct kp_question *q, const struct row **found)
 {
     enum kp_reason why = KP_REASON_NONE;
@@ -47,8 +47,8 @@ static enum kp_reason first_of(const struct row *r, const struct kp_question *q,
 
 /* ---- why it must not be replayed ---- */
 
-/* Returns the reason that the process found. Without replays only waiting for other devices of this process is one.
- */
+/* Returns the reason that the process found. Without replays, the only one is waiting for other devices of this
+ * process. */
 static enum kp_reason told_before(const struct kp_question *q)
 {
     bool harmless = !kp_mode_repeats(q->setup->mode) && !kp_context_several(q->setup);
@@ -60,14 +60,14 @@ static bool reaches_heap(const struct kp_question *q)
     return q->fit.heap;
 }
 
-/* A replay would rewind memory that others write meanwhile: a partner's message, for which others wait. */
+/* A replay would rewind memory that others write meanwhile: a partner's message that a kernel waits for. */
 static bool is_memory_shared(const struct kp_question *q)
 {
     (void)q;
     return kp_flags_met(KP_MET_SHARED);
 }
 
-/* A replay would rewind what a thread of the program writes for such kernels, which may be at any time. */
+/* A replay would rewind what a thread of the program may write at any time for such kernels. */
 static bool is_memory_served(const struct kp_question *q)
 {
     (void)q;
@@ -100,7 +100,7 @@ static enum kp_reason has_attributes(const struct kp_question *q)
     return kp_attributes_reason(q->launch->config.attrs, q->launch->config.numAttrs);
 }
 
-/* What it has written, the host may have acted on by now: a second run would have it do so again. */
+/* The host may already have acted on what the kernel wrote: a second run would make it act again. */
 static bool posts(const struct kp_question *q)
 {
     const struct kp_context *c = q->context;
@@ -108,7 +108,7 @@ static bool posts(const struct kp_question *q)
     return shares && q->function && q->function->once & KP_ONCE_POSTS;
 }
 
-/* Such memory is not as it was when the launch is repeated, and nobody knows where it is. */
+/* Such memory is not restored for a repetition, because its address is unknown. */
 static bool waits_unseen(const struct kp_question *q)
 {
     bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED);
@@ -127,7 +127,7 @@ static enum kp_reason met_virtual_memory(const struct kp_question *q)
     return kp_flags_met(KP_MET_VIRTUAL) ? kp_not_rewound(KP_MEMORY_HOST_VIRTUAL) : KP_REASON_NONE;
 }
 
-/* Where saving failed once. Asks again between windows: the program may have less memory by then. */
+/* Saving failed once. Asks again between windows: the program may have less memory by then. */
 static bool is_memory_unsaved(const struct kp_question *q)
 {
     struct kp_context *c = q->context;
@@ -189,7 +189,7 @@ static bool met_managed_memory(const struct kp_question *q)
     return kp_flags_met(KP_MET_MANAGED);
 }
 
-/* A window that keeps the memory of the program's own execution keeps this memory, too; but a repetition lacks what the
+/* A window that keeps the memory of the program's own execution keeps this memory too, but a repetition lacks what the
  * host wrote there meanwhile. */
 static bool is_host_rewound(const struct kp_question *q)
 {
@@ -249,7 +249,7 @@ void kp_admit_judge(struct kp_question *q)
     q->fit.alone_reason = first_of(reasons_alone, q, &row);
 }
 
-/* ---- why the open window does not take it ---- */
+/* ---- why the open window does not accept it ---- */
 
 /* Returns the most launches that a window of this context may hold. */
 static size_t room_of(const struct kp_context_setup *setup, const struct kp_context *c)
@@ -264,7 +264,7 @@ size_t kp_admit_room(const struct kp_window *w)
 }
 
 /* A module that was loaded meanwhile. The saved memory lacks its variables, so a repetition would find them changed.
- * Kernels of other modules reach them where the program has asked for their addresses. */
+ * Kernels of other modules can reach them if the program has asked for their addresses. */
 static bool lacks_variables(const struct kp_question *q)
 {
     const struct kp_journal_facts j = kp_journal_facts();
@@ -272,7 +272,7 @@ static bool lacks_variables(const struct kp_question *q)
            (!q->function || j.questions != kp_variables_questions());
 }
 
-/* A window that is not to be replayed takes no more along. */
+/* A window that will not be replayed accepts no more launches. */
 static bool is_spoiled(const struct kp_question *q)
 {
     return q->window->strategy->rewinds && kp_flags_spoiled();
@@ -300,7 +300,7 @@ static bool is_other_kind(const struct kp_question *q)
            (q->what->wanted || q->fit.mode == KP_RANGE_USER || !w->strategy->rewinds);
 }
 
-/* A replay issues both into one stream, where they may wait for each other. */
+/* A replay would issue both into one stream, in which they may wait for each other. */
 static bool is_other_thread(const struct kp_question *q)
 {
     const struct kp_journal_facts j = kp_journal_facts();
@@ -353,7 +353,7 @@ bool kp_admit_may_hang(const struct kp_question *q)
     return q->fit.host && (!kp_mode_repeats(q->setup->mode) || q->fit.once_reason) && !q->fit.ends;
 }
 
-/* Counting would wait for partners on devices that the program has yet to launch on. */
+/* Counting would wait for partners on devices on which the program has not launched yet. */
 static enum kp_reason partners_of(const struct kp_question *q)
 {
     return !q->fit.once && kp_context_several(q->setup) ? q->fit.once_reason : KP_REASON_NONE;

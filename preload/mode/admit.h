@@ -15,10 +15,10 @@ struct kp_fit {
     enum kp_reason waits_reason; /* why it must not be waited for */
     bool heap;                   /* it can reach host memory unknown to CUDA */
     bool host;                   /* it can reach host memory, or waits for what others write */
-    bool code;                   /* that is known by its code alone: no argument points there */
-    bool quiet;                  /* and none of its function was seen to change it */
+    bool code;                   /* only its code shows that: no argument points there */
+    bool quiet;                  /* and no launch of its function was seen to change it */
     bool ends;                   /* earlier launches of its function ended by themselves */
-    long patience_ms;            /* how long one that may wait for the host is waited for */
+    long patience_ms;            /* how long to wait for it if it may wait for the host */
     bool once;                   /* it must not run again, but does not wait for anything */
 };
 
@@ -31,27 +31,27 @@ struct kp_question {
     const struct kp_candidate *what;
     const struct kp_known_function *function; /* NULL for a graph */
     struct kp_fit fit;
-    size_t by_node;              /* of a graph whose nodes are repeated one by one: its kernels; else 0 */
+    size_t by_node;              /* number of kernels of a graph whose nodes are repeated one by one; else 0 */
     struct kp_rotation_key *key; /* what the launch counts for; NULL = for itself */
 };
 
 /* Sets `fit`. */
 void kp_admit_judge(struct kp_question *q);
 
-/* Whether its context can count, and there is something to count. Closing a window may change that. */
+/* Returns true if its context can count, and there is something to count. Closing a window may change that. */
 bool kp_admit_counters(const struct kp_question *q);
 
 /* Returns the most launches that `w`, open or being opened, may hold. */
 size_t kp_admit_room(const struct kp_window *w);
 
-/* Returns why the open window does not take the launch, if there is a reason. */
+/* Returns why the open window does not accept the launch, if there is a reason. */
 enum kp_reason kp_admit_join_reason(const struct kp_question *q);
 
 /* Returns why no window can be opened for it, if there is a reason. */
 enum kp_reason kp_admit_open_reason(const struct kp_question *q);
 
-/* Whether counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host memory
- * may wait for the host's next action. An earlier launch must have been seen to end. */
+/* Returns true if counting it may hang. Counting blocks until the kernel is done, and a kernel that can reach host
+ * memory may wait for the host's next action. An earlier launch must have been seen to end. */
 bool kp_admit_may_hang(const struct kp_question *q);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Operations of the program between the launches of the open window: the journal takes them, or the window closes.
+ * Operations of the program between the launches of the open window: the journal records them, or the window closes.
  */
 #include "preload/mode/window.h"
 

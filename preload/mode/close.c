@@ -81,7 +81,7 @@ static void exit_before_cupti(void)
         kp_exit_first();
 }
 
-/* Whether the program goes on in another context of the device, for whose work that of the window may wait. */
+/* Returns true if the program goes on in another context of the device, whose work the window's may wait for. */
 static bool is_left(void)
 {
     const struct kp_driver *d = w->setup->driver;
@@ -96,13 +96,13 @@ static void plan_again(void)
 {
     struct kp_context *c = w->context;
     kp_worker_drain(KP_FOREVER);
-    kp_timed_end(); /* it ends the rotation, whose keys launches wait for */
+    kp_timed_end(); /* it ends the rotation and its keys, which launches wait for */
     kp_context_plan_again(w->setup, c);
     if (c->no_counters.reason)
         kp_session_warn_once(kp_why_text(&c->no_counters));
 }
 
-/* Reports what the collector lacks besides the counters, and plans again where the profiler refused the plan. */
+/* Reports what the collector lacks apart from the counters, and plans again if the profiler refused the plan. */
 static void follow_up(const struct kp_window_outcome *out)
 {
     char *text;
@@ -114,14 +114,14 @@ static void follow_up(const struct kp_window_outcome *out)
         plan_again();
 }
 
-/* Closes the window. Returns what it took the program, ns. */
+/* Closes the window. Returns the time that it cost the program, ns. */
 static double close_in_context(struct kp_window_outcome *out)
 {
     w->left = is_left();
     double start = kp_now_ns();
     int64_t since = kp_timeline_now();
     struct kp_visit v = kp_visit_begin(w->setup->driver, w->context->ctx);
-    /* That of a rotation was told when it opened, by what it counts. */
+    /* A rotation's window printed what it counts when it opened. */
     kp_progress_begin(w->strategy->turn ? "" : "waiting for the launches of a window to end", w->strategy->close);
     kp_journal_stop();
     if (w->strategy->close)
@@ -143,7 +143,7 @@ const struct kp_context *kp_window_context(void)
     return w->open ? w->context : NULL;
 }
 
-/* Gives the window up without a call of the driver. */
+/* Gives the window up without a driver call. */
 static void give_up(enum kp_reason why)
 {
     struct kp_window_outcome out = {.why = {KP_REASON_NONE, NULL}};
@@ -184,7 +184,7 @@ static void close_for(enum kp_reason why, const char *what)
     double took_ns = close_in_context(&out);
     kp_counters_free(out.counters);
     kp_why_free(&out.why);
-    kp_debug(KP_DEBUG_WINDOW, "closed; it took %.1f ms of ours, opening included", took_ns / 1e6);
+    kp_debug(KP_DEBUG_WINDOW, "closed; it took %.1f ms of our time, opening included", took_ns / 1e6);
     if (s->close)
         exit_before_cupti();
     kp_progress_end();

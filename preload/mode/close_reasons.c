@@ -12,7 +12,7 @@ enum { MOST_REASONS = 16 };
 /* Counts windows by the reason that closed them; the last row counts all others. */
 static struct {
     enum kp_reason reason;
-    const char *what; /* as kp_close_reasons_note is told */
+    const char *what; /* as passed to kp_close_reasons_note */
     uint64_t windows;
 } reasons[MOST_REASONS];
 static uint64_t windows, launches, full_windows;
@@ -31,7 +31,7 @@ void kp_close_reasons_note(enum kp_reason reason, const char *what, size_t n_lau
     reasons[i].windows++;
 }
 
-/* Whether there are so many windows with so few launches, although there was room for more. */
+/* Returns true if there are so many windows with so few launches, although there was room for more. */
 static bool hold_few(uint64_t n_windows, uint64_t launches_each)
 {
     return windows >= n_windows && launches < launches_each * windows && 2 * full_windows <= windows;
@@ -63,7 +63,7 @@ void kp_close_reasons_tell(void)
     if (!hold_few(WINDOWS, LAUNCHES_EACH))
         return;
     list(text, sizeof(text));
-    kp_log_progress("%llu launches took %llu series of passes, as windows were closed by: %s",
+    kp_log_progress("%llu launches needed %llu series of passes, because windows were closed by: %s",
                     (unsigned long long)launches, (unsigned long long)windows, text);
 }
 
@@ -81,9 +81,9 @@ void kp_close_reasons_tell_early(double took_ns)
     told = true;
     list(text, sizeof(text));
     kp_log_progress(
-        "%s%.1f launches a second: windows hold %.1f launches each and take %.2f s, closed by %s; --set quick "
-        "counts in one pass instead, --filter-mode per-launch-config --launch-count 1 takes one launch of "
-        "each kind, --replay-mode rotate repeats nothing and has all sections of kernels that come again",
+        "%s%.1f launches/s: windows hold %.1f launches and take %.2f s each, closed by %s. Faster: --set quick "
+        "(one pass), --filter-mode per-launch-config --launch-count 1 (one launch of each kind), "
+        "--replay-mode rotate (repeats nothing; all sections of kernels that run again)",
         slow ? "Slow, " : "", 1e9 * (double)launches / all_ns, (double)launches / (double)windows,
         all_ns / 1e9 / (double)windows, text);
 }

@@ -13,8 +13,8 @@
  * KP_REASON_CALL, static. */
 void kp_close_reasons_note(enum kp_reason reason, const char *what, size_t launches);
 
-/* Call it after a window, which took so much of our time, ns. Says once, early enough to help, what the run costs:
- * after 5 s, or after 2 s if windows hold about one launch each; names what closes them, and cheaper choices. */
+/* Call it after each window with the time that it cost, ns. Prints once, early enough to help, what the run costs:
+ * after 5 s, or after 2 s if windows hold about one launch each. Names what closes them, and cheaper choices. */
 void kp_close_reasons_tell_early(double took_ns);
 
 /* Prints one line on what closed the windows, if they held so few launches that profiling took much longer than

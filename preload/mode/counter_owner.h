@@ -8,9 +8,9 @@
 
 #include "preload/contexts/context.h"
 
-/* Takes the counters of its device for a context. Another one that does not become idle within 0.2 s keeps them, and so
- * do all while a stream is captured: the window then tells who has them. After three waits for a context there are no
- * more until its work has ended. */
+/* Takes the counters of its device for a context. A context that does not become idle within 0.2 s keeps them, and
+ * every context does while a stream is captured: the window then reports which has them. After three waits for a
+ * context there are no more until its work has ended. */
 void kp_claim_counters(const struct kp_driver *d, const struct kp_context *c);
 
 #endif

@@ -28,7 +28,7 @@
 
 static struct kp_window *const w = &kp_window_now;
 
-/* Closes the window first, as its copies may hold the memory that the launch lacks. */
+/* Closes the window first, because its copies may hold the memory that the launch lacks. */
 static CUresult without_window(struct kp_entry *e)
 {
     struct kp_launch l = e->launch;
@@ -52,7 +52,7 @@ static CUresult issue_first(struct kp_entry *e)
     return rc;
 }
 
-/* Returns why the window closes behind the launch, if there is a reason. */
+/* Returns why the window closes after the launch, if there is a reason. */
 static enum kp_reason closes_behind(const struct kp_question *q)
 {
     if (w->strategy->rewinds && (q->fit.alone_reason || w->alone_reason))
@@ -64,8 +64,8 @@ static enum kp_reason closes_behind(const struct kp_question *q)
     return kp_journal_facts().launches >= kp_admit_room(w) ? KP_REASON_FULL : KP_REASON_NONE;
 }
 
-/* Waits for a launch that can reach host memory: the host may change that once the call has returned. False: it does
- * not end. */
+/* Waits for a launch that can reach host memory: the host may change that memory once the call has returned. Returns
+ * false if it does not end. */
 static bool watch(const struct kp_question *q, const struct kp_entry *e)
 {
     bool ends = kp_stuck_watch(w->setup->driver, w->context, e->function, q->fit.patience_ms);
@@ -74,8 +74,8 @@ static bool watch(const struct kp_question *q, const struct kp_entry *e)
     return ends;
 }
 
-/* Leaves a window whose last launch does not end: nothing of it can be repeated. Returns why the launch has no result,
- * or none. */
+/* Leaves a window whose last launch does not end, so that nothing can be repeated. Returns why the launch has no
+ * result, or none. */
 static enum kp_reason leave_waiting(const struct kp_entry *e)
 {
     if (kp_journal_facts().launches == 1) {
@@ -140,7 +140,7 @@ static bool may_hold(const struct kp_question *q)
     return q->function && q->function->once & KP_WAITS_FOR_OTHERS && !q->fit.ends && !q->fit.waits_reason;
 }
 
-/* Closes a window that does not take the launch. */
+/* Closes a window that does not accept the launch. */
 static void make_way(const struct kp_question *q, const struct kp_launch *l)
 {
     if (!w->open)
@@ -154,8 +154,8 @@ static void make_way(const struct kp_question *q, const struct kp_launch *l)
         kp_window_close(close_reason);
 }
 
-/* Closes a window before a launch of which nothing is known, unless such launches may pass it: what has passed already
- * may wait for them. */
+/* Closes a window before a launch of an unknown function, unless such launches may pass it: launches that have passed
+ * may wait for it. */
 static void make_way_unknown(enum kp_reason why, const struct kp_context *c)
 {
     bool passes = w->open && kp_strategy_chooses(w->strategy) && (!c || !c->dead || w->context != c);
@@ -165,7 +165,7 @@ static void make_way_unknown(enum kp_reason why, const struct kp_context *c)
         kp_window_close(why);
 }
 
-/* Makes a launch that no window takes and that nobody asked for. A range lacks it, for a reason. */
+/* Makes an unwanted launch that no window accepts. A range lacks it, for a reason. */
 static CUresult run_unasked(const struct kp_question *q, struct kp_launch *l, enum kp_reason *skip_reason)
 {
     const struct kp_fit *fit = &q->fit;
@@ -177,7 +177,7 @@ static CUresult run_unasked(const struct kp_question *q, struct kp_launch *l, en
     return kp_launch_issue_own(l);
 }
 
-/* Runs the launch in the open window, in a new one, or outside of any. */
+/* Runs the launch in the open window, in a new one, or outside any window. */
 static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp_known_function *f,
                            enum kp_reason *skip_reason)
 {
@@ -200,7 +200,8 @@ static CUresult run_known(struct kp_question *q, struct kp_candidate *what, stru
                           struct kp_known_function *f, enum kp_reason *skip_reason)
 {
     kp_admit_judge(q);
-    q->context->stalled |= q->fit.waits_reason != KP_REASON_NONE; /* what follows need not wait long to find that out */
+    q->context->stalled |=
+        q->fit.waits_reason != KP_REASON_NONE; /* later launches need not wait long to find that out */
     enum kp_reason why;
     if (kp_rotate_lets_by(q, what, &why)) {
         w->unwanted_in_a_row++;
@@ -214,13 +215,13 @@ static CUresult run_known(struct kp_question *q, struct kp_candidate *what, stru
     return rc;
 }
 
-/* Whether the first launch of a module's kernels could bring variables into the open window unseen. */
+/* Returns true if the first launch of a module's kernels could bring variables into the open window unseen. */
 static bool may_miss_variables(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
 {
     return w->open && w->strategy->rewinds && !kp_context_module_known(setup, c, f);
 }
 
-/* Whether the window holds the variables that the first launch of a module's kernels brings along. */
+/* Returns true if the window holds the variables that the first launch of a module's kernels brings along. */
 static bool holds_variables(const struct kp_context_setup *setup, const struct kp_known_function *f)
 {
     const char *mangled = f->facts.mangled;
@@ -244,7 +245,7 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
     return f;
 }
 
-/* Whether no launch of the function has been made inside the gate. */
+/* Returns true if no launch of the function has been made inside the gate. */
 static bool is_first_of(struct kp_known_function *f)
 {
     bool first = f && !f->launched;
@@ -275,9 +276,9 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
     return rc;
 }
 
-/* Whether work of the context has not ended that was waited for without success: it may wait for what the program does
- * next, and for this launch. Nothing of ours is issued meanwhile. The thread that waits needs a moment to see its end,
- * of which the launch's stream knows; but of several launches one alone waits for that. */
+/* Returns true if work of the context on which a wait timed out has still not ended: it may wait for what the program
+ * does next, and for this launch. We issue nothing meanwhile. The waiting thread needs a moment to see the end, which
+ * the launch's stream shows earlier; but only one of several launches waits for that. */
 static bool is_held(const struct kp_context_setup *setup, CUcontext ctx, const struct kp_launch *l)
 {
     enum { MOMENT_MS = 10, APART_MS = 100 };

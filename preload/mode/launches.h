@@ -1,5 +1,5 @@
 /*
- * The way of a launch: judged, taken by the open window or a new one, issued by the strategy.
+ * The path of a launch: judged, added to the open window or a new one, issued by the strategy.
  *
  * Threads: inside the gate's exclusive section, under kp_guard.
  */
@@ -15,12 +15,12 @@ struct kp_launches_way {
     void *arg;
 };
 
-/* Runs `l` by `way`, with its context current; past it where the context cannot be profiled. Frees what `l` holds. */
+/* Runs `l` by `way`, with its context current; bypasses it if the context cannot be profiled. Frees what `l` holds. */
 CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
                                 const struct kp_launches_way *way, enum kp_reason *skip_reason, char **bad_input);
 
-/* Finds the function of a launch. Closes the window where its module may bring variables that the window lacks. NULL:
- * the driver gives no facts of it. */
+/* Finds the function of a launch. Closes the window if its module may bring variables that the window lacks. NULL: the
+ * driver gives no facts about it. */
 struct kp_known_function *kp_launches_function(const struct kp_context_setup *setup, struct kp_context *c,
                                                const struct kp_launch *l);
 

@@ -19,14 +19,14 @@ static bool is_quick(const struct kp_options *o, bool quick)
     return quick;
 }
 
-/* Columns of single launches are of each launch by itself. */
+/* Columns for single launches need each launch by itself. */
 static bool has_turns_beside(const struct kp_options *o, bool quick)
 {
     (void)quick;
     return o->fallback == KP_FALLBACK_ROTATE && !o->only_columns;
 }
 
-/* Of launches that must not be repeated. */
+/* For launches that must not be repeated. */
 static const struct kp_mode in_turns = {
     .name = "in turns",
     .workload = KP_MODE_LAUNCHES,

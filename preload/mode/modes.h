@@ -1,5 +1,5 @@
 /*
- * The modes of this library, a row each. What the columns mean is told in preload/contexts/mode.h.
+ * The modes of this library, a row each. preload/contexts/mode.h explains the columns.
  */
 #ifndef KP_PRELOAD_MODE_MODES_H
 #define KP_PRELOAD_MODE_MODES_H

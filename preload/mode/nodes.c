@@ -1,8 +1,7 @@
 /*
  * Graphs whose kernels are launches of the report. The program's own execution is the launch of the graph; repetitions
- * issue its nodes one by one, as the counters are of single kernels then. The nodes are issued instead of the graph
- * where launches are counted as the program makes them. So they are where a graph has more kernels than a window has
- * room for.
+ * issue its nodes one by one, so that counters belong to single kernels. The nodes are issued instead of the graph if
+ * launches are counted as the program makes them, or if the graph has more kernels than a window has room for.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,7 @@ struct passage {
     struct kp_journal_graph nodes; /* its nodes in the journal */
     size_t at;                     /* kernels that have been dealt with */
     CUresult rc;
-    bool touches; /* kernels of it can reach host memory */
+    bool touches; /* some of its kernels can reach host memory */
 };
 
 /* ---- the graph runs as a graph ---- */
@@ -67,8 +66,8 @@ static CUresult pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *sk
     return kp_launch_issue_own(l);
 }
 
-/* Returns why the window cannot take the graph's kernels, if there is a reason. Adds the host memory that they can
- * reach to the window's: repetitions would not find it as it was, or it is too much. */
+/* Returns why the window cannot accept the graph's kernels, if there is a reason: repetitions would find host memory
+ * changed, or it is too much. Adds the host memory that they can reach to the window's. */
 static enum kp_reason refuses_host(const struct passage *p)
 {
     enum kp_reason why = KP_REASON_NONE;
@@ -77,7 +76,7 @@ static enum kp_reason refuses_host(const struct passage *p)
     return why;
 }
 
-/* Returns the next entry of the graph from operation *k on, which moves behind it; NULL: there is none. */
+/* Returns the next entry of the graph from operation *k on, and moves *k past it; NULL: there is none. */
 static struct kp_entry *next_entry(size_t *k)
 {
     const size_t n = kp_journal_facts().records;
@@ -104,7 +103,7 @@ static bool may_wait(const struct passage *p, const struct kp_entry *e)
            e->function->once & (KP_ONCE_POSTS | KP_WAITS_FOR_OTHERS);
 }
 
-/* Notes that nothing waits again for the kernels of the graph that may be what did not end: those that may wait for the
+/* Notes that nothing waits again for the kernels that may be why the graph did not end: those that may wait for the
  * host, or all if none is known to. */
 static void note_waiting(const struct passage *p)
 {
@@ -119,7 +118,7 @@ static void note_waiting(const struct passage *p)
         }
 }
 
-/* Waits for the end of a graph with results for the host, and looks at those. */
+/* Waits for the end of a graph with results for the host, and looks at them. */
 static void settle_host(struct passage *p)
 {
     if (!p->nodes.reads && !p->touches)
@@ -134,7 +133,7 @@ static void settle_host(struct passage *p)
     }
 }
 
-/* Sees to what the graph's own launch has left: results, and why the window closes. */
+/* Follows up the graph's own launch: results, and why the window closes. */
 static void launched(struct passage *p)
 {
     const struct kp_entry *e;
@@ -193,8 +192,8 @@ static CUresult record_and_issue(struct passage *p, struct kp_launch *l, enum kp
 
 /* ---- the nodes run instead ---- */
 
-/* Issues a copy, memset, event or host function; an open window repeats the first two. It closes before what it could
- * not repeat, and before a host function, for which later work may wait. */
+/* Issues a copy, memset, event or host function; an open window repeats the first two. It closes before any node that
+ * it could not repeat, and before a host function, because later work may wait for it. */
 static CUresult issue_operation(const struct passage *p, const struct kp_graph_node *node)
 {
     bool again = node->kind == KP_NODE_COPY || node->kind == KP_NODE_SET;
@@ -219,7 +218,7 @@ static int issue_node(void *arg, const struct kp_graph_node *node)
     return p->rc != CUDA_SUCCESS;
 }
 
-/* Issues the nodes by themselves. Once begun, there is no way back: so they are tried before. */
+/* Issues the nodes one by one. Once started, there is no way back, so they are tried first. */
 static CUresult issue_nodes(struct passage *p)
 {
     p->at = 0;
@@ -237,7 +236,7 @@ struct choice {
 };
 
 /* Returns why the graph is let through, if there is a reason. A node that waits for the host would hold up the program,
- * which is to launch more before it acts. */
+ * which has to launch more before it acts. */
 static enum kp_reason lets_through(const struct passage *p)
 {
     bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL);
@@ -285,7 +284,7 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, enum kp_
     return kp_launches_run(p->setup, p->context, l, p->what, skip_reason);
 }
 
-/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program has to end. */
+/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program must end. */
 static CUresult let_through(const struct passage *p, struct kp_launch *l, enum kp_reason why,
                             enum kp_reason *skip_reason)
 {
@@ -297,7 +296,7 @@ static CUresult let_through(const struct passage *p, struct kp_launch *l, enum k
     return rc;
 }
 
-/* Its launch may take the memory of another graph, whose kernels would run into nothing when they are repeated. */
+/* Its launch may reuse the memory of another graph, whose repeated kernels would then access unmapped memory. */
 static enum kp_reason takes_memory(const struct passage *p, CUgraphExec exec)
 {
     const CUgraphExec other = kp_journal_facts().allocates;
@@ -305,7 +304,7 @@ static enum kp_reason takes_memory(const struct passage *p, CUgraphExec exec)
     return takes ? KP_REASON_OTHER_GRAPH : KP_REASON_NONE;
 }
 
-/* Why the open window does not take the graph, if there is a reason. */
+/* Returns why the open window does not accept the graph, if there is a reason. */
 static enum kp_reason join_reason(const struct passage *p, const struct kp_question *q)
 {
     enum kp_reason why = takes_memory(p, q->launch->graph);
@@ -321,7 +320,7 @@ static enum kp_reason join_reason(const struct passage *p, const struct kp_quest
 /* Runs the graph in a window, its nodes recorded. */
 static CUresult run_by_node(struct passage *p, struct kp_launch *l, enum kp_reason *skip_reason)
 {
-    /* What holds of the graph as one workload does not matter here. */
+    /* What applies to the graph as one workload does not matter here. */
     const struct kp_candidate what = {.wanted = true, .last = p->what->last};
     struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.once_reason = KP_REASON_NONE}, p->of->n, NULL};
     enum kp_reason why = KP_REASON_NONE;
@@ -341,8 +340,8 @@ static CUresult run_by_node(struct passage *p, struct kp_launch *l, enum kp_reas
     return run_whole(p, l, why, skip_reason);
 }
 
-/* Why a graph that allocates memory runs as one workload, if there is a reason: its memory is mapped by its own launch
- * alone, so that its nodes cannot run instead of it. */
+/* Returns why a graph that allocates memory runs as one workload, if there is a reason: only its own launch maps its
+ * memory, so its nodes cannot run instead. */
 static enum kp_reason needs_launch(const struct passage *p, bool nodes)
 {
     const struct kp_graph_nodes *g = p->of->content->nodes;

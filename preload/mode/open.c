@@ -20,14 +20,14 @@
 enum { STALLED_MS = 10 };
 
 /* Waits for the work before the launch. Returns why it cannot have a window, if there is a reason. One long timeout is
- * enough: while that work goes on, later launches wait only shortly. */
+ * enough: while that work goes on, later waits are short. */
 static enum kp_reason wait_for_work_before(const struct kp_question *q)
 {
     if (q->setup->mode->aside)
         return KP_REASON_NONE; /* such a range is in the report in any case: see strategy_app_range.c */
     struct kp_context *c = q->context;
     long patience = c->stalled ? STALLED_MS : KP_BEFORE_MS;
-    /* A window of a rotation tells what it counts instead. */
+    /* A rotation's window prints what it counts instead. */
     CUresult (*wait)(const struct kp_driver *, CUcontext, long, long) =
         kp_mode_recurs(q->setup->mode) ? kp_wait_briefly : kp_wait_context;
     CUresult rc = kp_admit_counters(q) ? wait(q->setup->driver, c->ctx, patience, STALLED_MS) : CUDA_SUCCESS;
@@ -38,7 +38,7 @@ static enum kp_reason wait_for_work_before(const struct kp_question *q)
     return c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_UNENDED;
 }
 
-/* Asks a strategy. Returns whether it counts the window. */
+/* Asks a strategy. Returns true if it counts the window. */
 static bool takes(const struct kp_strategy *s, struct kp_window *w, const struct kp_question *q, enum kp_reason *reason)
 {
     struct kp_why why = {KP_REASON_NONE, NULL};
@@ -54,8 +54,8 @@ static bool takes(const struct kp_strategy *s, struct kp_window *w, const struct
     return opens;
 }
 
-/* Asks the strategies of the mode in order; those for launches that must not be repeated from where that is known of
- * this one. Returns whether one counts the window. */
+/* Asks the strategies of the mode in order, and those for launches that must not be repeated once that is known of this
+ * one. Returns true if one counts the window. */
 static bool choose_strategy(struct kp_window *w, struct kp_question *q, enum kp_reason *reason)
 {
     const struct kp_mode *mode = q->setup->mode, *other = mode->otherwise;

@@ -7,7 +7,7 @@
 #include "preload/mode/admit.h"
 
 /* Opens `w` for the launch of `q`, which has been judged; the launch's context is current, and no window is open.
- * False: the launch runs outside of any window; *reason tells why. */
+ * Returns false if the launch runs outside any window, with why in *reason. */
 bool kp_window_open(struct kp_window *w, struct kp_question *q, enum kp_reason *reason);
 
 #endif

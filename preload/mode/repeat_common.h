@@ -11,8 +11,8 @@
 void kp_replay_ended(struct kp_window *w);
 
 /* Counts a job that `how` made: rehearses it and runs its passes, while the program's own output of kernels is muted. A
- * rehearsed launch waits for something if it takes `more_ms` beyond twice what the window took in the program. Does
- * nothing with a job for which memory was short. */
+ * rehearsed launch is assumed to wait for something after `more_ms` plus twice the window's time in the program. Does
+ * nothing if memory was short for the job. */
 void kp_replay_passes(struct kp_window *w, const struct kp_order *how, long more_ms, struct kp_job *j,
                       struct kp_window_outcome *out);
 

@@ -13,7 +13,7 @@
 #include "preload/mode/strategy.h"
 #include "preload/mode/window.h"
 
-/* Of an open window. */
+/* Applies to an open window. */
 static bool chooses(const struct kp_window *w)
 {
     return kp_strategy_chooses(w->strategy);
@@ -33,7 +33,8 @@ static enum kp_reason find_key(struct kp_question *q, struct kp_rotation *r)
     return q->key ? KP_REASON_NONE : KP_REASON_ROTATE_FULL;
 }
 
-/* Whether the window counts a group that the launch lacks, or that a later one does which is worth waiting for. */
+/* Returns true if the window counts a group that the launch lacks, or one that a later launch worth waiting for
+ * lacks. */
 static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotation *r)
 {
     /* Launches that pass cost nothing but the groups that they lack. So a window waits for as long as it takes to begin
@@ -57,9 +58,9 @@ static enum kp_reason why_not_on(const struct kp_question *q, const struct kp_ro
     return is_worth_going_on(q, r) ? KP_REASON_NONE : KP_REASON_NONE_COMES;
 }
 
-/* Return why a launch of the key is not counted by the window at hand, or opens none, if there is a reason. Shapes that
- * come a few times are counted where a window counts all that it sees, and once where each launch that it counts costs
- * 1 ms. */
+/* Return why the current window does not count a launch of the key, or why the launch opens none, if there is a reason.
+ * Shapes that occur a few times are counted if a window counts all that it sees, and once if each launch that it counts
+ * costs 1 ms. */
 static enum kp_reason why_not_in(const struct kp_rotation_key *k, const struct kp_window *w)
 {
     if (!kp_rotation_lacks(k, group_of(w)))
@@ -77,7 +78,7 @@ static enum kp_reason why_not_open(const struct kp_rotation *r, const struct kp_
     return kp_rotation_rests(r) ? KP_REASON_ROTATE_RESTS : KP_REASON_NONE;
 }
 
-/* The streams of launches that have passed beside the window, since its context was idle. */
+/* The streams of launches that have passed the window uncounted since its context was idle. */
 static struct {
     uint64_t window; /* its journal's serial */
     CUstream streams[8];
@@ -108,7 +109,7 @@ static void note_idle(uint64_t window)
     passed.unseen = kp_flags_unseen();
 }
 
-/* Forgets what an earlier window has let by, whose streams may be gone with their context. What has begun since this
+/* Forgets what an earlier window has let by, whose streams may be gone with their context. What has started since this
  * one opened is not known. */
 static void know_window(uint64_t window)
 {
@@ -118,8 +119,8 @@ static void know_window(uint64_t window)
     passed.others = true;
 }
 
-/* Whether all launches that have passed end soon. Asks their streams, as the wait for a context takes a thread, for 0.2
- * ms and more. */
+/* Returns true if all launches that have passed end soon. Asks their streams, because the wait for a context needs a
+ * thread, which costs 0.2 ms or more. */
 static bool ends_soon(const struct kp_driver *d)
 {
     enum { MOST_MS = 3 };
@@ -136,8 +137,8 @@ static bool ends_soon(const struct kp_driver *d)
     return true;
 }
 
-/* Whether the context of a window becomes idle, for which nothing waits long: its work may wait for a later launch, of
- * another context even. Only streams of the current context can be asked. */
+/* Returns true if the context of a window becomes idle. The wait is short: its work may wait for a later launch, even
+ * in another context. Only streams of the current context can be queried. */
 static bool becomes_idle(const struct kp_window *w, bool is_current)
 {
     enum { FIRST_MS = 500, NEXT_MS = 10 };
@@ -146,7 +147,7 @@ static bool becomes_idle(const struct kp_window *w, bool is_current)
     long ms = c->stalled ? NEXT_MS : FIRST_MS;
     kp_context_settle_ends();
     if (c->ended)
-        return true; /* nothing is waited for any more */
+        return true; /* no more waits */
     know_window(kp_journal_facts().serial);
     bool idle = (is_current && ends_soon(d)) || kp_wait_briefly(d, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
@@ -155,7 +156,7 @@ static bool becomes_idle(const struct kp_window *w, bool is_current)
     return idle;
 }
 
-/* Whether the open window may close now: the end of a pass may wait for work that passed the window. */
+/* Returns true if the open window may close now: the end of a pass may wait for work that passed the window. */
 static bool may_close(const struct kp_question *q)
 {
     return !chooses(q->window) || becomes_idle(q->window, q->window->context == q->context);
@@ -194,7 +195,7 @@ enum kp_reason kp_rotate_judge(struct kp_question *q, struct kp_candidate *what)
     return why;
 }
 
-/* Returns why the window does not count a wanted launch: the counters would wait for what may not end. */
+/* Returns why the window does not count a wanted launch: the counters would wait for work that may not end. */
 static enum kp_reason why_not_waited(const struct kp_question *q)
 {
     if (q->fit.waits_reason)
@@ -240,7 +241,7 @@ void kp_rotate_pass(const struct kp_question *q)
         note_passed(q->launch);
 }
 
-/* ---- beside a replay ---- */
+/* ---- alongside a replay ---- */
 
 enum kp_reason kp_rotate_find_turn(struct kp_question *q)
 {

@@ -1,7 +1,7 @@
 /*
  * A strategy decides how the launches of a window are counted. Modes list theirs (modes.c); the other files of this
- * room know none of them by name. What a rotation needs besides its strategy is in rotate.h: launches that have
- * counted enough are no longer wanted, and records and batches carry the key that a launch counts for.
+ * room know none of them by name. What else a rotation needs is in rotate.h: launches that have counted enough are no
+ * longer wanted, and records and batches carry the key that a launch counts for.
  *
  * Threads: the room calls all functions inside the gate's exclusive section, with the window's context current.
  */
@@ -11,10 +11,10 @@
 #include "preload/mode/admit.h"
 #include "preload/mode/window_state.h"
 
-/* What the open window counts of a rotation. */
+/* The part of a rotation that the open window counts. */
 struct kp_turn {
     size_t group; /* of the context's rotation */
-    bool chooses; /* it counts launches with a result alone: it has no record of the others, which pass beside it */
+    bool chooses; /* it counts only launches with a result: the others pass uncounted and unrecorded */
 };
 
 struct kp_strategy {
@@ -25,33 +25,33 @@ struct kp_strategy {
      * Otherwise each launch has ended when its call returns. */
     bool rewinds;
 
-    /* The window is one workload, from its begin to its end: it is not closed for its age, nor behind a read, and takes
-     * kernels beside graphs. */
+    /* The window is one workload, from its start to its end: neither age nor a read closes it, and it accepts kernels
+     * as well as graphs. */
     bool whole;
 
-    /* Its windows count a group of a rotation, which this names while one is open; NULL: they do not. */
+    /* Its windows count a group of a rotation, which this names while a window is open; NULL: they do not. */
     const struct kp_turn *turn;
 
-    /* It counts launches beside others that are repeated: it takes those that must not be. */
+    /* It counts the launches that must not be repeated, alongside others that are. */
     bool beside;
 
-    /* Why its launches lack facts of activity records. None: it reads them, by probe.h, so that their
-     * lack means that records are unavailable. */
+    /* Why its launches lack facts of activity records. None: it reads them (probe.h), so a missing fact means that
+     * records are unavailable. */
     enum kp_reason no_config;
 
     /* Launches in a row that were not asked for, after which the window closes; 0 = the usual number. */
     size_t patience;
 
-    /* Whether it may count the window being opened for this launch. NULL: it may any. */
+    /* Returns true if it may count the window being opened for this launch. NULL: it may count any. */
     bool (*suits)(const struct kp_question *q);
 
-    /* Returns why the open window does not take the launch, if there is a reason. Reasons of all strategies are
+    /* Returns why the open window does not accept the launch, if there is a reason. Reasons of all strategies are
      * checked before (admit.c). May be NULL. */
     enum kp_reason (*admit)(const struct kp_question *q);
 
-    /* Prepares the window; may set its `once_reason`, and its `most`, to at most kp_admit_room(w). False: the next
-     * suitable strategy is asked; *why (if any, for kp_why_free) is for the user. With *reason no
-     * other strategy is asked: the launch runs outside of any window. */
+    /* Prepares the window; may set its `once_reason`, and its `most`, to at most kp_admit_room(w). If it returns false,
+     * the next suitable strategy is asked, and *why (if any, for kp_why_free) is for the user. If it sets *reason, no
+     * other strategy is asked: the launch runs outside any window. */
     bool (*open)(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason);
 
     /* Makes the program's own launch; its record is the window's last. Returns the driver's code. */
@@ -64,7 +64,7 @@ struct kp_strategy {
     void (*abandon)(struct kp_window *w);
 };
 
-/* Whether the window of the strategy has launches pass beside it. */
+/* Returns true if launches may pass the strategy's window uncounted. */
 static inline bool kp_strategy_chooses(const struct kp_strategy *s)
 {
     return s->turn && s->turn->chooses;

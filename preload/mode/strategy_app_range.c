@@ -1,6 +1,6 @@
 /*
- * A range of a program that runs once for each pass: the counters go on at its begin and off at its end. All that the
- * program makes meanwhile passes as if no window were open. Nothing is recorded or repeated.
+ * A range of a program that runs once for each pass: the counters go on at its start and off at its end. Meanwhile all
+ * calls pass as if no window were open. Nothing is recorded or repeated.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,16 +19,16 @@
 #include "preload/mode/strategy.h"
 #include "preload/program/waits.h"
 
-/* Of the open range. */
+/* The open range. */
 static struct {
     bool counts;              /* the counters are on */
     struct kp_why lost;       /* why they are not, although this run should count */
-    struct kp_carried passes; /* where the list of this run takes several */
+    struct kp_carried passes; /* if the list of this run needs several */
 } now;
 
 /* ---- the counters ---- */
 
-/* Names the files that the counters go through, where the list of this run takes several passes. */
+/* Names the files that the counters go through, if the list of this run needs several passes. */
 static bool carry(const struct kp_window *w)
 {
     static const struct kp_shape none = {.dynamic_shared = 0};
@@ -39,12 +39,12 @@ static bool carry(const struct kp_window *w)
     return !several || !kp_runs_carry(w->setup, c, name ? name : "", &none, &now.passes);
 }
 
-/* Returns why the range is not counted. Sets *reason where it cannot be. */
+/* Returns why the range is not counted. Sets *reason if it cannot be. */
 static struct kp_why find_open_reason(const struct kp_window *w, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
     long patience = c->stalled ? KP_SHORT_MS : KP_LONGER_MS;
-    bool carried = carry(w); /* counts the range, so in any case */
+    bool carried = carry(w); /* counts the range, so it runs in any case */
     CUresult rc = kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY
                                            : kp_wait_context(w->setup->driver, c->ctx, patience, KP_SHORT_MS);
     c->stalled = rc == CUDA_ERROR_NOT_READY;
@@ -68,7 +68,7 @@ static void start(const struct kp_window *w, const struct kp_question *q, enum k
         !now.lost.reason && !*reason && !kp_collector_count_begin(c->collector, KP_RANGE_USER, 1, 0, &now.lost);
     if (now.counts) {
         const struct kp_issue_hooks *hooks = kp_collector_count_hooks(c->collector);
-        hooks->before(hooks->arg, CU_STREAM_LEGACY); /* what fails here costs the counters when they are read */
+        hooks->before(hooks->arg, CU_STREAM_LEGACY); /* if this fails, the counters are missing when they are read */
     } else {
         kp_runs_carried(&now.passes, false);
     }
@@ -85,7 +85,7 @@ static void stop(const struct kp_window *w, struct kp_window_outcome *out)
     kp_runs_carried(&now.passes, out->replay.failed == KP_STAGE_NONE);
 }
 
-/* Gives the range up, as the driver must not be waited for. */
+/* Gives the range up, because nothing may wait for the driver. */
 static void give_up(struct kp_window *w)
 {
     kp_runs_carried(&now.passes, false);
@@ -129,7 +129,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     return !*reason;
 }
 
-/* Names the range with what it holds. */
+/* Names the range and its contents. */
 static char *describe(const char *name, uint64_t launches)
 {
     char *text = NULL;

@@ -14,7 +14,7 @@
 #include "preload/contexts/unending.h"
 #include "preload/program/waits.h"
 
-/* Of the launch being counted, where its list takes several passes. */
+/* For the launch being counted, if its list needs several passes. */
 static struct kp_carried carried;
 
 /* The first launch of a kernel is counted, and recorded, see kp_rotate_record. */
@@ -38,7 +38,7 @@ static enum kp_reason admit(const struct kp_question *q)
     return q->fit.host && !q->fit.ends ? KP_REASON_REACHES_HOST : KP_REASON_NONE;
 }
 
-/* Names the files that the counters of a launch go through, where the list of this run takes several passes. */
+/* Names the files that the counters of a launch go through, if the list of this run needs several passes. */
 static bool carry(struct kp_window *w, const struct kp_question *q)
 {
     struct kp_context *c = w->context;
@@ -48,9 +48,8 @@ static bool carry(struct kp_window *w, const struct kp_question *q)
     return !several || !kp_runs_carry(w->setup, c, name, &q->launch->shape, &carried);
 }
 
-/* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, or if this run is a
- * pass of several. So it does if the pass is for what other providers than the counters collect, which is of kernels
- * alone. */
+/* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, if this run is one
+ * pass of several, or if the pass belongs to a provider other than the counters, which measures single kernels. */
 static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     const struct kp_context *c = w->context;
@@ -75,13 +74,13 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
     return kp_journal_issue(e, kp_collector_count_hooks(w->context->collector));
 }
 
-/* Waits for the launches. Those that passed beside the window may wait for what the program does later: who closes it
- * has asked, but where the program or the context ends. A kernel that may wait for the host has ended before, but need
- * not again. */
+/* Waits for the launches. Launches that passed the window may wait for what the program does later: the closer has
+ * checked that, except at the end of the program or the context. A kernel that may wait for the host has ended once,
+ * but need not end again. */
 static CUresult wait_for_end(const struct kp_window *w)
 {
     const struct kp_driver *d = w->setup->driver;
-    if (kp_gate_captures() > 0) /* which a wait would break */
+    if (kp_gate_captures() > 0) /* a wait would invalidate the capture */
         return CUDA_ERROR_NOT_READY;
     if (kp_strategy_chooses(w->strategy))
         return kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS);
@@ -93,7 +92,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     CUresult rc = wait_for_end(w);
     if (rc != CUDA_SUCCESS) {
-        recorded = false; /* its end might wait */
+        recorded = false; /* stopping the records might wait */
         kp_runs_carried(&carried, false);
         if (rc == CUDA_ERROR_NOT_READY && !kp_gate_captures())
             kp_journal_note_unended();

@@ -20,14 +20,14 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     return true;
 }
 
-/* Whether counters were asked for, which none could count. */
+/* Returns true if counters were requested, which it cannot count. */
 static bool lacks_counters(const struct kp_window *w)
 {
     const struct kp_context *c = w->context;
     return c->collector && !c->no_counters.reason && kp_plan_counts(c->plan);
 }
 
-/* Waits for a launch of which a record is to come, and for one that may wait for others: what follows must not find
+/* Waits for a launch whose record is expected, and for one that may wait for others: later calls must not have to find
  * that out by a long wait. */
 static CUresult wait_for(const struct kp_window *w, const struct kp_entry *e)
 {
@@ -37,7 +37,7 @@ static CUresult wait_for(const struct kp_window *w, const struct kp_entry *e)
     return kp_stuck_watch(d, w->context, e->function, KP_ALONE_MS) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-/* Reads facts of activity records from this one execution, which stays the program's: it is no graph, see probe.h. */
+/* Reads facts of activity records from this one execution, which stays the program's and is no graph, see probe.h. */
 static CUresult issue(struct kp_window *w, struct kp_entry *e)
 {
     const struct kp_cupti *cupti = kp_context_cupti();

@@ -1,6 +1,6 @@
 /*
- * A range: all that the program launches and copies between its begin and its end is one workload with one result. Its
- * operations are recorded as those of a window that is replayed, and repeated together.
+ * A range: all that the program launches and copies between its start and its end is one workload with one result. Its
+ * operations are recorded like those of a replayed window, and repeated together.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "preload/results/range_result.h"
 #include "preload/mode/strategy.h"
 
-/* What would get a window of its own cannot be part of one. */
+/* A launch that needs a window of its own cannot be part of a range. */
 static enum kp_reason admit(const struct kp_question *q)
 {
     return q->fit.alone_reason;
@@ -23,7 +23,7 @@ static enum kp_reason admit(const struct kp_question *q)
 
 /* ---- the result ---- */
 
-/* Names the range with what it holds. */
+/* Names the range and its contents. */
 static char *describe(const char *name, size_t launches, const struct kp_journal_content *c)
 {
     char copies[64] = "", *text = NULL;
@@ -83,11 +83,11 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
     return kp_journal_issue(e, NULL);
 }
 
-/* Notes that the range was not recorded to its end; its launches so far are counted. */
+/* Notes that the range was not recorded to its end; the launches up to here are counted. */
 static void tell_cut(const struct kp_window *w)
 {
     kp_ranges_cut(KP_REASON_RANGE_CUT);
-    kp_range_result_cut(w->closed_by, ": what follows cannot be repeated with it", kp_journal_facts().launches);
+    kp_range_result_cut(w->closed_by, ": later work cannot be repeated with it", kp_journal_facts().launches);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)

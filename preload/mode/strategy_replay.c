@@ -42,8 +42,8 @@ static void leave_to_counting(struct kp_window *w, const struct kp_question *q, 
 }
 
 /* Saves the context's memory. KP_VENDOR: the checkpoint fails for a green context with OUT_OF_MEMORY, after it has
- * waited for all work of the device (CUPTI 13.0, H200). It is not asked again there. Nor are launches counted one at a
- * time: contexts that share a device run side by side, and kernels of one may wait for those of another. */
+ * waited for all work of the device (CUPTI 13.0, H200). It is not called again there. Launches are not counted one at a
+ * time either: contexts that share a device run concurrently, and kernels of one may wait for those of another. */
 static bool saves(struct kp_context *c, struct kp_why *why)
 {
     if (c->unsavable)
@@ -127,7 +127,7 @@ static bool has_wanted(void)
     return false;
 }
 
-/* Counts the launches of the window; where a read comes out differently, once more those before it. */
+/* Counts the launches of the window; if a read comes out differently, counts those before it once more. */
 static void count(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out)
 {
     for (int tries = 0; tries < how->tries && has_wanted(); tries++) {
@@ -141,8 +141,8 @@ static void count(struct kp_window *w, const struct kp_order *how, struct kp_win
     }
 }
 
-/* Keeps the memory of the program's own execution where the program has read from it, or has written it. *lacks: but
- * for memory that is new. False: it cannot be kept. */
+/* Keeps the memory of the program's own execution if the program has read or written it. *lacks: new memory is not
+ * included. Returns false if it cannot be kept. */
 static bool keep_own(const struct kp_window *w, bool *lacks, struct kp_window_outcome *out)
 {
     const struct kp_journal_facts j = kp_journal_facts();
@@ -187,7 +187,7 @@ static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
     out->why = kp_why_of(KP_REASON_WINDOW_SPOILED, NULL);
 }
 
-/* Of a host function that does not end, no launch is to blame. */
+/* If a host function does not end, no launch is to blame. */
 static void give_up_waiting(struct kp_window *w, long waited_ms, bool called, struct kp_window_outcome *out)
 {
     if (!called)
@@ -220,7 +220,7 @@ static long end_wait(const struct kp_window *w)
     return kp_journal_may_wait() ? KP_LONGER_MS : KP_END_MS;
 }
 
-/* Waits with a limit: the program itself may go on where a window closes, and a launch may wait for exactly that. */
+/* Waits with a limit: closing a window may be what lets the program go on, and a launch may wait for exactly that. */
 void kp_replay_close(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out)
 {
     long end_ms = end_wait(w);

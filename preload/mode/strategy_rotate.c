@@ -12,10 +12,10 @@
 #include "preload/mode/rotate.h"
 #include "preload/mode/strategy.h"
 
-/* Of the open window. */
+/* The open window. */
 static struct {
     struct kp_turn turn;
-    uint64_t begin_ns; /* what it took to begin it */
+    uint64_t begin_ns; /* time that starting it took */
 } now;
 
 static bool suits(const struct kp_question *q)
@@ -23,15 +23,15 @@ static bool suits(const struct kp_question *q)
     return q->key && !kp_rotation_is_first(q->key) && kp_admit_counters(q);
 }
 
-/* Whether other launches of the context are repeated. */
+/* Returns true if other launches of the context are repeated. */
 static bool is_beside(const struct kp_window *w)
 {
     return kp_mode_recurs_beside(w->setup->mode);
 }
 
-/* Returns the most launches of a window for the group. Beside a replay a window may have one key to count, so that a
- * large image would not pay: a few launches for each. Where the last window chose its launches, they are those alone
- * that count. */
+/* Returns the most launches of a window for the group. Alongside a replay a window may have one key to count, and a
+ * large image would not pay off: a few launches for each. If the last window chose its launches, only the chosen ones
+ * count. */
 static size_t room_for(const struct kp_window *w, size_t group, size_t most)
 {
     enum { FOR_EACH_KEY = 8 };
@@ -44,7 +44,7 @@ static size_t room_for(const struct kp_window *w, size_t group, size_t most)
     return room < most ? room : most;
 }
 
-/* A rotation may take long without a result: its windows say how far it has come. */
+/* A rotation may run long without a result: its windows report its progress. */
 static void tell_turn(const struct kp_window *w)
 {
     char text[128];
@@ -63,7 +63,7 @@ static int begin_count(struct kp_window *w, struct kp_why *why)
                : kp_collector_beside_begin(c, extra, w->most, kp_rotation_longest(r, now.turn.group), why);
 }
 
-/* Begins to count a group that the launch lacks. Another takes the turn of one that is no list and does not begin. */
+/* Starts to count a group that the launch lacks. If a group that is no list does not start, another takes its turn. */
 static bool begin_turn(struct kp_window *w, const struct kp_question *q, struct kp_why *why)
 {
     struct kp_rotation *r = w->context->rotation;
@@ -83,7 +83,7 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, struct 
         kp_rotation_failed(r, now.turn.group, *why);
         if (kp_rotation_extra_of(r, now.turn.group) == SIZE_MAX || !kp_rotation_lacks_any(q->key))
             return false;
-        kp_why_free(why); /* the provider's own complaint tells it */
+        kp_why_free(why); /* the provider has reported it */
     }
 }
 
@@ -124,7 +124,7 @@ static enum kp_reason admit(const struct kp_question *q)
 const struct kp_strategy kp_strategy_rotate = {
     .name = "rotate",
     .no_config = KP_REASON_RECORD_COUNTED,
-    .patience = SIZE_MAX, /* of its own: see rotate.c */
+    .patience = SIZE_MAX, /* its own rule: see rotate.c */
     .turn = &now.turn,
     .suits = suits,
     .admit = admit,
@@ -133,9 +133,9 @@ const struct kp_strategy kp_strategy_rotate = {
     .close = close_window,
 };
 
-/* ---- beside a replay ---- */
+/* ---- alongside a replay ---- */
 
-/* Returns why a launch is not taken along beside a replay: that waits for each, and only those that were asked for
+/* Returns why a launch is not counted along alongside a replay: counting waits for each launch, and only wanted ones
  * would be waited for anyway. */
 static enum kp_reason why_not_beside(const struct kp_question *q)
 {

@@ -1,5 +1,5 @@
 /*
- * A profile series: replays a window of one launch, as the replay does, and before that the launch in other ways.
+ * A profile series: replays a window of one launch, like the replay, and before that runs variants of the launch.
  * Memory is put back to that of the program's own execution each time.
  */
 #include <stdio.h>
@@ -22,10 +22,10 @@
 #include "preload/mode/variant.h"
 #include "preload/program/waits.h"
 
-/* What is varied of each launch: no variants until it is read. */
+/* What to vary for each launch: no variants until it is read. */
 static struct kp_vary vary;
 
-/* Reads it, as the options have checked it. False without memory. */
+/* Reads it; the options have checked it. Returns false if memory is short. */
 static bool is_read(const struct kp_options *o)
 {
     char *err = NULL;
@@ -61,7 +61,7 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
 
 /* ---- settings of a variant ---- */
 
-/* What is set for a variant, and was before. */
+/* What a variant sets, and the values before. */
 struct settings {
     const struct kp_driver *driver;
     CUfunction f;
@@ -69,11 +69,11 @@ struct settings {
         bool is_set;
         int before;
     } carveout, most_shared;
-    CUlaunchAttribute *attribute; /* of the launch, which goes before the function's; NULL = none */
-    CUlaunchAttributeValue value; /* that it had */
+    CUlaunchAttribute *attribute; /* of the launch, which takes precedence over the function's; NULL = none */
+    CUlaunchAttributeValue value; /* its previous value */
 };
 
-/* Sets an attribute of the function. Returns whether it has that value. */
+/* Sets an attribute of the function. Returns true if it now has that value. */
 static bool set_attribute(struct settings *s, CUfunction_attribute a, int value, bool *is_set, int *before)
 {
     const struct kp_driver *d = s->driver;
@@ -90,7 +90,7 @@ static CUlaunchAttribute *carveout_of(const struct kp_launch *l)
     return NULL;
 }
 
-/* Returns why the driver does not take a setting, if there is a reason. Undo it whatever is returned. */
+/* Returns why the driver does not accept a setting, if there is a reason. Undo it whatever is returned. */
 static enum kp_reason set_up(struct settings *s, const struct kp_trial *t, const struct kp_launch *l)
 {
     const struct kp_vary_value *carveout = t->of.of[KP_VARY_CARVEOUT];
@@ -187,7 +187,7 @@ static void learn(struct series *s, const struct kp_window_job *job)
                                                    .registers = job->executed[0].registers};
 }
 
-/* Runs the variant, which is the window's launch now, through the passes. */
+/* Runs the variant, which now is the window's launch, through the passes. */
 static void count(struct series *s, struct kp_result *r, const char *name)
 {
     struct kp_window *w = s->w;
@@ -223,7 +223,7 @@ static void fill_header(const struct series *s, struct kp_result *r, const struc
     r->launch.cc_minor = own->cc_minor;
 }
 
-/* Launches the trial in the place of the program's launch. */
+/* Launches the trial in place of the program's launch. */
 static void run(struct series *s, struct kp_result *r, const struct kp_trial *t, const char *name)
 {
     struct kp_entry *i = s->item;
@@ -296,7 +296,7 @@ static void try_all(struct series *s)
     kp_journal_begin_repeats();
 }
 
-/* Whether the launch has ended, so that variants can be tried. Where not, the replay says why. */
+/* Returns true if the launch has ended, so that variants can be tried. If not, the replay reports why. */
 static bool has_ended(struct kp_window *w)
 {
     bool ended = !kp_flags_spoiled() && !w->unending && kp_journal_facts().records == 1 &&

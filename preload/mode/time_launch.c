@@ -12,7 +12,7 @@
 #include "preload/results/harvest.h"
 #include "preload/mode/timing_records.h"
 
-/* Makes the result of the launch as a window would. NULL without memory. */
+/* Makes the result of the launch as a window would. NULL if memory is short. */
 static struct kp_result *describe(const struct kp_question *q, struct kp_launch *l)
 {
     struct kp_known_function *f = (struct kp_known_function *)q->function;

@@ -1,6 +1,6 @@
 /*
- * Times launches of a rotation that nothing may wait for, as kernels of NCCL: activity records tell when they began and
- * ended, and they run as they do. Counters would have the program wait for them.
+ * Times launches of a rotation that nothing may wait for, such as NCCL kernels: activity records give their start and
+ * end without disturbing them. Counters would make the program wait for them.
  *
  * Threads: inside the gate's exclusive section.
  */
@@ -9,8 +9,7 @@
 
 #include "preload/mode/admit.h"
 
-/* Runs the launch, and has it timed where its key lacks that. *skip_reason: why it has no result, if there is a reason.
- */
+/* Runs the launch, and has it timed if its key lacks that. *skip_reason: why it has no result, if there is a reason. */
 CUresult kp_timing_launch(const struct kp_question *q, struct kp_launch *l, enum kp_reason *skip_reason);
 
 #endif

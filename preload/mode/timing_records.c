@@ -12,7 +12,7 @@
 
 enum { MOST = 64 }; /* launches under way, and records not yet looked at */
 
-/* What tells records of kernels apart. It is compared as bytes, so no member may leave a gap. */
+/* What distinguishes records of kernels. It is compared as bytes, so there must be no padding. */
 struct like {
     uint64_t name;
     uint64_t context; /* as CUPTI numbers them */
@@ -32,7 +32,7 @@ static struct waiting {
 } waiting[MOST];
 static size_t n_waiting;
 
-/* Records that have come, also on a thread of CUPTI's. */
+/* Records that have arrived, possibly on a CUPTI thread. */
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_TIMED];
 static struct arrived {
     struct like like;
@@ -66,7 +66,7 @@ static void note(const struct kp_device_record *r)
                           a->end_ns > a->start_ns ? a->end_ns - a->start_ns : 0};
     kp_lock_take(lock, KP_FOREVER);
     if (find_waiting(&one.like) < n_waiting && n_arrived < MOST)
-        arrived[n_arrived++] = one; /* others are of launches that were recorded for something else */
+        arrived[n_arrived++] = one; /* the rest belong to launches that were recorded for something else */
     kp_lock_give(lock);
 }
 
@@ -92,7 +92,7 @@ static bool take_arrived(struct arrived *one)
     return any;
 }
 
-/* Takes a launch out, which the gate's thread alone does. */
+/* Removes a launch; only the gate's thread does so. */
 static struct waiting take_at(size_t i)
 {
     struct waiting one = waiting[i];
@@ -102,7 +102,7 @@ static struct waiting take_at(size_t i)
     return one;
 }
 
-/* Takes the first launch like that; records of a kernel come in the order of its launches. */
+/* Removes the first launch like that; records of a kernel come in the order of its launches. */
 static bool take_waiting(const struct like *like, struct waiting *one)
 {
     size_t i = find_waiting(like);
@@ -171,7 +171,7 @@ void kp_timed_end(void)
     }
 }
 
-/* Waits for the record of a launch that is about to be made: it may come at once. */
+/* Waits for the record of a launch that is about to be made: the record may come at once. */
 static void add_waiting(const struct kp_question *q, struct kp_rotation_key *key, bool quiet, struct kp_result *r)
 {
     const struct kp_known_function *f = q->function;

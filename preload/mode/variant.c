@@ -16,7 +16,7 @@ static uint64_t volume(const uint32_t size[3])
 
 /* ---- the shape ---- */
 
-/* Sets the block: all three sizes, or that of x, the others being the program's. */
+/* Sets the block: all three sizes, or only x and the rest as in the program. */
 static void set_block(struct kp_trial *t, const struct kp_vary_value *v)
 {
     const uint32_t *own = t->own->shape.block;
@@ -56,7 +56,7 @@ struct kp_trial kp_trial_make(const struct kp_device *device, const struct kp_fu
 void kp_trial_apply(const struct kp_trial *t, struct kp_launch *l)
 {
     const struct kp_shape *s = &t->shape;
-    l->f = t->f->handle; /* that of this context, whose attributes are set */
+    l->f = t->f->handle; /* the handle of this context, whose attributes are set */
     l->shape = *s;
     l->config.gridDimX = s->grid[0];
     l->config.gridDimY = s->grid[1];
@@ -124,7 +124,7 @@ static struct kp_why exceeds_shared(const struct kp_trial *t)
                                      t->f->static_shared, most);
 }
 
-/* A kernel of as many threads would most likely reach past its end, which breaks the program's context. */
+/* A kernel with as many threads would most likely reach past its end, which breaks the program's context. */
 static struct kp_why lacks_shared(const struct kp_trial *t)
 {
     const struct kp_shape *own = &t->own->shape;

@@ -1,5 +1,5 @@
 /*
- * One way of launching a kernel that a profile series tries: its shape, and why it may not be.
+ * One way of launching a kernel that a profile series tries: its shape, and why it may not be launched.
  */
 #ifndef KP_PRELOAD_MODE_VARIANT_H
 #define KP_PRELOAD_MODE_VARIANT_H
@@ -13,11 +13,11 @@ struct kp_trial {
     const struct kp_function *f;
     const struct kp_launch *own; /* the program's launch */
     struct kp_variation of;
-    struct kp_shape shape; /* of the variant; of threads no whole block, the block is that of the program */
+    struct kp_shape shape; /* of the variant; if its threads fill no whole block, the block is the program's */
     bool divides;          /* the block's threads fill the other dimensions of the program's block */
 };
 
-/* Makes the variant. Where the size of the block changes, so does the grid: the threads stay as many in each dimension,
+/* Makes the variant. If the size of the block changes, so does the grid: the number of threads in each dimension stays,
  * rounded up to whole blocks. */
 struct kp_trial kp_trial_make(const struct kp_device *device, const struct kp_function *f, const struct kp_launch *own,
                               const struct kp_variation *of);

@@ -7,11 +7,10 @@
  * issued by the strategy (launches.c). A window that closes ends its strategy's work and passes its results on
  * (harvest.c).
  *
- * Between launches, operations join the window (joins.c); those that give the host a result are logged (reads.c).
- * Memory that the program frees meanwhile is kept (defer.c). Queries of memory are told as without all that (told.c).
+ * Between launches, operations join the window (calls.c) through its journal (preload/journal).
  *
  * At most one window is open in a process. Call all functions inside the gate's exclusive section, under kp_guard,
- * unless told otherwise; flags.h has those for any thread.
+ * unless stated otherwise; preload/gate/window_facts.h has functions for any thread.
  */
 #ifndef KP_PRELOAD_MODE_WINDOW_H
 #define KP_PRELOAD_MODE_WINDOW_H
@@ -47,36 +46,36 @@ struct kp_node_launches {
     enum kp_reason whole; /* receives why the graph was one workload; none = it was not */
 };
 
-/* Runs `l`, exactly once in effect: in the open window, in a new one, or outside of any. Returns the driver's
- * result. *skip_reason is set to why a wanted launch gets no result. *bad_input is set to a malloc'ed line
- * when the device lacks something that the user asked for. */
+/* Runs `l`, exactly once in effect: in the open window, in a new one, or outside any window. Returns the driver's
+ * result. *skip_reason is set to why a wanted launch gets no result. *bad_input is set to a malloc'ed line when the
+ * device lacks something that the user asked for. */
 CUresult kp_window_launch(const struct kp_context_setup *setup, struct kp_launch *l, const struct kp_candidate *what,
                           enum kp_reason *skip_reason, char **bad_input);
 
-/* Runs the graph `l`, whose kernels are launches of the report. Where that cannot be, it is one workload as in
- * kp_window_launch: `what` is of the graph. *skip_reason: why none of its kernels has a result. */
+/* Runs the graph `l`, whose kernels are launches of the report. If that cannot be, it is one workload as in
+ * kp_window_launch, and `what` describes the graph. *skip_reason: why none of its kernels has a result. */
 CUresult kp_window_launch_graph(const struct kp_context_setup *setup, struct kp_launch *l,
                                 const struct kp_candidate *what, struct kp_node_launches *of,
                                 enum kp_reason *skip_reason, char **bad_input);
 
-/* ---- operations between launches: as kp_journal_*; they close the window where it cannot go on ---- */
+/* ---- operations between launches: as kp_journal_*; they close the window if it cannot go on ---- */
 
 enum kp_joined kp_window_join(const struct kp_context_setup *setup, const char *symbol, void *real,
                               const uint64_t *args, uint64_t *ticket);
-/* Closes the window behind the read that `symbol` has made, if it is still open, and its launches have ended. */
+/* Closes the window after the read that `symbol` has made, if it is still open, and its launches have ended. */
 void kp_window_read(uint64_t ticket, const char *symbol);
 void kp_window_allocated(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr memory, size_t bytes,
                          bool later);
 void kp_window_mapped(const char *symbol, CUdeviceptr at, size_t bytes);
 void kp_window_granted(const struct kp_context_setup *setup, const char *symbol, CUdeviceptr at, size_t bytes);
-/* A module is about to be loaded. Closes the window where device memory is scarce, as its copies hold some. */
+/* Call it before a module is loaded. Closes the window if device memory is scarce, because its copies hold some. */
 void kp_window_makes_room(const struct kp_context_setup *setup);
 
 /* Returns the context of the open window; NULL: none is open. */
 const struct kp_context *kp_window_context(void);
 
-/* Whether the open window, if any, may close now. One that lets launches by may not while those have not ended, as they
- * may wait for what the program does next. Waits half a second at most. */
+/* Returns true if the open window, if any, may close now. One that lets launches by may not until those have ended,
+ * because they may wait for what the program does next. Waits half a second at most. */
 bool kp_window_may_close(void);
 
 /* Close the open window, if any: run its passes and pass its results on. For a reason, or by a call of the driver's

@@ -1,6 +1,6 @@
 /*
- * The open window, for the files of this room: what is counted of a journal, and how. A process has at most one. Only
- * the gate's exclusive section touches it.
+ * The open window, for the files of this room: which part of a journal is counted, and how. A process has at most one.
+ * Only the gate's exclusive section touches it.
  */
 #ifndef KP_PRELOAD_MODE_WINDOW_STATE_H
 #define KP_PRELOAD_MODE_WINDOW_STATE_H
@@ -22,11 +22,10 @@ struct kp_window {
     size_t unwanted_in_a_row;
     long wanted_ms; /* the clock's time at the last wanted launch */
     double opened_ns, ours_ns;
-    long ran_ms; /* from when it was open until its launches had ended, rounded up: none took longer; 0 = not yet known
-                  */
-    bool unending;               /* its last launch waits for the host */
-    bool left;                   /* what closes it is made in another context of the device */
-    enum kp_reason alone_reason; /* why it closes behind its first launch */
+    long ran_ms;   /* from its opening until its launches had ended, rounded up: none ran longer; 0 = not yet known */
+    bool unending; /* its last launch waits for the host */
+    bool left;     /* the call that closes it is in another context of the device */
+    enum kp_reason alone_reason; /* why it closes after its first launch */
 };
 
 /* The window of the process; valid while `open`. */

@@ -9,7 +9,7 @@
 
 enum { PATIENCE_MS = 1000 };
 
-/* The data that a walk needs of one object. */
+/* The data that a walk needs about one object. */
 struct object {
     const char *path, *soname;
     uintptr_t base;
@@ -97,7 +97,7 @@ static bool equal(const char *a, const char *b)
     return *a == *b;
 }
 
-/* Whether a symbol is a defined, default-version function of that name. */
+/* Returns true if a symbol is a defined, default-version function of that name. */
 static bool fits(const struct object *o, uint32_t index, const char *name)
 {
     const ElfW(Sym) *s = &o->symbols[index];
@@ -178,8 +178,8 @@ void *kp_elf_bootstrap(const char *name)
     const struct link_map *own = &_r_debug ? _r_debug.r_map : NULL;
     while (own && own->l_ld != own_dynamic)
         own = own->l_next;
-    /* Search behind this library, as RTLD_NEXT would: an interposer in front of us calls us, and we would call it
-     * back. Search in front only when this library was opened late: then nothing is behind. */
+    /* Search after this library, like RTLD_NEXT: an interposer before us calls us, and we would call it back. Search
+     * before it only if this library was opened late: then nothing comes after. */
     for (int wrapped = 0; wrapped < 2; wrapped++)
         for (const struct link_map *l = wrapped ? _r_debug.r_map
                                         : own   ? own->l_next
@@ -193,8 +193,8 @@ void *kp_elf_bootstrap(const char *name)
     return NULL;
 }
 
-/* Walks the loaded objects while no fork is made. glibc does not free the loader's lock in a child that another
- * thread forks meanwhile. Where forks cannot be held back, it walks all the same. */
+/* Walks the loaded objects while no fork is made. glibc does not free the loader's lock in a child that another thread
+ * forks meanwhile. If forks cannot be held back, it walks anyway. */
 static void walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *arg), void *arg)
 {
     struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
@@ -227,7 +227,7 @@ void *kp_elf_find(const char *soname, const char *name)
     return w.found;
 }
 
-/* `use` gets the object that is found: behind the walk another thread may have unloaded it. */
+/* `use` gets the object that is found: after the walk another thread may have unloaded it. */
 struct by_address {
     const void *address;
     const char *soname;
@@ -281,8 +281,8 @@ bool kp_elf_directory(const char *soname, char *dir, size_t size)
 }
 
 /* The needed objects of an object, breadth first, without allocating. A bounded list of sonames suffices: only the
- * neighbourhood of the caller matters, as a second search covers all objects. The names stay: the caller, which runs,
- * holds what it needs. */
+ * neighbourhood of the caller matters, because a second search covers all objects. The names stay valid: the caller,
+ * which is running, holds what it needs. */
 enum { MAX_NEEDED = 128 };
 
 struct needed {

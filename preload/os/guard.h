@@ -1,4 +1,4 @@
-/* Tells whose driver calls this thread is in: kp_guard and kp_in_driver, which paused work takes along. */
+/* Shows whose driver calls this thread makes: kp_guard and kp_in_driver, which are saved with paused work. */
 #ifndef KP_PRELOAD_OS_GUARD_H
 #define KP_PRELOAD_OS_GUARD_H
 
@@ -15,7 +15,7 @@ static inline void kp_guard_lower(const int *unused)
     kp_guard--;
 }
 
-/* KP_GUARDED; declares that the driver's calls of this thread are kprof's own from here to the end of the block. */
+/* KP_GUARDED; declares that this thread's driver calls are kprof's own from here to the end of the block. */
 #define KP_GUARDED __attribute__((cleanup(kp_guard_lower), unused)) const int kp_guarded = kp_guard_raise()
 
 #endif

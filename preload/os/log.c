@@ -39,10 +39,10 @@ static bool log_quiet, log_apart, log_piped;
 static atomic_int writing;
 
 enum { COLUMNS_LEAST = 40, PATIENCE_MS = 10000 /* with a reader that is slow */ };
-static size_t columns; /* of the terminal that stderr is; 0 = it is none */
+static size_t columns; /* width of the terminal that stderr is; 0 = it is none */
 
-/* Waits for room in a pipe or terminal that does not block, as a server may have made a stderr that it shares. False at
- * once if nobody has read since a wait was in vain: the program does not wait for each line. */
+/* Waits for room in a pipe or terminal that does not block, as a server may have set a stderr that it shares. Returns
+ * false at once if nobody has read since a wait timed out: the program does not wait for each line. */
 static bool has_room(int fd)
 {
     static atomic_bool is_stuck;
@@ -83,7 +83,7 @@ static int find_again(const struct place *p)
     return p->path ? kp_descriptor_open_again(p->path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK, &p->file) : -1;
 }
 
-/* Returns the place's descriptor. Negative: it is gone, and another file that took its number stays untouched. */
+/* Returns the place's descriptor. Negative: it is gone, and another file that has its number stays untouched. */
 static int descriptor_of(struct place *p)
 {
     int fd = p->fd;
@@ -100,7 +100,7 @@ static int write_at(struct place *p, const char *text, size_t len)
     return fd < 0 ? -EBADF : write_to(fd, text, len);
 }
 
-/* Writes text; replaces a log file that cannot be written by stderr, once, with a warning. */
+/* Writes text; if the log file cannot be written, switches to stderr, once, with a warning. */
 static int write_all(const char *text, size_t len)
 {
     char line[128];
@@ -122,7 +122,7 @@ static int write_text(const char *text, size_t len, bool apart)
     return apart ? write_at(&error, text, len) : write_all(text, len);
 }
 
-/* Writes a line that is wider than the terminal; what follows its first part stands below the begin of the text. */
+/* Writes a line that is wider than the terminal; its later parts are aligned with the start of the text. */
 static void write_broken(const char *line, bool apart)
 {
     static const char blanks[] = "            ";
@@ -254,7 +254,7 @@ void kp_log_apart(void)
     log_apart = true;
 }
 
-/* Prints a line, without allocating unless it is long: it may report lack of memory. */
+/* Prints a line, without allocating unless it is long: it may report that memory is short. */
 static void line(const char *mark, const char *format, va_list ap)
 {
     int saved = errno; /* errno of the program, whose call this is */
@@ -272,7 +272,7 @@ static void line(const char *mark, const char *format, va_list ap)
     va_end(again);
     if (!text) {
         text = few;
-        len = (int)size - 2; /* cuts it to the room */
+        len = (int)size - 2; /* cuts it to the room available */
     }
     if (len >= begin) {
         kp_blank_controls(text + begin, (size_t)(len - begin)); /* names in it may contain anything */

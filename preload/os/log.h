@@ -15,24 +15,24 @@
 
 #include "base/sink.h"
 
-/* Notes stderr when the library is loaded: a program may later put a file of its own into descriptor 2, which must
- * not receive our lines. */
+/* Notes stderr when the library is loaded: a program may later put a file of its own at descriptor 2, which must not
+ * receive our lines. */
 void kp_log_remember_stderr(void);
 
-/* Takes a private copy of stderr, above the numbers that programs use. So a program that closes or reuses descriptor
- * 2 neither loses nor receives the report. Earlier lines go to descriptor 2. */
+/* Makes a private copy of stderr, above the numbers that programs use, so a program that closes or reuses descriptor 2
+ * neither loses nor receives the report. Earlier lines go to descriptor 2. */
 void kp_log_open(void);
 
 /* Sends all further lines to `path` instead ("stdout" and "stderr" are understood). A file is emptied, unless the
- * program's own output goes there; a new one has mode 0600, as a session has. 0 or a negative errno; then nothing
- * changes. */
+ * program's own output goes there; a new one has mode 0600, like a session. Returns 0, or a negative errno if nothing
+ * has changed. */
 int kp_log_to(const char *path);
 
 /* Sends the report to stdout instead, if that is the pipe with this inode, and leaves all other lines where they go.
- * Once the pipe is closed, the report is dropped. Returns whether it does; else nothing changes. */
+ * Once the pipe is closed, the report is dropped. Returns true if it does; otherwise nothing changes. */
 bool kp_log_report_to_pipe(uint64_t inode);
 
-/* Where the report goes to stdout: writes what the program has printed and the C library keeps, which comes first. */
+/* If the report goes to stdout, first writes the program's output that the C library has buffered. */
 void kp_log_behind_stdout(void);
 
 /* Returns the descriptor that the report goes to; negative: none. */
@@ -66,7 +66,7 @@ void kp_log_lines_write(struct kp_log_lines *l);
 /* Reports the outcome after the report, or when there will be none: see kp_outcome_ended. */
 void kp_log_outcome(uint64_t seen, uint64_t matched);
 
-/* Returns a sink that writes the report to the same place. */
+/* Returns a sink that writes the report to the same destination. */
 const struct kp_sink *kp_log_sink(void);
 
 #endif

@@ -81,8 +81,8 @@ void kp_outcome_left(void)
     tell("left", "");
 }
 
-/* Makes the last line: without the command nothing can change the exit status, so the line names the status that it
- * would have been. */
+/* Makes the last line: without the command nothing can change the exit status, so the line names the status that the
+ * command would return. */
 static char *strict_line(uint64_t seen, uint64_t matched)
 {
     kp_failure_set set = atomic_load(&outcome.failures);

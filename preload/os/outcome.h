@@ -3,7 +3,7 @@
  * prints a last line instead (kp_log_outcome). The command passes a file; a line of it is "PROCESS WORD REST" (see
  * cmd/main.h).
  *
- * Threads: any, but for kp_outcome_open and kp_outcome_strict, which come before all others. A forked child reports
+ * Threads: any, except for kp_outcome_open and kp_outcome_strict, which come before all others. A forked child reports
  * nothing. Write errors are ignored.
  */
 #ifndef KP_PRELOAD_OS_OUTCOME_H
@@ -19,10 +19,10 @@ void kp_outcome_open(void);
 /* Returns true under the kprof command, which waits for the process to end. */
 bool kp_outcome_is_awaited(void);
 
-/* Whether a last line reports failures, where no command does. */
+/* Sets if a last line reports failures when no command does. */
 void kp_outcome_strict(bool strict);
 
-/* Reports how many runs of the program the metrics take, where each is one pass. */
+/* Reports how many runs of the program the metrics need, if each run is one pass. */
 void kp_outcome_runs(size_t runs);
 
 /* Reports a failure, once for each kind. The caller prints the line with details. */
@@ -32,7 +32,7 @@ void kp_outcome_stored(const char *path);
 /* Reports that the options exclude this process. */
 void kp_outcome_left(void);
 /* Reports the end, after the report or when there will be none: launches seen, and those that passed the filters.
- * Returns the line that `strict` prints where no command waits; malloc'ed. NULL: no line. */
+ * Returns the line that `strict` prints if no command waits; malloc'ed. NULL: no line. */
 char *kp_outcome_ended(uint64_t seen, uint64_t matched);
 
 #endif

@@ -20,7 +20,7 @@ static struct {
     unsigned depth;
     char text[TEXT];
     long began_ms;
-    long before_ms; /* spent on work that ended before, since another line told of progress */
+    long before_ms; /* spent on work that has ended, since another line reported progress */
     long told_ms;   /* how much was spent when the last line was printed */
     bool watched;
     pthread_t thread;
@@ -29,20 +29,20 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_PROGRESS];
 
 static atomic_int over; /* the work that the thread watches has ended; the thread waits for it in the kernel */
 
-/* Returns how much was spent on work, and on the one that goes on. Call under the lock. */
+/* Returns the time spent on work, including the current one. Call under the lock. */
 static long spent_ms(void)
 {
     return work.before_ms + (work.depth ? kp_now_ms() - work.began_ms : 0);
 }
 
-/* Takes the line that is due, if any. Call under the lock. */
+/* Makes the line that is due, if any. Call under the lock. */
 static bool take_due(char line[TEXT + 64])
 {
     long spent = spent_ms();
     if (!work.depth || spent < work.told_ms + EVERY_MS)
         return false;
     work.told_ms = spent;
-    snprintf(line, TEXT + 64, "Still at work after %ld s: %s", spent / 1000, work.text);
+    snprintf(line, TEXT + 64, "Still working after %ld s: %s", spent / 1000, work.text);
     return true;
 }
 

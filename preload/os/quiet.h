@@ -1,5 +1,4 @@
-/* Keeps signals that our writes may raise from the program.
- * Threads: any; begin and end on the same one. */
+/* Hides signals that our writes may raise from the program. Threads: any; begin and end on the same one. */
 #ifndef KP_PRELOAD_OS_QUIET_H
 #define KP_PRELOAD_OS_QUIET_H
 

@@ -88,7 +88,7 @@ static bool begins_with_one(const char *const *list, const char *path)
     return false;
 }
 
-/* Objects whose calls stay as they are: the system's, and those that work below this library. */
+/* Objects whose calls stay as they are: the system's, and those that this library depends on. */
 static const char *const left_alone[] = {"ld-linux",   "linux-vdso", "libc.so",   "libdl.so",    "libpthread",
                                          "libcuda.so", "libcupti",   "libnvperf", "libcheckpoi", "libpcsampl",
                                          "libnvidia-", "libasan",    "libtsan",   "libclang_rt", NULL};
@@ -133,7 +133,8 @@ static bool change(const struct image *o, uintptr_t slot, uintptr_t to)
     return true;
 }
 
-/* Leads one call here if it is to. One that is bound when it is first made leads to code of its own object before. */
+/* Redirects one call here if it should be. A lazily bound call points to code of its own object until it is first
+ * made. */
 static bool rebind(const struct image *o, const ElfW(Rela) * r)
 {
     const ElfW(Sym) *s = &o->symbols[ELF64_R_SYM(r->r_info)];
@@ -169,8 +170,7 @@ size_t kp_rebind_all(void)
     enum { PATIENCE_MS = 1000 };
     struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
     size_t changed = 0;
-    bool taken =
-        kp_lock_take(lock, PATIENCE_MS); /* no fork is made meanwhile: it would leave the loader's lock taken */
+    bool taken = kp_lock_take(lock, PATIENCE_MS); /* no fork happens meanwhile: it would leave the loader's lock held */
     dl_iterate_phdr(visit, &changed);
     if (taken)
         kp_lock_give(lock);

@@ -46,8 +46,8 @@ static bool write_pending(FILE *f)
     return written;
 }
 
-/* Whether the stream has a descriptor, which fileno tells and not its field: one in memory has none. Nor is one ours
- * to write that the program locks itself. */
+/* Returns true if the stream has a descriptor, according to fileno and not to its field: a stream in memory has none. A
+ * stream that the program locks itself is not ours to write either. */
 static bool is_ours_to_write(FILE *f)
 {
     return fileno_unlocked(f) >= 0 && __fsetlocking(f, FSETLOCKING_QUERY) != FSETLOCKING_BYCALLER;
@@ -70,8 +70,8 @@ static int open_nowhere(void)
     return kp_descriptor_raise(open("/dev/null", O_WRONLY | O_CLOEXEC));
 }
 
-/* Redirects the stream; call with the stream locked. KP_VENDOR: glibc's <bits/types/struct_FILE.h> shows the
- * stream's descriptor. The position in the file needs no care: each flush makes the stream forget it. */
+/* Redirects the stream; call with the stream locked. KP_VENDOR: glibc's <bits/types/struct_FILE.h> shows the stream's
+ * descriptor. The file position needs no care: each flush makes the stream forget it. */
 static bool redirect(struct kp_mute *m)
 {
     FILE *f = m->stream;

@@ -14,8 +14,8 @@ void *(*kp_real_dlmopen)(long space, const char *file, int flags);
 
 static struct kp_dl loader;
 
-/* Finds a dlfcn function: they live in libc from glibc 2.34 on, in libdl before. Another interposer of dlsym behind
- * us comes first, as with the dynamic linker. */
+/* Finds a dlfcn function: they live in libc from glibc 2.34 on, in libdl before. Another interposer of dlsym after us
+ * comes first, in the dynamic linker's order. */
 static void *find_libc(const char *name)
 {
     return kp_elf_bootstrap(name);

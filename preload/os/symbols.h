@@ -1,5 +1,5 @@
 /*
- * Finds the real functions: the C library's lookup functions behind our own doors, and the driver's entry points.
+ * Finds the real functions: the C library's lookup functions that our own doors hide, and the driver's entry points.
  *
  * Threads: any. kp_symbols_init may run several times at once; it always finds the same.
  */
@@ -16,8 +16,8 @@ extern void *(*kp_real_dlmopen)(long space, const char *file, int flags);
 /* Finds the functions above. Never fails on a C library that has them. */
 void kp_symbols_init(void);
 
-/* Returns the function behind an exported door: the next definition after this library in the global order (another
- * interposer, or the driver). Otherwise the driver's own, wherever it was loaded. NULL when there is none. */
+/* Returns the function that an exported door hides: the next definition after this library in the global order (another
+ * interposer, or the driver), otherwise the driver's own, wherever it was loaded. NULL if there is none. */
 void *kp_symbols_behind_door(const char *symbol);
 
 /* Returns the driver's own function, past every interposer. */

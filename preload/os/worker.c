@@ -14,7 +14,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 
-/* For SQLite and CUPTI's evaluation. Only touched pages take memory. */
+/* For SQLite and CUPTI's evaluation. Only touched pages use memory. */
 enum { STACK_BYTES = 1 << 20 };
 
 struct job {
@@ -23,9 +23,9 @@ struct job {
     struct job *next;
 };
 
-/* The thread ends when the queue is empty, and the next job starts another. An idle thread of ours would keep a
- * process alive whose own threads have all ended. Starting one costs far less than a window. Only locks of our own
- * are used, as waits for them can be limited where a signal handler ends the program. */
+/* The thread ends when the queue is empty, and the next job starts another. An idle thread of ours would keep a process
+ * alive whose own threads have all ended. Starting one costs far less than a window. Only our own locks are used,
+ * because waits for them can be limited if a signal handler ends the program. */
 static struct {
     struct job *first, **end;
     pthread_t thread;
@@ -37,7 +37,7 @@ static struct kp_lock *const queue_lock = &kp_locks[KP_LOCK_WORKER];
 
 static __thread bool on_worker;
 
-/* Takes the next job; NULL when there is none, and then no more are accepted. */
+/* Removes the next job; NULL if there is none, and then no more are accepted. */
 static struct job *next_job(void)
 {
     kp_lock_take(queue_lock, KP_FOREVER);
@@ -76,8 +76,8 @@ struct threads {
     int (*set_specific)(pthread_key_t key, const void *value);
 };
 
-/* Finds a pthread function, which glibc before 2.34 keeps outside libc. When the driver came by dlopen into a
- * program without threads, the program's own look-ups do not see libpthread. */
+/* Finds a pthread function, which glibc before 2.34 keeps outside libc. If dlopen loaded the driver into a program
+ * without threads, the program's own lookups do not see libpthread. */
 static void *find_function(const char *name)
 {
     const struct kp_dl *dl = kp_symbols_dl();
@@ -109,15 +109,15 @@ static struct started {
     void *(*fn)(void *arg);
     void *arg;
     pthread_t thread;
-    pthread_t handle; /* what kp_thread_join takes */
+    pthread_t handle; /* handle for kp_thread_join */
     atomic_int state;
     struct started *next;
 } * started;
 static struct kp_lock *const started_lock = &kp_locks[KP_LOCK_THREADS];
 static __thread pthread_t own_handle __attribute__((tls_model("initial-exec")));
-static atomic_int parking; /* whether; waits happen in the kernel */
+static atomic_int parking; /* threads park; waits happen in the kernel */
 
-/* Parks only where the joiner is told so: it waits for the very end of a thread that returns. */
+/* Parks only if the joiner knows: it waits for the very end of a thread that returns. */
 static void *run(void *arg)
 {
     struct started *s = arg;
@@ -151,15 +151,15 @@ static void note_started(struct started *s)
     started = s;
 }
 
-/* Returns a value that no thread had before, of threads that are joined as the process ends, too: the C library gives a
- * pthread_t to another thread once its own is joined. */
+/* Returns a value that no thread had before, even for threads that are joined as the process ends: the C library reuses
+ * a pthread_t once its thread is joined. */
 static pthread_t new_handle(void)
 {
     static atomic_ulong last;
     return (pthread_t)(atomic_fetch_add(&last, 1) + 1);
 }
 
-/* Starts it and notes that, before anybody can look for it: it may have itself joined at once, and `s` freed. */
+/* Starts the thread and notes that before anyone can look for it: it may be joined at once, and `s` freed. */
 static bool start_and_note(struct started *s, pthread_t *thread)
 {
     sigset_t before = kp_signals_hold(); /* the new thread inherits it */
@@ -240,13 +240,13 @@ static void join_all(void)
 }
 
 /* The thread that runs the exit handlers ends by pthread_exit in one of them: the last thread then runs the remaining
- * ones. That must be none of ours. From glibc 2.41 on exit() has a lock, which the thread takes along: another one
- * would wait for it for ever. */
+ * ones. That must not be one of ours. From glibc 2.41 on exit() has a lock, which the ended thread still holds: another
+ * one would wait for it forever. */
 static void let_go(void *value)
 {
     void (*at_end)(void);
     memcpy(&at_end, &value, sizeof(at_end));
-    kp_work_begin(); /* which ends work that a handler has left */
+    kp_work_begin(); /* it ends work that a handler has left */
     at_end();
     atomic_store(&parking, 0);
     kp_wake_all(&parking);
@@ -271,7 +271,7 @@ void kp_thread_park(void (*at_end)(void))
         atomic_store(&parking, 1);
 }
 
-/* Starts the thread anew, after the last one has left the queue. Call under the lock. */
+/* Starts a new thread, after the last one has left the queue. Call under the lock. */
 static bool start_worker(void)
 {
     if (queue.unjoined)
@@ -307,7 +307,7 @@ bool kp_worker_submit(void (*fn)(void *arg), void *arg)
     return taken;
 }
 
-/* Whether everything is done, as far as known within `patience_ms`. */
+/* Returns true if everything is done, as far as known within `patience_ms`. */
 static bool idle(long patience_ms)
 {
     if (!kp_lock_take(queue_lock, patience_ms))

@@ -33,7 +33,7 @@
 
 static struct kp_process *const process = &kp_process_now;
 
-/* Whether this is the profiled process, and not its child; the child of a vfork shares this memory. */
+/* Returns true if this is the profiled process, and not its child; the child of a vfork shares this memory. */
 static bool is_own_process(void)
 {
     enum kp_phase p = atomic_load(&process->phase);
@@ -55,9 +55,9 @@ static bool is_reported(void)
     return !atomic_load(&process->finisher) || atomic_load(&process->finished);
 }
 
-/* Holds back all threads but the first that runs the exit handlers, as exit() does from glibc 2.41 on. Before, both
- * would run the remaining handlers, and tear down what the first one still uses. The wait is limited, as the first
- * thread's handlers may wait for this one. Then this thread goes on as without kprof. */
+/* Holds back all threads except the first that runs the exit handlers, like exit() from glibc 2.41 on. In earlier
+ * versions both would run the remaining handlers, and tear down what the first one still uses. The wait is limited,
+ * because the first thread's handlers may wait for this one. Then this thread goes on as without kprof. */
 static void wait_for_exiter(int me)
 {
     static __thread bool passed;
@@ -87,8 +87,8 @@ void kp_process_exits(void)
     kp_work_run(wait_and_exit, NULL, 0);
 }
 
-/* Planning makes objects in CUPTI's libraries whose exit handlers would come before ours, and end what another thread
- * still plans with. */
+/* Planning makes objects in CUPTI's libraries whose exit handlers would run before ours, and destroy what another
+ * thread still plans with. */
 static void wait_for_plan(void)
 {
     long start = kp_now_ms(), waited = 0;
@@ -105,7 +105,7 @@ static void wait_for_starts(void *unused)
     wait_for_plan();
 }
 
-/* An exit() from within the last handlers or a destructor skips all later ones, ours included. */
+/* An exit() from one of the last handlers or a destructor skips all later ones, including ours. */
 void kp_process_exit_called(void)
 {
     kp_work_ends_process();
@@ -117,15 +117,15 @@ void kp_process_exit_called(void)
 
 typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
 
-/* Whether the work of a context ends soon. It may never, as it waits for what the program would have done; and within a
- * capture it cannot be asked. */
+/* Returns true if the work of a context ends soon. It may never end, because it waits for what the program would have
+ * done; and during a capture it cannot be queried. */
 static bool does_end(CUcontext ctx)
 {
     return kp_gate_captures() <= 0 &&
            kp_wait_context(&process->driver, ctx, KP_EXIT_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
 }
 
-/* Closes the window by a call of the program; NULL: it ends. */
+/* Closes the window because of a call of the program; NULL: the program ends. */
 static void close_window(const char *symbol)
 {
     if (symbol)
@@ -134,8 +134,8 @@ static void close_window(const char *symbol)
         kp_window_close(KP_REASON_THE_END);
 }
 
-/* Leaves the matching contexts, for a call of the program, or NULL. Waits at the gate as kp_gate_alone does. Returns
- * whether it got in. */
+/* Leaves the matching contexts, for a call of the program, or NULL. Waits at the gate like kp_gate_alone. Returns true
+ * if it got in. */
 static bool leave_contexts(context_match match, uint64_t arg, const char *symbol, long owner_ms, long patience_ms)
 {
     if (!kp_process_active() || kp_guard)
@@ -149,13 +149,13 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *symbol
     bool ends = c && (!match || match(c, arg));
     if (ends || kp_window_may_close())
         close_window(symbol);
-    kp_ahead_wait(false); /* where nothing was launched, nobody waits for a plan */
+    kp_ahead_wait(false); /* if nothing was launched, nobody waits for a plan */
     kp_worker_drain(KP_FOREVER);
     kp_patience_reap();
     kp_timeline_flush(true);
     kp_context_close(&process->setup, match, arg, does_end);
     kp_journal_contexts_ended();
-    kp_timed_settle(); /* no record comes of what they ran */
+    kp_timed_settle(); /* no more records come for what they ran */
     return true;
 }
 
@@ -207,7 +207,7 @@ static void note_unwanted(void *arg, const char *name, uint64_t launches)
 }
 
 /* Reports a fork at the end of the child, so that a child which executes a program stays silent. Does not allocate,
- * as the child may have any state of the parent's. */
+ * because the child may have any state of the parent. */
 static void tell_forked(void)
 {
     char line[160];
@@ -221,7 +221,7 @@ static void tell_forked(void)
     log->write(log->arg, line, (size_t)n);
 }
 
-/* Tells of launches that the report lacks, as it was written before them. */
+/* Reports launches that the report lacks because it was written before them. */
 static void tell_late(void)
 {
     char line[160];
@@ -229,13 +229,13 @@ static void tell_late(void)
     unsigned n = atomic_exchange(&process->late, 0);
     if (!n || process->options.quiet)
         return;
-    int len = snprintf(line, sizeof(line), "==KPROF== %u %s made behind the report, while the program ended\n", n,
+    int len = snprintf(line, sizeof(line), "==KPROF== %u %s made after the report, while the program ended\n", n,
                        n == 1 ? "launch was" : "launches were");
     log->write(log->arg, line, (size_t)len);
 }
 
-/* Waits while another thread finishes: the process would end before the report is whole. Waits only as long as that
- * thread progresses. It may wait for locks of this thread, where a signal handler ends the program. */
+/* Waits while another thread finishes: otherwise the process would end before the report is complete. Waits only as
+ * long as that thread makes progress: if a signal handler ends the program, it may wait for locks of this thread. */
 static void wait_for_finisher(int id)
 {
     double before = kp_thread_cpu_time(id);
@@ -251,7 +251,7 @@ static void wait_for_finisher(int id)
     }
 }
 
-/* Whether this thread is the one that finishes. */
+/* Returns true if this thread is the one that finishes. */
 static bool takes_the_end(void)
 {
     int id = kp_thread_id(), other = 0;
@@ -271,9 +271,9 @@ static void write_report(void)
 {
     /* A handler that interrupted our own work on this thread cannot wait for that work. */
     long patience = kp_guard ? 0 : KP_GATE_LAST_MS;
-    /* A handler may have interrupted a driver call of this very thread; the driver would deadlock. */
+    /* A handler may have interrupted a driver call of this same thread; the driver would deadlock. */
     bool in_call = kp_guard || kp_in_driver;
-    /* Gives a replay of another thread time to end, but writes the report in any case. */
+    /* Gives another thread's replay time to end, but writes the report in any case. */
     KP_ALONE gate = kp_gate_alone(patience, patience);
     KP_GUARDED;
     if (gate.in && !in_call && !kp_work_driver_is_left() && !atomic_load(&process->ending)) {

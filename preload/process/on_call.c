@@ -1,5 +1,5 @@
 /*
- * What is done with calls other than launches, where a window may be open: they join it, go on beside it, or close it.
+ * What is done with calls other than launches, if a window may be open: they join it, leave it open, or close it.
  */
 #include "preload/process/process.h"
 
@@ -21,8 +21,8 @@
 
 static struct kp_process *const process = &kp_process_now;
 
-/* Enters the gate alone, for the open window. Where a call in flight does not end, that may wait for what this thread
- * does next: the window is spoilt. */
+/* Enters the gate alone, for the open window. A call in flight that does not end may wait for what this thread does
+ * next: then the window is spoilt. */
 static struct kp_alone enter_for_window(void)
 {
     struct kp_alone gate = kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
@@ -31,7 +31,7 @@ static struct kp_alone enter_for_window(void)
     return gate;
 }
 
-/* `symbol`: by that call; NULL: for the reason. */
+/* `symbol`: the call that closes it; NULL: closed for the reason. */
 static bool close_for(enum kp_reason why, const char *symbol)
 {
     KP_ALONE gate = enter_for_window();
@@ -93,11 +93,11 @@ void kp_process_read(const char *symbol)
         kp_window_read(last_ticket, symbol);
 }
 
-/* The first arguments of an allocation: where the address goes, or the address; byte. */
+/* The first arguments of an allocation: where the address goes, or the address; bytes. */
 enum { ALLOCATION_ARGS = 2 };
 static __thread uint64_t allocation[ALLOCATION_ARGS] __attribute__((tls_model("initial-exec")));
 
-/* Whether the open window stays when the program gets this. */
+/* Returns true if the open window stays open when the program gets this. */
 static bool stays(enum kp_gift what, const uint64_t *args)
 {
     if (what == KP_GIFT_MAPPING)
@@ -146,18 +146,18 @@ void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc)
         kp_journal_accessible(allocation[0], allocation[1]);
 }
 
-/* ---- device memory that kprof has and the program needs ---- */
+/* ---- device memory that kprof uses and the program needs ---- */
 
-/* Whether a context's profiler can be disabled, which may wait for the context's work, and that for what this thread
- * does next. */
+/* Returns true if a context's profiler can be disabled, which may wait for the context's work, which in turn may wait
+ * for what this thread does next. */
 static bool may_rest(CUcontext ctx)
 {
     enum { MOST_MS = 1000 };
     return kp_wait_context(&process->driver, ctx, MOST_MS, KP_SHORT_MS) == CUDA_SUCCESS;
 }
 
-/* Gives memory of all contexts back, byte each; UINT64_MAX: all, with what the profilers take. While a stream is
- * captured, the driver takes calls of this kind in relaxed mode alone: those that break no capture. */
+/* Frees up to `bytes` of memory of each context; UINT64_MAX: all, including that of the profilers. While a stream is
+ * captured, the driver accepts such calls only in relaxed mode, in which they break no capture. */
 static void give(uint64_t bytes)
 {
     CUcontext current = NULL;
@@ -168,7 +168,7 @@ static void give(uint64_t bytes)
     kp_visit_end(&process->driver, &v);
 }
 
-/* Enters the gate alone, beside calls in flight where no window is open: those may wait for this thread. */
+/* Enters the gate alone, but if no window is open, despite calls in flight: those may wait for this thread. */
 static struct kp_alone enter_to_give(void)
 {
     struct kp_alone gate = kp_gate_alone_beside(KP_FOREVER);
@@ -203,7 +203,7 @@ CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Returns how much memory the current device lacks for an allocation, and for what needs some unasked, byte. */
+/* Returns how much memory the current device lacks for an allocation, and for implicit uses, bytes. */
 static uint64_t lacks(uint64_t bytes)
 {
     static const uint64_t unasked = 512 << 20;
@@ -216,7 +216,7 @@ static uint64_t lacks(uint64_t bytes)
 
 void kp_process_gives_room(uint64_t bytes)
 {
-    static const uint64_t at_least = UINT64_C(1) << 30; /* what asks once asks again */
+    static const uint64_t at_least = UINT64_C(1) << 30; /* a program that allocates once does so again */
     if (!lacks(bytes))
         return;
     KP_ALONE gate = enter_to_give();
@@ -228,7 +228,7 @@ void kp_process_gives_room(uint64_t bytes)
         give(more + at_least);
 }
 
-/* Enters the gate alone while a window watches. Else that is to be closed, or spoiled by now. */
+/* Enters the gate alone while a window watches. If it cannot, the window must be closed, or is already spoilt. */
 static struct kp_alone enter_beside_window(void)
 {
     struct kp_alone gate = kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
@@ -237,7 +237,7 @@ static struct kp_alone enter_beside_window(void)
     return gate;
 }
 
-/* Goes on in the gate, shared, where the window stays. */
+/* Goes on in the gate, shared, if the window stays open. */
 static bool call_if(bool stays, struct kp_alone *gate)
 {
     if (stays)
@@ -319,7 +319,7 @@ static void make_ready(void)
         kp_context_make_ready(&process->setup);
 }
 
-/* Tries only: calls in flight may wait for what the program does next, and there is another time. */
+/* Only tries: calls in flight may wait for what the program does next, and there will be another chance. */
 void kp_process_make_ready(void)
 {
     if (atomic_load(&process->ahead))
@@ -329,14 +329,14 @@ void kp_process_make_ready(void)
         make_ready();
 }
 
-/* Whether a context is idle, or is soon: the gate is held meanwhile. */
+/* Returns true if a context is idle, or is soon: the gate is held meanwhile. */
 static bool is_idle(CUcontext ctx)
 {
     enum { MOST_MS = 2 };
     return kp_wait_briefly(&process->driver, ctx, MOST_MS, MOST_MS) == CUDA_SUCCESS;
 }
 
-/* Tries only, as above. */
+/* Only tries, like kp_process_make_ready. */
 void kp_process_leave_alone(void)
 {
     enum { PATIENCE_MS = 2 };

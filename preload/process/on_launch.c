@@ -1,5 +1,5 @@
 /*
- * Launches: which are wanted, and whether they go through the window or past it.
+ * Launches: which are wanted, and whether they go through the window or bypass it.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -35,8 +35,8 @@ void kp_process_skip(enum kp_reason reason, unsigned launches)
     kp_session_let_through(reason, launches);
 }
 
-/* Enters the gate shared, with no window open that would miss a launch, or count it as its own. One that cannot be
- * closed has been given up: a call that does not end may wait for this very launch. */
+/* Enters the gate shared, with no window open that would miss the launch, or count it as its own. A window that cannot
+ * be closed has been given up: a call that does not end may wait for this launch. */
 static void enter_for_launch(void)
 {
     const char *what = kp_reason_text(KP_REASON_LET_THROUGH);
@@ -55,7 +55,7 @@ static CUresult issue_guarded(const struct kp_launch *l)
     return kp_launch_issue_own(l);
 }
 
-/* Runs a launch outside of any window. */
+/* Runs a launch outside any window. */
 static CUresult pass_through(const struct kp_launch *l)
 {
     enter_for_launch();
@@ -65,7 +65,7 @@ static CUresult pass_through(const struct kp_launch *l)
     return rc;
 }
 
-/* Whether a stream capture records the launch, which then runs nothing. */
+/* Returns true if a stream capture records the launch, which then runs nothing. */
 static bool is_captured(const struct kp_launch *l)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -74,14 +74,14 @@ static bool is_captured(const struct kp_launch *l)
     return rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Notes what a launch outside of any window means for later ones. */
+/* Notes what a launch outside any window means for later ones. */
 static void note_outside(const struct kp_launch *l)
 {
     if (kp_launched_note(&process->driver, l) && kp_kernel_once(&process->driver, l->f) & KP_ONCE_HEAP)
         kp_window_heap_blocks();
 }
 
-/* Runs a launch outside of any window and counts it, unless the driver refuses it. */
+/* Runs a launch outside any window and counts it, unless the driver refuses it. */
 static CUresult skip(const struct kp_launch *l, enum kp_reason reason)
 {
     CUresult rc = pass_through(l);
@@ -94,7 +94,7 @@ static CUresult skip(const struct kp_launch *l, enum kp_reason reason)
 
 /* ---- launches that pass ---- */
 
-/* Sets the shape as a door is told of it; false: it is none that launches have that pass. */
+/* Sets the shape in a door's form. Returns false if launches of this shape never pass. */
 static bool shape_of(const struct kp_launch *l, struct kp_pass_shape *s)
 {
     const struct kp_shape *of = &l->shape;
@@ -119,8 +119,8 @@ static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
         kp_rotation_passing(l, known);
 }
 
-/* Has launches like this one, which has passed, go straight to the driver if none can be wanted. `epoch` is from before
- * that was found out. */
+/* Makes launches like this one, which has passed, go straight to the driver if none can be wanted. `epoch` was read
+ * before that was determined. */
 static void learn(const struct kp_launch *l, unsigned epoch)
 {
     struct kp_pass_known known;
@@ -131,13 +131,13 @@ static void learn(const struct kp_launch *l, unsigned epoch)
     find_known(l, &known);
     if (known.why)
         kp_passing_learn(l->f, &shape, &known, epoch);
-    /* Else nothing is wanted any more, or of a rotation for now. */
+    /* Otherwise nothing is wanted any more, or nothing of a rotation for now. */
     bool others = known.why == KP_PASS_PROFILER || known.why == KP_PASS_NAME || known.why == KP_PASS_ID;
     if (known.why && !others)
         kp_process_leave_alone();
 }
 
-/* How a launch goes through the window, and what is noted of one that has no result (`why` may be NULL). */
+/* How a launch goes through the window, and what is noted if it has no result (`why` may be NULL). */
 struct way {
     CUresult (*run)(void *arg, struct kp_launch *l, const struct kp_candidate *what, enum kp_reason *skip_reason,
                     char **bad_input);
@@ -155,14 +155,14 @@ static CUresult leave_out(const struct kp_launch *l, const struct way *way, enum
     return rc;
 }
 
-/* Handles a launch that is wanted, or that comes while a window is open. */
+/* Handles a launch that is wanted, or is made while a window is open. */
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
 {
     kp_process_begin();
     KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_MS);
     if (!gate.in)
         return leave_out(l, way, KP_REASON_BUSY);
-    if (kp_gate_captures() > 0) { /* a capture began meanwhile; here no further one can */
+    if (kp_gate_captures() > 0) { /* a capture has begun; no further one can begin here */
         kp_gate_end_alone(&gate);
         return is_captured(l) ? pass_through(l) : leave_out(l, way, KP_REASON_CAPTURE);
     }
@@ -200,7 +200,7 @@ static CUresult run_launch(void *arg, struct kp_launch *l, const struct kp_candi
     return kp_window_launch(&process->setup, l, what, skip_reason, bad_input);
 }
 
-/* `arg`: the reason why the launch is not wanted, or none. */
+/* `arg`: why the launch is not wanted, or none. */
 static void settle_launch(void *arg, enum kp_reason why)
 {
     const enum kp_reason unwanted = *(const enum kp_reason *)arg;
@@ -214,7 +214,7 @@ static CUresult launch_through_window(struct kp_launch *l, const struct kp_candi
     return through_window(l, what, &way);
 }
 
-/* Notes a device for the list printed where nothing was wanted. */
+/* Notes a device for the list printed if nothing was wanted. */
 static void note_device(int ordinal)
 {
     struct kp_device device;
@@ -226,7 +226,7 @@ static void note_device(int ordinal)
         kp_session_device(&device, "", "");
 }
 
-/* Returns why a launch is not wanted, if there is a reason. `counted`: where the filter has counted it. */
+/* Returns why a launch is not wanted, if there is a reason. `counted`: how the filter has counted it. */
 static enum kp_reason unwanted_for(struct kp_launch *l, struct kp_candidate *what, struct kp_graph *graph,
                                    struct kp_filter_counted *counted)
 {
@@ -291,7 +291,7 @@ static int judge_node(void *arg, const struct kp_graph_node *node)
     struct kp_filter_counted *counted = &a->counted[a->of.n];
     struct kp_node_launch *k = &a->of.kernels[a->of.n++];
     k->launch = node->launch;
-    k->launch.copy = NULL; /* the content's */
+    k->launch.copy = NULL; /* owned by the content */
     k->launch.copied = 0;
     k->launch.stream = k->launch.config.hStream = kp_launch_stream(a->graph);
     k->launch.caller = a->graph->caller;
@@ -370,7 +370,7 @@ static CUresult choose_nodes(struct kp_launch *l, const struct kp_graph *graph, 
     return rc;
 }
 
-/* Whether the launch of a graph can be told by its kernels; then it is made, and *rc is the driver's answer. */
+/* Returns true if a graph can be reported by its kernels; then it has been launched, and *rc is the driver's answer. */
 static bool goes_by_node(struct kp_launch *l, CUresult *rc)
 {
     struct kp_graph graph;
@@ -396,7 +396,7 @@ static bool goes_by_node(struct kp_launch *l, CUresult *rc)
 
 /* ---- ranges ---- */
 
-/* Decides on the open range, if its first launch tells its device. */
+/* Decides on the open range, if its first launch determines its device. */
 static void decide_range(const struct kp_launch *l)
 {
     struct kp_range_open *r = kp_ranges_open();
@@ -414,14 +414,14 @@ static CUresult run_in_range(void *arg, struct kp_launch *l, const struct kp_can
 {
     (void)arg;
     decide_range(l);
-    kp_range_open_window(&process->setup, l, bad_input); /* if its begin could not */
+    kp_range_open_window(&process->setup, l, bad_input); /* if its start could not */
     CUresult rc = kp_window_launch(&process->setup, l, what, skip_reason, bad_input);
     if (rc == CUDA_SUCCESS && *skip_reason && !kp_ranges_why())
-        kp_ranges_cut(*skip_reason); /* what follows cannot be repeated without it */
+        kp_ranges_cut(*skip_reason); /* later work cannot be repeated without it */
     return rc;
 }
 
-/* Notes a launch that is part of a range, unless the range has ended by it. */
+/* Notes a launch that is part of a range, unless it has ended the range. */
 static void settle_in_range(void *arg, enum kp_reason why)
 {
     (void)arg;
@@ -432,7 +432,7 @@ static void settle_in_range(void *arg, enum kp_reason why)
         kp_session_seen(1);
 }
 
-/* Handles a launch where ranges are the workloads: it has no result of its own. */
+/* Handles a launch if ranges are the workloads: it has no result of its own. */
 static CUresult choose_in_range(struct kp_launch *l)
 {
     static const struct way way = {run_in_range, settle_in_range, NULL};
@@ -456,7 +456,7 @@ static CUresult choose_in_range(struct kp_launch *l)
     return through_window(l, &what, &way);
 }
 
-/* Opens the window of the range if its begin could not. */
+/* Opens the window of the range if its start could not. */
 static void open_late(const struct kp_launch *l)
 {
     char *bad_input = NULL;
@@ -492,7 +492,7 @@ static CUresult issue_in_range(const struct kp_launch *l, enum kp_reason *why)
     return rc;
 }
 
-/* Makes a launch where ranges are counted as the program makes them: it goes straight to the driver. */
+/* Makes a launch if ranges are counted as the program makes them: it goes straight to the driver. */
 static CUresult pass_in_range(struct kp_launch *l)
 {
     kp_process_begin();
@@ -518,15 +518,15 @@ static CUresult pass(struct kp_launch *l, enum kp_reason unwanted, unsigned epoc
     return rc;
 }
 
-/* Makes a launch that is a workload by itself, if the filter takes it. */
+/* Makes a launch that is a workload by itself, if the filter accepts it. */
 static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counted)
 {
     unsigned epoch = kp_passing_epoch();
     struct kp_graph graph = {.once_reason = KP_REASON_NONE};
     struct kp_candidate what = {.wanted = true};
     enum kp_reason unwanted = unwanted_for(l, &what, &graph, counted);
-    /* Do not count it either: counting waits for the kernel's end on this thread, for which the kernel's partner may
-     * wait. */
+    /* Do not count it either: counting waits for the kernel's end on this thread, while the kernel's partner may wait
+     * for this thread. */
     if (what.outside && (unwanted || !kp_mode_recurs(process->setup.mode)))
         return unwanted ? pass(l, unwanted, epoch) : skip(l, KP_REASON_WAITS_OUTSIDE);
     if (!unwanted)
@@ -537,7 +537,7 @@ static CUresult choose_one(struct kp_launch *l, struct kp_filter_counted *counte
     return launch_through_window(l, &what, unwanted);
 }
 
-/* Makes a launch while the program has CUPTI. */
+/* Makes a launch while the program uses CUPTI. */
 static CUresult skip_beside_other(const struct kp_launch *l)
 {
     if (kp_mode_has_ranges(process->setup.mode) && !kp_ranges_why())
@@ -580,7 +580,7 @@ static void begin(bool stores)
     if (stores)
         atomic_store(&process->stores, true);
     if (kp_timeline_is_on())
-        kp_exit_first(); /* CUPTI's part for records may have registered its exit handlers by now */
+        kp_exit_first(); /* CUPTI's activity library may have registered its exit handlers by now */
     kp_lock_give(process->lock);
 }
 
@@ -599,7 +599,7 @@ void kp_process_begin(void)
 
 CUresult kp_process_launch(struct kp_launch *l)
 {
-    int error = errno; /* a call that succeeds leaves it */
+    int error = errno; /* a successful call does not change it */
     kp_process_connect();
     CUresult rc = kp_process_active() ? choose(l) : kp_launch_call(l);
     kp_launch_free(l);

@@ -1,5 +1,5 @@
 /*
- * Where ranges begin and end: cu(da)ProfilerStart and Stop, and NVTX.
+ * The start and end of ranges: cu(da)ProfilerStart and Stop, and NVTX.
  */
 #include <stdatomic.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 
 static struct kp_process *const process = &kp_process_now;
 
-/* The id of ranges of cu(da)ProfilerStart; those of NVTX are others. */
+/* The id of ranges of cu(da)ProfilerStart; NVTX ranges have other ids. */
 enum { OF_PROFILER = 1 };
 
 /* Stands for the launches of a range that begins in the current context. */
@@ -34,14 +34,14 @@ static bool may_begin(void)
     return kp_process_active() && !atomic_load(&process->ending) && !kp_ranges_id();
 }
 
-/* ---- waits where the program is not repeated ---- */
+/* ---- waits if the program is not repeated ---- */
 
 /* The longest waits for the work before a range, for its own work at its end, and for a capture's end, ms; all of them
  * together, after which they are short. */
 enum { BEFORE_MS = 5000, CAPTURE_MS = 1000, ALL_MS = 20000, SHORT_MS = 200, FIRST_MS = 10 };
 
-/* Whether counters go on or off at this edge, so that nothing may run meanwhile. `ends`: the range that ends; 0: one
- * begins. The first run of a program counts nothing. */
+/* Returns true if counters go on or off at this edge, so that nothing may run meanwhile. `ends`: the range that ends;
+ * 0: one starts. The first run of a program counts nothing. */
 static bool counts_at(uint64_t ends)
 {
     if (process->options.replay_run <= 1)
@@ -57,8 +57,8 @@ static long limit_of(uint64_t ends, long wasted_ms)
     return ms < left ? ms : left;
 }
 
-/* Enters the gate alone, and waits there for the work that is under way, where counters go on or off. Between
- * waits other threads' calls go on, as that work may wait for them. *idle: it has ended in time. */
+/* Enters the gate alone, and if counters go on or off, waits there for the work under way. Between waits, other
+ * threads' calls go on, because that work may wait for them. *idle: it has ended in time. */
 static struct kp_alone enter(uint64_t ends, long patience_ms, bool *idle)
 {
     static long wasted_ms; /* inside the gate */
@@ -83,7 +83,7 @@ static struct kp_alone enter(uint64_t ends, long patience_ms, bool *idle)
 
 /* ---- the edges of a range ---- */
 
-/* Whether the filters need the device of the range, and no context tells it yet. */
+/* Returns true if the filters need the device of the range, and no context determines it yet. */
 static bool lacks_device(void)
 {
     return kp_filter_asks_device(&process->options) && kp_place_device(&process->driver, &here) < 0;
@@ -97,8 +97,8 @@ static void open_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool
     kp_ranges_open()->undecided = undecided;
 }
 
-/* Opens the window of a range at its begin, so that copies before its first launch are part of it. During a capture
- * the first launch does. */
+/* Opens the window of a range at its start, so that copies before its first launch are part of it. During a capture the
+ * first launch does. */
 static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
 {
     bool idle;
@@ -125,7 +125,7 @@ static void end(uint64_t id)
         kp_range_end();
 }
 
-/* Inside of a driver call of this thread nothing may wait for the gate. */
+/* Inside a driver call of this thread nothing may wait for the gate. */
 static bool may_act(void)
 {
     return kp_process_active() && !kp_guard && !kp_in_driver;
@@ -166,7 +166,7 @@ static bool are_of_nvtx(void)
     return *process->options.nvtx_include;
 }
 
-/* Says once, not in each run, which filter is of launches alone. */
+/* Reports once, not in each run, which filter applies only to launches. */
 static void tell_unused(void)
 {
     const struct kp_options *o = &process->options;

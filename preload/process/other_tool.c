@@ -1,6 +1,6 @@
 /*
- * A program that profiles itself goes first: kprof gives way before its calls reach CUPTI, and comes back when it has
- * ended what it began.
+ * A program that profiles itself goes first: kprof gives way before the program's calls reach CUPTI, and comes back
+ * when the program has ended what it started.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,11 +22,11 @@
 
 static struct kp_process *const process = &kp_process_now;
 
-/* The function by which the program took CUPTI last. */
+/* The function by which the program last took over CUPTI. */
 static const char *_Atomic taken_by;
 static atomic_bool told; /* that launches are not profiled */
 
-/* Returns true if the work of a context ends soon, so that CUPTI can be ended in it. */
+/* Returns true if the work of a context ends soon, so that CUPTI can be detached from it. */
 static bool ends_soon(CUcontext ctx)
 {
     return kp_gate_captures() <= 0 &&

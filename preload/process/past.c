@@ -1,5 +1,5 @@
 /*
- * Uses of CUDA that went past the doors, which a line reports at the end.
+ * Uses of CUDA that bypassed the doors, reported by a line at the end.
  */
 #include "preload/process/process.h"
 
@@ -20,8 +20,8 @@ static const char driver[] = "libcuda.so";
 static const char apart[] =
     "a library that was opened with dlmopen has a CUDA driver of its own: its launches, if any, "
     "were not seen. Open it with dlopen to profile them";
-static const char unseen[] = "the program used CUDA, but none of its calls came to kprof, so no launch was seen: a "
-                             "library of its finds the driver's functions without the dynamic linker";
+static const char unseen[] = "the program used CUDA, but none of its calls reached kprof, so no launch was seen: a "
+                             "library of the program finds the driver's functions without the dynamic linker";
 
 static atomic_bool namespaces;
 
@@ -39,8 +39,8 @@ static bool is_driver_apart(void)
     return kp_mappings_beside(driver, own.start, own.end);
 }
 
-/* Returns true if the driver has been initialised, though no call of cuInit came to its door. It says so for as long as
- * it is loaded. */
+/* Returns true if the driver has been initialised, though no call of cuInit reached its door. The driver can be asked
+ * as long as it is loaded. */
 static bool is_driver_used(void)
 {
     typedef CUresult (*function)(CUcontext * out);

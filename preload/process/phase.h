@@ -1,6 +1,6 @@
 /*
- * What is known of the profiled process, for the files of this folder: how far kprof is, its options, and who ends it.
- * Threads: any; fields that are not atomic are set before the phase is KP_PHASE_AWAKE.
+ * What is known of the profiled process, for the files of this folder: how far kprof is, its options, and which thread
+ * ends it. Threads: any; fields that are not atomic are set before the phase is KP_PHASE_AWAKE.
  */
 #ifndef KP_PRELOAD_PROCESS_PHASE_H
 #define KP_PRELOAD_PROCESS_PHASE_H
@@ -30,8 +30,8 @@ struct kp_process {
     size_t n_sections;
     struct kp_filter *filter;
     struct kp_context_setup setup;
-    atomic_bool images;    /* images of modules are watched, where needed */
-    atomic_bool ahead;     /* what takes long is made ready ahead of the first launch that is wanted */
+    atomic_bool images;    /* images of modules are watched, if needed */
+    atomic_bool ahead;     /* slow parts are made ready ahead of the first wanted launch */
     atomic_bool begun;     /* the session's log is open, since the first launch */
     atomic_bool stores;    /* its file, too */
     atomic_bool profiling; /* between cuProfilerStart and Stop, when asked for */
@@ -39,9 +39,9 @@ struct kp_process {
     atomic_int exiter;     /* id of the thread that called exit(), or runs the exit handlers; 0 = none yet */
     atomic_int finisher;   /* id of the thread that writes the report; 0 = none yet */
     atomic_int finished;   /* the report is written; threads wait for it in the kernel */
-    atomic_uint late;      /* launches behind it: of exit handlers, destructors, and threads that go on */
-    atomic_int leaving;    /* 1: exit handlers behind ours run, and that of the driver ends it */
-    atomic_uint_fast64_t devices_seen; /* of devices that were not wanted: a bit each */
+    atomic_uint late;      /* launches after it: by exit handlers, destructors, and threads that go on */
+    atomic_int leaving;    /* 1: the exit handlers after ours run, and the driver's ends the driver */
+    atomic_uint_fast64_t devices_seen; /* devices that were not wanted, a bit each */
     pid_t loaded;                      /* the process that the library was loaded into */
     pid_t pid;
     pid_t forked; /* in a forked child: its own id, until reported */
@@ -49,19 +49,18 @@ struct kp_process {
 
 extern struct kp_process kp_process_now;
 
-/* Goes to a phase; the gate is armed in KP_PHASE_AWAKE alone. */
+/* Enters a phase; the gate is armed only in KP_PHASE_AWAKE. */
 void kp_phase_go(enum kp_phase p);
 
-/* Notes a launch that nobody looks at, for the line on those behind the report. Any thread. */
+/* Notes an unexamined launch, for the line on launches after the report. Any thread. */
 void kp_phase_launched(void);
 
-/* Holds a thread once, at most for some time, while the exit handlers behind ours run. The calls that it makes
- * meanwhile fail, as the driver has ended; without kprof these handlers take no time. One of them may wait for the
- * thread. */
+/* Holds a thread once, for a limited time, while the exit handlers after ours run. Its calls would fail, because the
+ * driver has ended; without kprof these handlers are over at once. One of them may wait for the thread. */
 void kp_phase_hold(void);
 
-/* Stops profiling, which a line tells: `owned`, which it frees, or else `why`. `kind`: KP_FAILURES where the failure
- * has been noted. */
+/* Stops profiling, and prints why: `owned`, which it frees, or else `why`. `kind`: KP_FAILURES if the failure has been
+ * noted. */
 void kp_phase_unprofiled(enum kp_failure kind, const char *why, char *owned);
 
 #endif

@@ -83,8 +83,8 @@ static const struct kp_filter_source filter_source = {read_mangled, read_device,
 
 /* ---- start ---- */
 
-/* The options of the environment, and why they cannot be had. They are read for the first call of cuInit, and again
- * where that failed, or in a child. */
+/* The options of the environment, or why they cannot be read. They are read for the first call of cuInit, and again if
+ * it failed, or in a child. */
 static struct {
     bool read;
     int rc;
@@ -129,7 +129,7 @@ void kp_process_watch_forks(void)
     kp_locks_watch_forks(in_forked_child);
 }
 
-/* Sums the option's words, whose order is that of the domains. */
+/* Combines the option's words, which have the order of the domains. */
 static unsigned domains_of(const struct kp_choices *c)
 {
     unsigned domains = 0;
@@ -138,7 +138,7 @@ static unsigned domains_of(const struct kp_choices *c)
     return domains;
 }
 
-/* Whether the process is one that the options' replay mode can profile. */
+/* Returns true if the process is one that the options' replay mode can profile. */
 static bool is_run_allowed(const struct kp_options *o)
 {
     if (kp_options_by_ranges(o) && (*o->kernel_name || *o->kernel_id)) {
@@ -156,7 +156,7 @@ static bool is_run_allowed(const struct kp_options *o)
     char *text = NULL;
     if (asprintf(&text,
                  "KPROF_REPLAY_MODE=%s runs the program several times, which the kprof command does: kprof "
-                 "--replay-mode %s PROGRAM; or take KPROF_REPLAY_MODE=%s",
+                 "--replay-mode %s PROGRAM; or use KPROF_REPLAY_MODE=%s",
                  mode, mode, ranges ? "range" : "kernel") < 0)
         text = NULL;
     kp_phase_unprofiled(KP_FAILURE_OPTION, "out of memory", text);
@@ -210,8 +210,8 @@ static bool read_options(void)
     return true;
 }
 
-/* Remembers the first process that the library is loaded into: the variable passes to all its children. Where the
- * program is a script, the first one never uses CUDA. Without the option, this costs a look at the environment. */
+/* Remembers the first process that the library is loaded into: the variable passes to all its children. If the program
+ * is a script, the first process never uses CUDA. Without the option, this only costs a look at the environment. */
 __attribute__((constructor)) static void note_application(void)
 {
     char pid[16];
@@ -228,7 +228,7 @@ static void leave_alone(const char *name, enum kp_reason why)
     kp_phase_go(KP_PHASE_UNPROFILED);
 }
 
-/* Returns why the options do not select this process, which has that name; none = they do. */
+/* Returns why the options do not select this process, whose name is `name`; none = they do. */
 static enum kp_reason why_no_target(const char *name)
 {
     const struct kp_options *o = &process->options;
@@ -240,7 +240,7 @@ static enum kp_reason why_no_target(const char *name)
     return KP_REASON_NONE;
 }
 
-/* Whether the options select this process; `tells` where they do not. */
+/* Returns true if the options select this process; with `tells`, reports if they do not. */
 static bool is_target(bool tells)
 {
     char *exe = kp_session_executable();
@@ -252,7 +252,7 @@ static bool is_target(bool tells)
     return !why;
 }
 
-/* Whether a wanted row or metric describes the launch and is no counter. */
+/* Returns true if a wanted row or metric describes the launch without being a counter. */
 static bool shows_configs(void)
 {
     for (size_t s = 0; s < process->n_sections; s++)
@@ -262,7 +262,7 @@ static bool shows_configs(void)
     return strstr(process->options.metrics, "launch__") != NULL;
 }
 
-/* Whether MemorySanitizer runs: it takes data written by uninstrumented code for uninitialised. */
+/* Returns true if MemorySanitizer runs: it considers data written by uninstrumented code uninitialised. */
 static bool is_watched(void)
 {
     static atomic_int watched = -1;
@@ -300,7 +300,7 @@ static void pin_driver(void)
         kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-/* Whether the process may take only so much memory: the driver needs it first. */
+/* Returns true if the memory of the process is limited: the driver needs it first. */
 static bool is_short_of_room(void)
 {
     static const __rlimit_resource_t limits[] = {RLIMIT_AS, RLIMIT_DATA};
@@ -311,7 +311,7 @@ static bool is_short_of_room(void)
     return false;
 }
 
-/* Whether the first launch of this process is wanted, as far as the options tell. */
+/* Returns true if the first launch of this process is wanted, as far as the options determine that. */
 static bool wants_first(void)
 {
     const struct kp_options *o = &process->options;
@@ -323,8 +323,8 @@ static void wake(void)
 {
     const char *missing = kp_driver_fill(&process->driver, kp_symbols_driver);
     process->pid = getpid();
-    /* A return from main bypasses our exit(): before glibc 2.41 that thread would take the next handler while
-     * another one runs ours. */
+    /* A return from main bypasses our exit(): before glibc 2.41 that thread would run the next handler while another
+     * one runs ours. */
     kp_exit_handlers(kp_ending_at_exit, kp_process_exits);
     kp_outcome_open();
     open_log();
@@ -358,8 +358,8 @@ static void wake(void)
     kp_phase_go(KP_PHASE_AWAKE);
 }
 
-/* Reads the options, unless another thread does. Returns whether the first launch is wanted, and then the folder of
- * CUPTI, which is malloc'ed. */
+/* Reads the options, unless another thread does. Returns true if the first launch is wanted, with the malloc'ed folder
+ * of CUPTI. */
 static bool prepare(char **cupti_dir)
 {
     *cupti_dir = NULL;
@@ -375,9 +375,9 @@ static bool prepare(char **cupti_dir)
     return *cupti_dir;
 }
 
-/* Tells nothing: where there is no device, nothing follows. While the process has one thread, its table of descriptors
- * grows in no time; beside others the kernel takes 10 ms for it. The loader is asked without our lock: a thread that
- * calls cuInit from a library's constructor has the loader's. */
+/* Prints nothing: without a device, nothing follows. Growing the table of descriptors costs nothing while the process
+ * has one thread, and 10 ms once it has several. The loader is called without our lock: a thread that calls cuInit from
+ * a library's constructor has the loader's. */
 void kp_process_cuda_starts(void)
 {
     char *cupti_dir;
@@ -402,8 +402,8 @@ void kp_process_cuda_failed(void)
     kp_lock_give(process->lock);
 }
 
-/* Asks the loader before it has the lock, as above; a thread that has the loader's waits for another one that starts
- * kprof no longer than that. */
+/* Calls the loader before it has the lock, as above: a thread that has the loader's lock waits for one that starts
+ * kprof only that long. */
 void kp_process_cuda_started(void)
 {
     if (atomic_load(&process->phase) != KP_PHASE_ASLEEP)

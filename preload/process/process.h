@@ -15,14 +15,14 @@
 #include "preload/contexts/other_cupti.h"
 #include "preload/mode/window.h"
 
-/* Whether launches are looked at: CUDA runs, the options are valid, this is no forked child, and the program is not
- * ending. */
+/* Returns true if launches are looked at: CUDA runs, the options are valid, this is no forked child, and the program is
+ * not ending. */
 bool kp_process_active(void);
 
 /* Prepares for forks when the library is loaded: from then on a forked child finds every lock free that it can meet. */
 void kp_process_watch_forks(void);
 
-/* Prepares for a cuInit that is being called; starts kprof after it has succeeded; or gives up what was prepared. */
+/* Prepare for a cuInit that is being called; start kprof after it has succeeded; or give up what was prepared. */
 void kp_process_cuda_starts(void);
 void kp_process_cuda_started(void);
 void kp_process_cuda_failed(void);
@@ -33,27 +33,27 @@ const struct kp_driver *kp_process_driver(void);
 /* Runs a launch: profiled, or straight through when not wanted. Returns the driver's result. */
 CUresult kp_process_launch(struct kp_launch *l);
 
-/* Starts to watch the images of modules; called before a context is made, or a module loaded. Where the first launch
- * may be wanted, makes ready for it, too. */
+/* Starts to watch the images of modules; called before a context is made, or a module loaded. If the first launch may
+ * be wanted, makes ready for it, too. */
 void kp_process_loads_images(void);
-/* Makes ready for a launch that is wanted and may follow, unless that was done. */
+/* Makes ready for a wanted launch that may follow, unless that was done. */
 void kp_process_make_ready(void);
 
-/* Takes CUPTI out of the driver's way where nothing has been wanted for a while. */
+/* Detaches CUPTI if nothing has been wanted for a while. */
 void kp_process_leave_alone(void);
 
-/* Notes that a library is opened in a namespace of the dynamic linker's own. Any thread. */
+/* Notes that a library is opened in a separate namespace of the dynamic linker. Any thread. */
 void kp_process_namespace(void);
-/* Says once, at the end, if CUDA was used by calls that cannot come to a door. */
+/* Reports once, at the end, if CUDA was used by calls that cannot reach a door. */
 void kp_process_tell_past(void);
 
-/* Gives way before the program calls a function of CUPTI, if that begins something: closes the window,
- * and ends what kprof has CUPTI do. Returns true if so; no window opens before kp_process_gave_way, which follows each
- * call and notes what the program has CUPTI do now. `name` is static text. */
+/* Gives way before the program calls a function of CUPTI that starts something: closes the window, and ends kprof's use
+ * of CUPTI. Returns true if it did; no window opens before kp_process_gave_way, which follows each call and notes what
+ * the program now uses CUPTI for. `name` is static text. */
 bool kp_process_gives_way(enum kp_other_effect effect, const char *name, const uint64_t *args);
 void kp_process_gave_way(enum kp_other_effect effect, const void *real, const uint64_t *args, bool begins,
                          bool succeeded);
-/* Says once why launches are not profiled while the program uses CUPTI. */
+/* Reports once why launches are not profiled while the program uses CUPTI. */
 void kp_process_tell_other(void);
 
 /* Counts launches that ran unprofiled, for `reason`. Close a window that counts everything before making them:
@@ -63,11 +63,12 @@ void kp_process_skip(enum kp_reason reason, unsigned launches);
 /* Prepares an operation of class JOIN. The gate has been entered shared if it belongs to the open window; exclusively
  * if its result comes later. KP_JOINED_NOT: no open window would be replayed any more. */
 enum kp_joined kp_process_join(const char *symbol, void *real, const uint64_t *args);
-/* Logs the result of this thread's last join, before leaving the gate. False: the window cannot stay open. Then call
- * kp_process_read behind the gate, which closes it. */
+/* Logs the result of this thread's last join, before leaving the gate. Returns false if the window cannot stay open:
+ * then call kp_process_read after leaving the gate, which closes it. */
 bool kp_process_log(void);
 void kp_process_read(const char *symbol);
-/* Does both for a result that comes later, if the driver took the call; leaves the gate. So for a host function. */
+/* Does both for a result that comes later, if the driver accepted the call, and leaves the gate. Also for a host
+ * function. */
 void kp_process_read_later(const char *symbol, CUresult rc);
 /* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);
@@ -81,57 +82,57 @@ enum kp_gift { KP_GIFT_MEMORY, KP_GIFT_MEMORY_LATER, KP_GIFT_HANDLE, KP_GIFT_MAP
 bool kp_process_allocates(enum kp_gift what, const uint64_t *args);
 void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc);
 
-/* Makes a call again that the driver refused for want of memory: without a window, and without any of the device's
- * memory that kprof keeps between windows. `alone`: the gate has been entered exclusively, and not shared. It stays as
- * it was. Returns the driver's result. */
+/* Repeats a call that the driver refused because memory was short: without a window, and without the device memory that
+ * kprof keeps between windows. `alone`: the gate has been entered exclusively, and not shared. That does not change.
+ * Returns the driver's result. */
 CUresult kp_process_calls_again(const char *symbol, void *real, const uint64_t *args, bool alone);
 
-/* Gives memory of the device back that kprof keeps between windows, where an allocation of `bytes` would lack it.
- * Closes an open window first. */
+/* Frees device memory that kprof keeps between windows, if an allocation of `bytes` would lack it. Closes an open
+ * window first. */
 void kp_process_gives_room(uint64_t bytes);
 
-/* Whether asking for the function of `kernel` may load its library, and with it variables that an open window's
+/* Returns true if asking for the function of `kernel` may load its library, and with it variables that an open window's
  * saved memory lacks. True once for each library and context. */
 bool kp_process_loads(CUkernel kernel);
 
-/* A module is about to be loaded beside a window that watches: enters the gate shared and leaves the window open, which
- * sees by the next launch what the module brought along. False: the window has to be closed first. */
+/* Call it before a module is loaded while a window watches: enters the gate shared and leaves the window open, which
+ * finds out at the next launch what the module brought along. Returns false if the window has to be closed first. */
 bool kp_process_takes_load(void);
 
 /* Records an attribute that is about to be set: kp_window_sets. True: the gate has been entered shared, and a refusal
  * is for kp_process_join_failed. */
 bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 
-/* Enters the gate shared beside a window that watches. False: it has to be closed first. */
+/* Enters the gate shared while a window watches. Returns false if it has to be closed first. */
 bool kp_process_goes_beside(void);
 /* The same for a call that changes an executable graph. False also if the window repeats the graph by its handle. */
 bool kp_process_changes_graph(CUgraphExec exec);
 
-/* Enters the gate shared beside a window that watches, for a query of how much memory is free: *more byte than the
- * driver tells. The other one is for a query of a pool. False: the window has to be closed first. */
+/* Enters the gate shared while a window watches, for a query of free memory: *more bytes above what the driver reports.
+ * The second is for a query of a pool. Return false if the window has to be closed first. */
 bool kp_process_tells_free(uint64_t *more);
 bool kp_process_tells_pool(CUmemPool_attribute what);
 
-/* Enters the gate shared beside a window that watches, to release memory of cuMemCreate that is mapped. False: the
+/* Enters the gate shared while a window watches, to release memory of cuMemCreate that is mapped. Returns false if the
  * window has to be closed first. */
 bool kp_process_releases(CUmemGenericAllocationHandle memory);
 
-/* Whether the window that watches keeps a stream that the program destroys; *answer is then what cuStreamDestroy
- * returns. */
+/* Returns true if the window that watches keeps a stream that the program destroys; *answer is then what
+ * cuStreamDestroy returns. */
 bool kp_process_ends_stream(CUstream stream, CUresult *answer);
 
-/* Whether the window that watches keeps memory that the program frees (`later`: in the order of a stream); *answer is
- * then what the driver's function would return. */
+/* Returns true if the window that watches keeps memory that the program frees (`later`: in the order of a stream);
+ * *answer is then what the driver's function would return. */
 bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer);
 
-/* Whether launches are replayed, which rewinds memory. */
+/* Returns true if launches are replayed, which rewinds memory. */
 bool kp_process_replays(void);
 
-/* Whether graphs are profiled node by node. Any thread. */
+/* Returns true if graphs are profiled node by node. Any thread. */
 bool kp_process_by_node(void);
 
 /* Closes the open window, if any, once no other thread is in a driver call; `why` is as for kp_gate_enter_shared.
- * False: it stays open, see kp_window_may_close. */
+ * Returns false if it stays open, see kp_window_may_close. */
 bool kp_process_close_window(const char *symbol);
 bool kp_process_close_window_for(enum kp_reason why);
 
@@ -140,11 +141,11 @@ bool kp_process_close_window_for(enum kp_reason why);
 void kp_process_connect(void);
 void kp_process_begin(void);
 
-/* Looks at where ranges begin and end, if the options make them the workloads. */
+/* Watches for the start and end of ranges, if the options make them the workloads. */
 void kp_process_prepare_ranges(void);
 
-/* Returns why a range that begins where `at` would be launched is not counted, if there is a reason; counts it for
- * the filters. `inside`: NVTX ranges take it. */
+/* Returns why a range that starts where `at` would be launched is not counted, if there is a reason; counts it for the
+ * filters. `inside`: the NVTX filters accept it. */
 enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside);
 
 /* Notes cu(da)ProfilerStart and Stop. */
@@ -156,7 +157,7 @@ enum kp_ends { KP_ENDS_NONE, KP_ENDS_CONTEXT, KP_ENDS_DEVICE, KP_ENDS_ALL };
 /* Prepares for the call `symbol`, which ends contexts. */
 void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *symbol);
 
-/* The cached data that a call invalidates: launch settings of functions; also handles, as contexts end; also the
+/* The cached data that a call invalidates: launch settings of functions; also handles, because contexts end; also the
  * module in its first argument, which is gone. */
 enum kp_stale { KP_STALE_NOTHING, KP_STALE_SETTINGS, KP_STALE_HANDLES, KP_STALE_MODULE };
 

@@ -29,7 +29,7 @@ enum kp_reason kp_attributes_reason(const CUlaunchAttribute *list, size_t n)
     return why;
 }
 
-/* Returns where an attribute has its event; NULL: it has none. */
+/* Returns the place of an attribute's event; NULL: it has none. */
 static CUevent *event_of(CUlaunchAttribute *a)
 {
     const struct kp_attribute *row = kp_attribute_row(a->id);

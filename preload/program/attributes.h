@@ -27,7 +27,7 @@ enum {
 
 extern const struct kp_attribute kp_attributes[KP_ATTRIBUTES];
 
-/* Returns the row of an attribute; NULL: it is of a later CUDA. */
+/* Returns the row of an attribute; NULL: it comes from a later CUDA. */
 const struct kp_attribute *kp_attribute_row(CUlaunchAttributeID id);
 
 /* Returns why a launch with these attributes must not be repeated, if there is a reason. */
@@ -36,8 +36,8 @@ enum kp_reason kp_attributes_reason(const CUlaunchAttribute *list, size_t n);
 /* Returns true if a launch with these attributes records an event. */
 bool kp_attributes_record(const CUlaunchAttribute *list, size_t n);
 
-/* Puts the event that `other` returns in the place of each event that a launch with these attributes records. NULL:
- * the attribute is left out. Returns how many attributes are left. */
+/* Replaces each event that a launch with these attributes records by the event that `other` returns; for NULL the
+ * attribute is left out. Returns how many attributes are left. */
 size_t kp_attributes_replace_events(CUlaunchAttribute *list, size_t n, CUevent (*other)(void *arg, CUevent event),
                                     void *arg);
 

@@ -12,8 +12,8 @@
  * thread may take so long besides. */
 enum { BEGINS_MS = 2000 };
 
-/* Of a wait: its thread has not begun; asks the driver; is not to ask any more, as the waiter has no patience left; has
- * ended. */
+/* The state of a wait: its thread has not started; asks the driver; must not ask any more, because the waiter has given
+ * up; has ended. */
 enum { NEW, ASKS, LATE, DONE };
 
 /* A wait in progress; the waiter that sees its end frees it. */
@@ -22,7 +22,7 @@ static struct wait {
     CUcontext ctx;
     pthread_t thread;
     atomic_int state;     /* waits happen in the kernel */
-    atomic_long begun_ms; /* kp_now_ms() when the thread began */
+    atomic_long begun_ms; /* kp_now_ms() when the thread started */
     CUresult rc;
     struct wait *next;
 } * waits;
@@ -34,7 +34,7 @@ static void *wait_for_context(void *arg)
     int new = NEW;
     KP_GUARDED;
     atomic_store(&w->begun_ms, kp_now_ms());
-    /* A late thread must not ask: a capture may have begun by then, which that would break. */
+    /* A late thread must not ask: that would invalidate a capture begun meanwhile. */
     bool asks = atomic_compare_exchange_strong(&w->state, &new, ASKS);
     w->rc = asks ? w->d->cuCtxPushCurrent(w->ctx) : CUDA_ERROR_NOT_READY;
     if (w->rc == CUDA_SUCCESS) {
@@ -87,7 +87,7 @@ static bool is_done(const struct wait *w)
     return atomic_load(&w->state) == DONE;
 }
 
-/* Returns for how long a caller waits on, which has begun at `start` and has patience for `ms`. */
+/* Returns how long a caller that started at `start` with a limit of `ms` keeps waiting. */
 static long left_of(const struct wait *w, long start, long ms)
 {
     long now = kp_now_ms(), begun = atomic_load(&w->begun_ms);

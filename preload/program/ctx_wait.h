@@ -16,9 +16,9 @@
  * for this context join it. */
 CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms);
 
-/* Whether a wait for `ctx` goes on in the background: work that it had then has not ended. */
+/* Returns true if a wait for `ctx` goes on in the background: work that it had then has not ended. */
 bool kp_patience_goes_on(CUcontext ctx);
-/* Waits at most `ms` for such a wait to end. Returns whether none goes on. */
+/* Waits at most `ms` for such a wait to end. Returns true if none goes on. */
 bool kp_patience_ends(CUcontext ctx, long ms);
 
 /* Frees ended waits that nobody asked about again, before the process ends. */

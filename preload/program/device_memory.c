@@ -39,23 +39,23 @@ static const struct kp_owning rows[] = {
 /* Memory with an address. */
 struct range {
     CUdeviceptr at;
-    size_t bytes; /* of a mapping or a variable; what is allocated has the size that the driver tells */
+    size_t bytes; /* of a mapping or a variable; the driver knows the size of an allocation */
     enum kind { ALLOCATION, OF_GRAPH, MAPPING, OF_MODULE } kind;
-    cuuint64_t capture;                  /* that made it, of a graph's */
-    CUcontext ctx;                       /* that allocated it; NULL: not known, or the device's */
+    cuuint64_t capture;                  /* the capture that made it, if it belongs to a graph */
+    CUcontext ctx;                       /* the context that allocated it; NULL: not known, or the device's */
     CUmemGenericAllocationHandle memory; /* of a mapping */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_OWNED];
 
-/* Under the lock: sorted by address, one of each address. */
+/* Under the lock: sorted by address, one for each address. */
 static struct range *ranges;
 static size_t n_ranges, room;
 
-/* What cannot be listed, once there is any: a bit for each of `does`; and the arrays that there are. */
+/* What cannot be listed: a bit for each of `does` that has occurred; and the number of arrays. */
 static atomic_uint unlisted;
 static atomic_long arrays;
-static atomic_bool lost; /* a range, for want of memory */
+static atomic_bool lost; /* a range is missing because memory was short */
 
 const struct kp_owning *kp_owned_row(const char *symbol)
 {
@@ -72,7 +72,7 @@ uint64_t kp_owned_takes(const struct kp_owning *row, const uint64_t *args)
 
 /* ---- ranges; under the lock ---- */
 
-/* Returns the index of the first range at `at` or beyond. */
+/* Returns the index of the first range at or above `at`. */
 static size_t place_of(CUdeviceptr at)
 {
     size_t from = 0, to = n_ranges;
@@ -116,7 +116,7 @@ static void insert(const struct range *r)
     n_ranges++;
 }
 
-/* Removes the ranges that begin in so many byte. */
+/* Removes the ranges that start within `bytes` from `at`. */
 static void take_out(CUdeviceptr at, size_t bytes)
 {
     size_t from = place_of(at), to = place_of(at + bytes);
@@ -138,7 +138,7 @@ static void note(CUdeviceptr at, size_t bytes, enum kind kind)
     put(&(struct range){at, bytes, kind, 0, NULL, 0});
 }
 
-/* Returns the current context, which is never NULL: one that the driver does not tell is none that there is. */
+/* Returns the current context, never NULL: a stand-in if the driver does not say. */
 static CUcontext current(const struct kp_driver *d)
 {
     static char unknown;
@@ -160,9 +160,9 @@ static void forget(CUdeviceptr at, size_t bytes)
     kp_lock_give(lock);
 }
 
-static const cuuint64_t no_capture = UINT64_MAX; /* one that is not known */
+static const cuuint64_t no_capture = UINT64_MAX; /* an unknown one */
 
-/* Returns the number of the capture that a stream is in, or 0. *known: the driver tells. */
+/* Returns the number of the capture that a stream is in, or 0. *known: the driver has answered. */
 static cuuint64_t capture_of(const struct kp_driver *d, CUstream stream, bool *known)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -172,13 +172,13 @@ static cuuint64_t capture_of(const struct kp_driver *d, CUstream stream, bool *k
     return status == CU_STREAM_CAPTURE_STATUS_NONE ? 0 : id;
 }
 
-/* The stream of a call: functions of per-thread default streams have their own one for 0. */
+/* The stream of a call: for functions of per-thread default streams, 0 is the thread's own. */
 static CUstream stream_of(const struct kp_owning *row, uint64_t stream)
 {
     return !stream && strstr(row->symbol, "_ptsz") ? CU_STREAM_PER_THREAD : (CUstream)(uintptr_t)stream;
 }
 
-/* Notes memory in the order of a stream; of a graph that captures it. */
+/* Notes memory allocated in stream order, or by a graph if the stream is captured. */
 static void note_later(const struct kp_driver *d, const struct kp_owning *row, const uint64_t *args, CUdeviceptr at)
 {
     bool known, of_pool = strstr(row->symbol, "FromPool");
@@ -188,7 +188,7 @@ static void note_later(const struct kp_driver *d, const struct kp_owning *row, c
     put(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL, 0});
 }
 
-/* Forgets memory that is freed in the order of a stream. What a capture frees that has not made it lives until the
+/* Forgets memory that is freed in stream order. Memory that a capture frees without having made it lives until the
  * graph is launched. */
 static void forget_later(const struct kp_driver *d, CUdeviceptr at, CUstream stream)
 {
@@ -215,14 +215,14 @@ void kp_owned_variable(CUdeviceptr at, size_t bytes)
         note(at, bytes, OF_MODULE);
 }
 
-/* The first arguments receive what the call gives: NULL where the program does not want it. */
+/* The first arguments receive what the call gives: NULL if the program does not want it. */
 static uint64_t received(const uint64_t *args, unsigned i)
 {
     const uint64_t *to = (const uint64_t *)(uintptr_t)args[i];
     return to ? *to : 0;
 }
 
-/* Notes a call of virtual memory management. Access is asked of the driver, when there is a list to make. */
+/* Notes a call of virtual memory management. The driver is asked about access when a list is made. */
 static void note_virtual(const struct kp_owning *row, const uint64_t *args)
 {
     if (row->does == CREATES)
@@ -237,8 +237,8 @@ static void note_virtual(const struct kp_owning *row, const uint64_t *args)
         forget(args[0], args[1]);
 }
 
-/* Adds what kprof has to the driver's answer. What other processes took while kprof measured its own part may be in
- * that: no more can be free than there is. */
+/* Adds kprof's memory to the driver's answer. That may include what other processes allocated while kprof measured its
+ * part, so the sum is capped at the total. */
 static void tell_free(size_t *left, const size_t *total, uint64_t held)
 {
     if (!left)
@@ -337,7 +337,7 @@ static enum kp_reason unlisted_reason(void)
     return atomic_load(&lost) ? KP_REASON_OWNED_LOST : KP_REASON_NONE;
 }
 
-/* What the driver says of memory that is to be listed. An error alone is no answer. */
+/* What the driver says about memory that is to be listed. An error alone is no answer. */
 enum said { THERE, ELSEWHERE, UNSAID };
 
 /* Returns true if the answer to a question is "there is nothing". */
@@ -346,8 +346,8 @@ static bool is_nothing(CUresult rc)
     return rc == CUDA_ERROR_INVALID_VALUE || rc == CUDA_ERROR_NOT_FOUND;
 }
 
-/* Says whether memory of no known type has ended, with its context or its module: then nothing has its address. A
- * mapping ends by no call but those that are seen. */
+/* Says if memory of unknown type has ended, with its context or its module: then nothing has its address. A mapping
+ * ends only by calls that are seen. */
 static enum said ended(const struct kp_driver *d, const struct range *r, CUresult rc)
 {
     CUdeviceptr base = 0;
@@ -370,7 +370,7 @@ static enum said is_of(const struct kp_driver *d, const struct range *r, CUdevic
     return ordinal == device ? THERE : ELSEWHERE;
 }
 
-/* Says whether kernels may write a mapping. One that they may only read stays what it is. */
+/* Says if kernels may write a mapping. A read-only one does not change. */
 static enum said is_written(const struct kp_driver *d, CUdeviceptr at, CUdevice device)
 {
     const CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
@@ -380,8 +380,7 @@ static enum said is_written(const struct kp_driver *d, CUdeviceptr at, CUdevice 
     return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? THERE : ELSEWHERE;
 }
 
-/* Says whether a range still has its place in an allocation of the driver's: what has ended may have left its address
- * to others. */
+/* Says if a range still has its place in an allocation of the driver: its address may have been reused. */
 static enum said is_placed(const struct kp_driver *d, const struct range *r, struct kp_part *p)
 {
     CUdeviceptr base = 0;
@@ -415,7 +414,7 @@ static enum kp_reason is_managed(const struct kp_driver *d, const struct range *
     return managed ? KP_REASON_MANAGED : KP_REASON_NONE;
 }
 
-/* Adds a part behind those before it. A variable that lies in one of them is there already, or its module has gone. */
+/* Appends a part. A variable that lies in an earlier part is already there, or its module is gone. */
 static size_t append(struct kp_part *parts, size_t n, const struct kp_part *p)
 {
     enum { UNIT = 16 };
@@ -447,7 +446,7 @@ static enum kp_reason list_one(const struct kp_driver *d, const struct range *r,
     if (said == ELSEWHERE)
         return KP_REASON_NONE;
     if (r->ctx && r->ctx != ctx)
-        return KP_REASON_OWNED_ELSEWHERE; /* out of reach, unless the two are of one; its work goes on besides */
+        return KP_REASON_OWNED_ELSEWHERE; /* another context's memory may be out of reach, and its work goes on */
     enum kp_reason why = is_managed(d, r);
     if (!why)
         *n = append(parts, *n, &p);

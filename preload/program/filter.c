@@ -22,11 +22,11 @@ struct kernel {
     char *name;
     bool wanted, in_id;              /* by kernel-name; by the name in kernel-id */
     atomic_bool outside;             /* written under the lock, read without it */
-    _Atomic(enum kp_pass_why) never; /* why no launch of it is wanted, whatever else it has */
+    _Atomic(enum kp_pass_why) never; /* why no launch of it is wanted, regardless of its other properties */
     uint64_t invocations;            /* counted by kernel-id */
     uint64_t unwanted;
-    atomic_uint_fast64_t passed; /* and those that pass without being looked at */
-    struct {                     /* where kernel-id last rejected it, and the count there */
+    atomic_uint_fast64_t passed; /* and those that pass unexamined */
+    struct {                     /* the place at which kernel-id last rejected it, and the count there */
         uint64_t context, stream;
         struct kernel *counted;
     } at;
@@ -37,7 +37,7 @@ struct kernel {
 struct group {
     const void *kernel; /* struct kernel, or the graph */
     uint32_t grid[3], block[3];
-    uint64_t shared; /* byte */
+    uint64_t shared; /* bytes */
     int64_t device;
 };
 
@@ -60,20 +60,20 @@ struct kp_filter {
     struct kp_pattern *name;
     struct kp_kernel_id *id; /* NULL = any */
 
-    bool before, after;   /* the time range has not begun; is over */
-    uint64_t from, until; /* ns of the source's clock; until UINT64_MAX = no end */
+    bool before, after;   /* the time range has not started; is over */
+    uint64_t from, until; /* ns of the source's clock; `until` UINT64_MAX = no end */
 
     uint64_t launches; /* up to launch-skip-before-match */
     struct counter all;
-    atomic_bool settled; /* no stage before kernel-name counts, reads the clock or asks for anything any more */
+    atomic_bool settled; /* the stages before kernel-name no longer count, read the clock or ask for anything */
     atomic_bool over;    /* duration is */
     atomic_bool used_up; /* launch-count is, for all kernels */
-    bool chooses_more;   /* stages between kernel-name and launch-count do */
+    bool chooses_more;   /* stages between kernel-name and launch-count choose */
     struct counter *counters[BUCKETS];
 
     struct kernel *kernels[BUCKETS], *first, **end;
     struct kernel nameless;         /* stands for kernels without memory for an entry */
-    atomic_uint forgotten, cleared; /* times that functions were forgotten; those after which `slots` was cleared */
+    atomic_uint forgotten, cleared; /* how often functions were forgotten; the same when `slots` was last cleared */
     struct slot slots[SLOTS];
 };
 
@@ -153,7 +153,7 @@ static void fill(struct slot *s, CUfunction function, struct kernel *k)
     atomic_fetch_add(&s->writes, 1);
 }
 
-/* Finds a kernel without the lock; NULL where it is not known, or being changed. */
+/* Finds a kernel without the lock; NULL if it is unknown, or being changed. */
 static struct kernel *known_kernel(struct kp_filter *f, CUfunction function)
 {
     const struct slot *s = slot_of(f, function);
@@ -184,7 +184,7 @@ void kp_filter_forget(struct kp_filter *f)
 
 /* ---- the stages ---- */
 
-/* Counts a launch, and notes where. Returns how often it was counted there before. */
+/* Counts a launch, and notes the counter. Returns the count before. */
 static uint64_t count_in(struct kp_filter_counted *c, uint64_t *counter)
 {
     c->in[c->n++] = counter;
@@ -205,7 +205,7 @@ static enum kp_reason out_of_time(struct kp_filter *f)
     return f->before ? KP_REASON_DELAY : f->after ? KP_REASON_DURATION : KP_REASON_NONE;
 }
 
-/* Whether the stages before kernel-name only look at the launch's function from now on. */
+/* Returns true if the stages before kernel-name only look at the launch's function from now on. */
 static bool is_settled(const struct kp_filter *f)
 {
     bool timeless = f->after || (!f->before && f->until == UINT64_MAX);
@@ -348,8 +348,8 @@ static uint64_t unwanted_of(const struct kernel *k)
     return k->unwanted + atomic_load(&k->passed);
 }
 
-/* Whether later launches may be wanted: of its kernel, where names choose. A stage before that may have refused it,
- * with its name unread: `k` is NULL then. */
+/* Returns true if later launches may be wanted: of its kernel, if names choose. An earlier stage may have refused it
+ * before its name was read: then `k` is NULL. */
 static bool may_follow(const struct kp_filter *f, const struct kernel *k)
 {
     if (f->after || atomic_load(&f->used_up))

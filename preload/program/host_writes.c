@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "preload/session/session.h"
 
-/* Digests of names. When all places are taken, later kernels are repeated like others, which is told once. */
+/* Digests of names. When the table is full, later kernels are repeated like others, which is reported once. */
 enum { MOST_KERNELS = 256 };
 
-static atomic_uint_fast64_t kernels[MOST_KERNELS]; /* 0: free, and so are those behind it */
+static atomic_uint_fast64_t kernels[MOST_KERNELS]; /* 0: free, and so are all later ones */
 
 static uint64_t digest(const char *mangled)
 {

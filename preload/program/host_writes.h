@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Notes a kernel by its mangled name, and the passes that a launch of it was repeated in; says so, once for each
+/* Notes a kernel by its mangled name, and the passes that a launch of it was repeated in; reports it, once for each
  * kernel, with `name`. */
 void kp_host_writes_note(const char *mangled, const char *name, uint32_t passes);
 
-/* Whether the kernel was noted. */
+/* Returns true if the kernel was noted. */
 bool kp_host_writes_known(const char *mangled);
 
 #endif

@@ -32,10 +32,10 @@ enum kind {
 
 struct range {
     uint64_t base;
-    size_t bytes;   /* the size that the program asked for */
+    size_t bytes;   /* the size that the program requested */
     unsigned flags; /* of OURS: likewise */
     enum kind kind;
-    bool rewound;        /* by a restore */
+    bool rewound;        /* a restore rewinds it */
     bool shared;         /* rewound, and perhaps shared with other processes */
     struct piece *piece; /* of OURS */
     struct range *next;  /* in the list of ranges being freed */
@@ -49,20 +49,20 @@ static size_t n_ranges, room;
 static struct piece *arenas;
 static struct range *leaving; /* freed during a stream capture */
 
-/* Bounds of all pieces that there ever were. */
+/* Bounds of all pieces that ever existed. */
 static atomic_uint_fast64_t lowest_piece = UINT64_MAX, beyond_pieces;
 
-/* Bounds of all ranges: most other numbers then cost no lock. */
+/* Bounds of all ranges: most other numbers then need no lock. */
 static atomic_uint_fast64_t lowest = UINT64_MAX, beyond;
 static atomic_size_t n_rewound, n_shared;
 static atomic_size_t n_of_program;
 
-/* Set before there is memory of ours, which may be freed in every phase of the process. */
+/* Set before there is any memory of ours, which may be freed in every phase of the process. */
 static _Atomic(const struct kp_driver *) driver;
 
 /* ---- ranges ---- */
 
-/* Returns the index of the first range that ends beyond `address`. Under the lock, as all of this section. */
+/* Returns the index of the first range that ends beyond `address`. Under the lock, like all of this section. */
 static size_t place_of(uint64_t address)
 {
     size_t from = 0, to = n_ranges;
@@ -107,7 +107,7 @@ static struct range *remove_at(size_t i)
     return r;
 }
 
-/* Removes stale ranges where new memory lies: pinned memory and registrations end silently with their context. */
+/* Removes stale ranges at the place of new memory: pinned memory and registrations end silently with their context. */
 static bool evict(uint64_t base, size_t bytes)
 {
     size_t i = place_of(base);
@@ -132,7 +132,7 @@ static bool make_room(void)
     return true;
 }
 
-/* Returns false when `r` is not in the table. */
+/* Returns false if `r` is not in the table. */
 static bool insert(struct range *r)
 {
     if (!make_room() || !evict(r->base, r->bytes))
@@ -146,7 +146,7 @@ static bool insert(struct range *r)
     return true;
 }
 
-/* Removes the range that begins at `p` from the table. NULL: no range of these kinds. */
+/* Removes the range that starts at `p` from the table. NULL: no range of these kinds. */
 static struct range *take(const void *p, bool registered)
 {
     uint64_t address = (uintptr_t)p;
@@ -159,7 +159,7 @@ static struct range *take(const void *p, bool registered)
     return r;
 }
 
-/* Inserts a range; one that does not fit into the table counts for good. */
+/* Inserts a range; one that does not fit into the table counts permanently. */
 static void put(struct range *r)
 {
     kp_lock_take(lock, KP_FOREVER);
@@ -238,7 +238,7 @@ static bool holds(const struct piece *piece, uint64_t address)
     return piece && address >= piece->base && address - piece->base < piece->bytes;
 }
 
-/* Whether a piece of ours holds the address, of which the ranges before `i` begin below. */
+/* Returns true if a piece of ours holds the address; the ranges before `i` start below it. */
 static bool is_in_piece(uint64_t address, size_t i)
 {
     const struct piece *arena = arenas;
@@ -287,7 +287,7 @@ static CUresult unmap(const struct kp_driver *d, CUdeviceptr base, size_t bytes)
     return rc == CUDA_SUCCESS ? d->cuMemAddressFree(base, bytes) : rc;
 }
 
-/* Grants access to the host and, as all contexts share one address space, to every device. */
+/* Grants access to the host and, because all contexts share one address space, to every device. */
 static CUresult grant(const struct kp_driver *d, CUdeviceptr base, size_t bytes, const CUmemLocation *host)
 {
     int devices = 0;
@@ -370,7 +370,7 @@ static bool is_capable(const struct kp_driver *d)
     return d->cuDeviceGetCount && kp_vmem_available(d);
 }
 
-/* Whether the driver itself might refuse, because a stream is being captured: then the driver must be asked. */
+/* Returns true if the driver itself might refuse, because a stream is being captured: then the driver must be asked. */
 static bool capture_forbids(const struct kp_driver *d)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED, back;
@@ -383,7 +383,7 @@ static bool capture_forbids(const struct kp_driver *d)
     return mode != CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-/* Places memory on the node next to the current device. Fails without a context, as the driver's own function would. */
+/* Places memory on the node next to the current device. Fails without a context, like the driver's own function. */
 static CUresult place(const struct kp_driver *d, CUmemAllocationProp *what)
 {
     CUdevice device;
@@ -399,7 +399,7 @@ static CUresult place(const struct kp_driver *d, CUmemAllocationProp *what)
     return CUDA_SUCCESS;
 }
 
-/* Takes a slot; *again: it was used before. Call under the lock. */
+/* Allocates a slot; *again: it was used before. Call under the lock. */
 static uint64_t take_slot(struct piece *piece, bool *again)
 {
     *again = piece->n_freed > 0;
@@ -407,7 +407,7 @@ static uint64_t take_slot(struct piece *piece, bool *again)
     return piece->base + slot * piece->slot_bytes;
 }
 
-/* Takes a slot of an existing arena. */
+/* Allocates a slot of an existing arena. */
 static struct piece *slot_of(size_t slot_bytes, int node, uint64_t *base)
 {
     bool again = false;
@@ -476,8 +476,8 @@ static CUresult release(const struct kp_driver *d, struct range *r)
     return rc;
 }
 
-/* Makes memory of ours instead of pinned memory. It does not end with the current context, as pinned memory would; a
- * program that destroys its context cannot tell, and may still free it. */
+/* Makes memory of ours instead of pinned memory. Unlike pinned memory, it does not end with the current context; a
+ * program that destroys its context does not notice, and may still free it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags)
 {
     if (!p || !bytes || !d || !is_capable(d) || capture_forbids(d))
@@ -506,8 +506,8 @@ bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned
 
 /* ---- freeing ---- */
 
-/* Returns the error by which the driver forbids to free pinned memory while a stream is being captured; CUDA_SUCCESS:
- * it does not. Asked about an address that is none of its own: the capture ends by that, as by the program's call. */
+/* Returns the error by which the driver forbids freeing pinned memory while a stream is being captured; CUDA_SUCCESS:
+ * it does not. Asks about an address unknown to the driver, which ends the capture just as the program's call would. */
 static CUresult capture_refuses(const struct kp_driver *d, CUresult (*real)(void *p))
 {
     static char none;
@@ -535,7 +535,7 @@ static void leave(struct range *list)
     kp_lock_give(lock);
 }
 
-/* Frees `r` of ours, once the GPU is done with it, and ranges deferred before. A stream capture defers it, as
+/* Frees `r` of ours, once the GPU is done with it, and ranges deferred before. A stream capture defers it, because
  * waiting would end the capture. */
 static CUresult free_ours(CUresult (*real)(void *p), struct range *r)
 {
@@ -567,7 +567,7 @@ static CUresult free_ours(CUresult (*real)(void *p), struct range *r)
     return rc;
 }
 
-/* Frees or unregisters `r`, or (NULL) memory in no table, through the driver. Removes `r` first, as another thread
+/* Frees or unregisters `r`, or (NULL) memory in no table, through the driver. Removes `r` first, because another thread
  * may get the same memory next, and restores it if the driver refuses. */
 static CUresult through(CUresult (*real)(void *p), void *p, struct range *r)
 {

@@ -1,8 +1,8 @@
 /*
  * Host memory that the device can reach. CUPTI's checkpoint saves and restores pinned host memory along with the
- * device's. So it would undo what the program wrote meanwhile (a loader thread that fills the next batch). It leaves
- * alone host memory of the virtual memory management functions (measured), which otherwise looks and behaves the
- * same. So the program's pinned allocations are made of that.
+ * device's, and would undo what the program wrote meanwhile (a loader thread that fills the next batch). It leaves
+ * alone host memory of the virtual memory management functions (measured), which otherwise looks and behaves the same,
+ * so the program's pinned allocations are made of that.
  *
  * Threads: any.
  */
@@ -16,18 +16,19 @@
 
 #include "collectors/facts/driver.h"
 
-/* What the program would be told of pinned memory that is ours. */
+/* What the program would learn about pinned memory that is ours. */
 struct kp_hostmem_facts {
     uint64_t base;
-    size_t bytes;   /* as it asked for */
+    size_t bytes;   /* as requested */
     unsigned flags; /* likewise, of cuMemHostAlloc */
 };
 
-/* Of kp_hostmem_make, beside the flags of cuMemHostAlloc: kprof uses the memory itself, and the program never sees it.
- */
+/* For kp_hostmem_make, in addition to the flags of cuMemHostAlloc: kprof uses the memory itself, and the program never
+ * sees it. */
 #define KP_HOSTMEM_INTERNAL 0x80000000u
 
-/* Makes memory of ours, *p, instead of pinned memory of the current context. False: the driver must make it. */
+/* Makes memory of ours, *p, instead of pinned memory of the current context. Returns false if the driver must make
+ * it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags);
 /* Frees memory of ours, or any other memory through the driver's function `real`. */
 CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p);
@@ -42,22 +43,22 @@ bool kp_hostmem_is_ours(uint64_t address);
 /* The same; *facts of it. */
 bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts);
 
-/* Whether the address lies in a mapping of ours, but in nothing that the program has: behind the end of its memory, or
- * where it has freed it. */
+/* Returns true if the address lies in a mapping of ours, but in nothing that the program has: after the end of its
+ * memory, or in freed memory. */
 bool kp_hostmem_is_gap(uint64_t address);
 
-/* Whether the program has any pinned or registered memory. Without a lock. */
+/* Returns true if the program has any pinned or registered memory. Without a lock. */
 bool kp_hostmem_any(void);
 
-/* Whether a restore would rewind pinned or registered memory that could not be replaced. Memory that ended with its
- * context counts until something else appears at its address. */
+/* Returns true if a restore would rewind pinned or registered memory that could not be replaced. Memory that ended with
+ * its context counts until something else appears at its address. */
 bool kp_hostmem_rewound(void);
 
-/* Whether other processes may share some of that memory: a restore would undo their writes. */
+/* Returns true if other processes may share some of that memory: a restore would undo their writes. */
 bool kp_hostmem_shared(void);
 
-/* Returns the allocation or registration around `address`, with the size that the program asked for. False: none
- * known. */
+/* Returns the allocation or registration around `address`, with the size that the program requested. Returns false if
+ * none is known. */
 bool kp_hostmem_find(uint64_t address, void **base, size_t *bytes);
 
 /* Forgets everything in a forked child, where CUDA is unusable. */

@@ -27,7 +27,7 @@ bool kp_kernel_waits_outside(const struct kp_driver *d, CUfunction f)
     return yes;
 }
 
-/* NULL where no images are kept. */
+/* NULL if no images are kept. */
 static struct kp_kernels *_Atomic kernels;
 
 void kp_kernel_images(struct kp_kernels *of)

@@ -8,7 +8,7 @@
 #include "base/work.h"
 #include "preload/who/timeline.h"
 
-/* Alignment of copied arguments: that of the widest vector type a kernel can take by value. */
+/* Alignment of copied arguments: that of the widest vector type a kernel can receive by value. */
 enum { ARGUMENT_ALIGN = 16 };
 
 CUcontext kp_launch_context(const struct kp_driver *d, const struct kp_launch *l, bool *current)
@@ -121,7 +121,7 @@ static bool read_extra(const struct kp_launch *l, struct extra_view *v)
         else if (e[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
             v->size = *(const size_t *)e[1];
         else
-            return false; /* a key of a later driver: stays in the caller's memory */
+            return false; /* a key of a later driver: it stays in the caller's memory */
     }
     return v->buffer != NULL;
 }
@@ -163,9 +163,9 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
 {
     struct extra_view extra;
     if (l->copy || (l->params && l->extra))
-        return 0; /* copied before; or the driver will report this error, and there is nothing to copy */
+        return 0; /* already copied; or the driver will report this error, and there is nothing to copy */
     if (kp_work_abandoned())
-        return -ENOMEM; /* there are no arguments any more */
+        return -ENOMEM; /* the arguments are gone */
     bool has_extra = read_extra(l, &extra);
     l->extra_copied = has_extra;
     if (l->extra && l->extra[0] == CU_LAUNCH_PARAM_END)

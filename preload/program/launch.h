@@ -38,11 +38,11 @@ struct kp_launch {
     void **params, **extra;
     const void *host_function; /* the runtime's function that the program launched; NULL for driver-level launches */
     void *copy;                /* storage of the copied arguments and attributes */
-    size_t copied;             /* byte */
+    size_t copied;             /* bytes */
     bool extra_copied;         /* `extra` is in `copy` */
     struct kp_nvtx nvtx;       /* the ranges around it */
-    const struct kp_registers *caller; /* where its call stack begins; valid during the call */
-    uint32_t graph_number, node;       /* of a graph's kernel: which graph, from 1, and which of its nodes, from 0 */
+    const struct kp_registers *caller; /* the start of its call stack; valid during the call */
+    uint32_t graph_number, node;       /* for a graph's kernel: number of the graph, from 1, and of the node, from 0 */
 };
 
 /* Issues a launch with `config` by cuLaunchKernelEx. */
@@ -51,13 +51,13 @@ CUresult kp_launch_issue_ex(const struct kp_launch *l);
 /* Sets the shape of a launch with `config`, with the launch attributes that the report shows. */
 void kp_launch_shape_ex(struct kp_launch *l);
 
-/* Copies the arguments and attributes of `l` into the record's own storage, by the sizes in the parameter list of
- * `f`. Where the driver does not tell the sizes, the caller's pointers stay: they are valid during the call. 0,
+/* Copies the arguments and attributes of `l` into the record's own storage, by the sizes in the parameter list of `f`.
+ * If the driver does not report the sizes, the caller's pointers stay: they are valid during the call. Returns 0 or
  * -ENOMEM. */
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f);
 void kp_launch_free(struct kp_launch *l); /* frees the copy and the ranges; not `l` */
 
-/* Makes the program's own call, outside of our work. Refuses it when the program has left the call for good. */
+/* Makes the program's own call, outside our work. Refuses it if the program has left the call for good. */
 CUresult kp_launch_call(const struct kp_launch *l);
 /* Issues the launch as the program's own execution, which the timeline notes. */
 CUresult kp_launch_issue_own(const struct kp_launch *l);

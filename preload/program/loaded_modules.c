@@ -13,7 +13,7 @@ static _Atomic(CUfunction) noted[SETS][WAYS];
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_LAUNCHED];
 static struct kp_seen modules, functions; /* one function of each module */
-static bool lost;                         /* one is not among them, for want of memory */
+static bool lost;                         /* one is missing because memory was short */
 
 const void *kp_launched_module(const struct kp_driver *d, CUfunction f)
 {
@@ -77,7 +77,7 @@ bool kp_launched_has(CUcontext ctx, const void *module)
     return yes;
 }
 
-/* Calls without the lock: a function asks the driver. */
+/* Calls without the lock: `fn` asks the driver. */
 bool kp_launched_each(CUcontext ctx, bool (*fn)(void *arg, CUfunction f), void *arg)
 {
     kp_lock_take(lock, KP_FOREVER);

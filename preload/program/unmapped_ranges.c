@@ -24,7 +24,7 @@ static size_t place_of(CUmemGenericAllocationHandle memory)
     return i;
 }
 
-/* Memory that is not noted closes windows when it is mapped, and no more. */
+/* Memory that is not noted closes windows when it is mapped, nothing worse. */
 static bool make_room(void)
 {
     enum { FIRST = 64 };
@@ -52,7 +52,7 @@ void kp_fresh_made(CUmemGenericAllocationHandle memory, const CUmemAllocationPro
                  what->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
                  !(what->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL);
     kp_lock_take(lock, KP_FOREVER);
-    take_out(memory); /* the driver gives handles out again */
+    take_out(memory); /* the driver reuses handles */
     if (plain && make_room())
         made[n_made++] = (struct made){memory, what->location.id};
     kp_lock_give(lock);

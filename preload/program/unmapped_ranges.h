@@ -1,6 +1,6 @@
 /*
- * Device memory of cuMemCreate that nothing has ever been mapped of: nobody can have written it, and when it is mapped,
- * there is no other way to it.
+ * Device memory of cuMemCreate that was never mapped: nobody can have written it, and once it is mapped, there is no
+ * other way to it.
  *
  * Threads: any.
  */
@@ -10,14 +10,13 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Notes memory that was made as `what` says. That of the host, managed memory and memory of sparse
- * arrays are none of these. */
+/* Notes memory that was made as `what` says. Host memory, managed memory and memory of sparse arrays do not count. */
 void kp_fresh_made(CUmemGenericAllocationHandle memory, const CUmemAllocationProp *what);
 
 /* Notes that the memory was mapped, or given back. */
 void kp_fresh_used(CUmemGenericAllocationHandle memory);
 
-/* Whether it is such memory, of `device`. */
+/* Returns true if it is such memory on `device`. */
 bool kp_fresh_is(CUmemGenericAllocationHandle memory, CUdevice device);
 
 /* Forgets everything in a forked child, where CUDA is unusable. */

@@ -21,8 +21,8 @@ struct image {
 
 static _Atomic(struct image *) images; /* the last one first */
 static atomic_uint_fast64_t questions;
-static atomic_bool unreadable; /* one was, so any kernel may be of it */
-static atomic_bool lost;       /* one is not in the list, for want of memory */
+static atomic_bool unreadable; /* one was unreadable, so any kernel may belong to it */
+static atomic_bool lost;       /* one is missing because memory was short */
 
 /* A set of names that needs no lock (a Bloom filter): each name sets two bits, and may be there if both are set. */
 enum { WORDS = 1 << 14, WORD_BITS = 64 };
@@ -169,8 +169,8 @@ static bool hold_all(const struct image *i, bool (*hold)(void *arg, const char *
     return all;
 }
 
-/* The order in which images are tried for a module: the most variables first, as the module has all those of a smaller
- * one, too. Of equal images each counts for one module: at first one that no module has had, and the oldest. */
+/* The order in which images are tried for a module: most variables first, because the module also has all those of a
+ * smaller image. Of equal images each counts for one module: first one that no module has had, and the oldest. */
 static bool comes_before(const struct image *a, const struct image *b)
 {
     if (a->n_names != b->n_names)
@@ -180,7 +180,7 @@ static bool comes_before(const struct image *a, const struct image *b)
     return a->number < b->number;
 }
 
-/* Returns the next image behind `last` (NULL: the first) that may have the kernel, or NULL. */
+/* Returns the next image after `last` (NULL: the first) that may have the kernel, or NULL. */
 static struct image *next_of(const struct image *last, const char *mangled)
 {
     struct image *next = NULL;

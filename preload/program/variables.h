@@ -1,6 +1,6 @@
 /*
- * Modules with variables or constants of the program's. What comes onto the device while a window is open is not in its
- * saved memory. A repetition would find it changed, unless the window saves it by itself.
+ * Modules with variables or constants of the program. Variables that are loaded while a window is open are not in its
+ * saved memory, so a repetition would find them changed, unless the window saves them separately.
  *
  * Threads: any; kp_variables_hold inside the gate's exclusive section.
  */
@@ -21,20 +21,20 @@ uint64_t kp_variables_count(void);
 void kp_variables_asked(void);
 uint64_t kp_variables_questions(void);
 
-/* Whether a module that was noted may have kernel `mangled`, whose first launch may then bring the variables. Never
- * wrong when false; rarely when true. NULL: the name is unknown. */
+/* Returns true if a module that was noted may have kernel `mangled`, whose first launch may then bring the variables.
+ * Never wrong when false; rarely when true. NULL: the name is unknown. */
 bool kp_variables_come_with(const char *mangled);
 
 /* How many images noted after the first `known` have not been held for `holder`. */
 uint64_t kp_variables_pending(uint64_t known, uint64_t holder);
 
 /* Calls `hold` for each variable of an image that may have kernel `mangled` (NULL: any); it returns false for a name
- * that the kernel's module does not have, and another image is tried. The first of which it has all is noted as held,
- * and no other: modules of equal images have variables of their own. Returns whether there is such an image, or none
- * that has the kernel. */
+ * that the kernel's module does not have, and another image is tried. Only the first image with all of its variables in
+ * the module is noted as held: modules of equal images have their own variables. Returns true if there is such an
+ * image, or none that has the kernel. */
 bool kp_variables_hold(uint64_t holder, const char *mangled, bool (*hold)(void *arg, const char *name), void *arg);
 
-/* Calls `fn` likewise, and notes nothing. */
+/* Does the same with `fn`, but notes nothing. */
 bool kp_variables_list(const char *mangled, bool (*fn)(void *arg, const char *name), void *arg);
 
 #endif

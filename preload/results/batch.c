@@ -24,7 +24,7 @@ struct kp_batch {
     struct kp_rotation_key **keys;
     bool *quiet;   /* see kp_rotation_times */
     bool *watched; /* see kp_batch_watch */
-    bool first;    /* it may be the first to tell that of a kernel */
+    bool first;    /* it may be the first to show that of a kernel */
     bool rotates;
     size_t group;
     size_t n;
@@ -75,7 +75,7 @@ void kp_batch_group(struct kp_batch *b, size_t group)
     b->group = group;
 }
 
-/* Adds a launch, which keeps its place even after failures: counters are assigned by place. */
+/* Adds a launch, which keeps its position even after failures: counters are assigned by position. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, bool quiet)
 {
     b->quiet[b->n] = quiet;
@@ -109,7 +109,7 @@ static void mark_listed(const char *list, struct kp_result *r, struct kp_why why
     }
 }
 
-/* Marks rows of sections without a plan: CUPTI was never reached, so the table tells what is missing. */
+/* Marks rows of sections without a plan: CUPTI was never reached, so the table shows what is missing. */
 static void mark_section_rows(const struct kp_batch *b, struct kp_result *r, struct kp_why why)
 {
     const struct kp_context *c = b->context;
@@ -129,7 +129,7 @@ static void complete(const struct kp_batch *b, struct kp_result *r, struct kp_wh
     if (b->context->plan) {
         kp_plan_store_missing(b->context->plan, why, r);
         struct kp_lookup code = kp_codes_lookup(kp_context_codes());
-        if (!kp_mode_reruns(b->setup->mode)) /* else when the runs are joined */
+        if (!kp_mode_reruns(b->setup->mode)) /* otherwise done when the runs are joined */
             kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_sass_category);
         kp_plan_derive(b->context->plan, r);
     } else {
@@ -142,7 +142,7 @@ static void complete(const struct kp_batch *b, struct kp_result *r, struct kp_wh
         kp_session_warn_once("out of memory: values of launches are missing");
 }
 
-/* Learns which kernels have written host memory, and takes out the counters of that. */
+/* Learns which kernels have written host memory, and removes the counters that show it. */
 static void look_at_host_writes(const struct kp_batch *b)
 {
     for (size_t i = 0; i < b->n && b->context->plan && !b->rotates; i++) {
@@ -151,12 +151,12 @@ static void look_at_host_writes(const struct kp_batch *b)
         if (writes && b->watched[i])
             kp_host_writes_note(l->mangled, l->demangled, l->passes);
         else if (writes)
-            kp_debug(KP_DEBUG_WINDOW, "%s: no news: its arguments tell, or it was not repeated",
+            kp_debug(KP_DEBUG_WINDOW, "%s: no news: its arguments show it, or it was not repeated",
                      l->demangled ? l->demangled : "a kernel");
     }
 }
 
-/* Keeps what the first launches of kernels have counted, for what is added to them. */
+/* Keeps what the first launches of kernels have counted, for later launches to be added. */
 static void begin(struct kp_batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
@@ -183,7 +183,7 @@ static void collect(struct kp_batch *b)
     b->n = n;
 }
 
-/* Stores results; of first ones, their keys learn where. */
+/* Stores results; the keys of first ones learn their place. */
 static void hand_over(struct kp_session_entry *entries, struct kp_rotation_key *const *keys, size_t n)
 {
     kp_session_results(entries, n);
@@ -217,7 +217,7 @@ static void store(struct kp_batch *b)
     free(entries);
 }
 
-/* The worker has a batch that may be the first to tell that a kernel writes host memory. */
+/* The worker has a batch that may be the first to show that a kernel writes host memory. */
 static bool telling;
 
 void kp_batch_settle(void)

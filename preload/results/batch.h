@@ -9,26 +9,26 @@
 struct kp_batch;
 struct kp_rotation_key;
 
-/* Room for `n` results; NULL without memory. */
+/* Makes room for `n` results; NULL if memory is short. */
 struct kp_batch *kp_batch_new(size_t n);
 /* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group, as
  * launch `number` of the key; NULL = for itself. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, bool quiet);
-/* Looks, once the counters are there, whether the launch added last has written host memory: it was repeated, and is
- * not known to reach any. `first`: of its kernel none was looked at before. */
+/* Checks, once the counters are there, if the launch added last has written host memory: it was repeated, and is not
+ * known to reach any. `first`: no launch of its kernel was checked before. */
 void kp_batch_watch(struct kp_batch *b, bool first);
 /* Sets the group of counters of a rotation that the results have counted. Without it, a result with a key is the first
- * of that, which others are added to. */
+ * of that key, to which later ones are added. */
 void kp_batch_group(struct kp_batch *b, size_t group);
-/* Notes that what is added from now on was not counted, for that reason. */
+/* Notes that results added from now on were not counted, for that reason. */
 void kp_batch_cut(struct kp_batch *b, enum kp_reason why);
 /* Takes over `counters` and `b` (each may be NULL): evaluates, marks missing values for `why` (copied), stores. `c`
  * must live until the worker was drained. */
 void kp_batch_finish(struct kp_batch *b, const struct kp_context_setup *setup, const struct kp_context *c,
                      struct kp_counters *counters, struct kp_why why);
 
-/* Waits until what the worker has tells which kernels write host memory, where it has first launches of any: no further
- * window is to repeat such a kernel. */
+/* If the worker has first launches of kernels, waits until they show which kernels write host memory: no further window
+ * may repeat such a kernel. */
 void kp_batch_settle(void);
 
 #endif

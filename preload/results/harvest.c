@@ -25,8 +25,8 @@ void kp_harvest_judge(const struct kp_harvest *h, const struct kp_window_outcome
     if (out->replay.damaged) {
         kp_outcome_failed(KP_FAILURE_DAMAGE);
         kp_log_error(
-            "device memory could not be restored for a replay (%s): the program's results from here on are not "
-            "to be trusted; no more launches are replayed",
+            "device memory could not be restored for a replay (%s): do not trust the program's results from here "
+            "on; no more launches are replayed",
             out->why.reason ? kp_why_text(&out->why) : "no reason given");
         if (!c->no_counters.reason)
             c->no_counters = kp_why_of(KP_REASON_RESTORE_FAILED, NULL);
@@ -88,19 +88,19 @@ static struct kp_why why_missing(const struct kp_harvest *h, const struct kp_win
         return h->context->no_counters;
     if (out->why.reason)
         return out->why;
-    bool is_news = kp_mode_repeats(h->setup->mode) && !h->rotates; /* if nothing is replayed, it is none */
+    bool is_news = kp_mode_repeats(h->setup->mode) && !h->rotates; /* if nothing is replayed, there is no news */
     return kp_why_of(is_news ? h->once_reason : KP_REASON_NONE, NULL);
 }
 
-/* Whether the counters of a launch may tell what its arguments do not: that it writes host memory. A kernel that prints
- * does so, too, and nothing tells its other writes from these. */
+/* Returns true if the counters of a launch may show what its arguments do not: that it writes host memory. A kernel
+ * that prints does so too, and nothing distinguishes its other writes from these. */
 static bool is_unaware(const struct kp_harvest *h, const struct kp_entry *e)
 {
     return h->repeated && e->function && !(e->function->once & KP_ONCE_PRINTS) && !e->reaches_host &&
            !kp_flags_met(KP_MET_MANAGED) && kp_hostmem_any();
 }
 
-/* Takes the result of an entry, operation `k` of the journal. */
+/* Collects the result of an entry, operation `k` of the journal. */
 static void take(const struct kp_harvest *h, struct kp_batch *b, struct kp_entry *e, bool counted)
 {
     const char *name = e->function && *e->function->base ? e->function->base : e->result->launch.demangled;

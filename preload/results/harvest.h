@@ -6,7 +6,7 @@
 
 #include "preload/journal/journal.h"
 
-/* What results are of. */
+/* What the results belong to. */
 struct kp_harvest {
     const struct kp_context_setup *setup;
     struct kp_context *context;
@@ -21,11 +21,11 @@ struct kp_harvest {
 
 /* Reports failures of the passes, and marks the context accordingly. */
 void kp_harvest_judge(const struct kp_harvest *h, const struct kp_window_outcome *out);
-/* Reads what the result needs of the launch's function, now that it has been made. So the function need not stay as it
- * is until the window closes. */
+/* Reads what the result needs from the launch's function, after the launch, so that the function may change before the
+ * window closes. */
 void kp_harvest_settle(const struct kp_harvest *h, struct kp_entry *e);
-/* Sets the values of `e` in `r` that need no counter: its result, or that of a variant, whose shape `e` has then.
- * Attributes of the launch win over those of the function. */
+/* Sets the values of `e` in `r` that need no counter: its result, or that of a variant, whose shape `e` then has.
+ * Attributes of the launch override those of the function. */
 void kp_harvest_fill(const struct kp_harvest *h, const struct kp_entry *e, struct kp_result *r);
 /* Passes on the results of the journal, with the counters of *out. */
 void kp_harvest_hand_on(const struct kp_harvest *h, struct kp_window_outcome *out);

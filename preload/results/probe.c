@@ -9,7 +9,7 @@ static uint32_t threads_of(const struct kp_launch *l)
     return l->shape.block[0] * l->shape.block[1] * l->shape.block[2];
 }
 
-/* Returns the next launch of a function from operation *k on, which moves behind it; NULL: there is none. */
+/* Returns the next launch of a function from operation *k on, and moves *k past it; NULL: there is none. */
 static struct kp_entry *next_launch(size_t *k, size_t n)
 {
     while (*k < n) {
@@ -44,7 +44,7 @@ void kp_probe_mark_one(struct kp_entry *e)
     e->as_graph = kp_graph_any();
 }
 
-/* Whether a launch before operation `at` will tell the facts of this one. */
+/* Returns true if a launch before operation `at` will give the facts of this one. */
 static bool is_told_before(const struct kp_entry *e, size_t at)
 {
     const struct kp_entry *o;
@@ -68,7 +68,7 @@ bool kp_probe_tells(const struct kp_executed *r)
     return r->shared_config_size && (r->in_graph || !kp_graph_any());
 }
 
-/* Sets facts of launches that were told by others. */
+/* Sets facts of launches that others have given. */
 static void share(size_t n)
 {
     struct kp_entry *e;
@@ -97,7 +97,7 @@ void kp_probe_learn(const struct kp_executed *records, size_t n)
                                              .dynamic_shared = e->launch.shape.dynamic_shared,
                                              .shared_config = r->shared_config_size,
                                              .registers = r->registers};
-        /* Where settings change within the window, a later launch may differ. */
+        /* If settings change within the window, a later launch may differ. */
         if (!j.settings && !kp_context_config(e->function, e->config.threads, e->config.dynamic_shared))
             kp_context_learn(e->function, &e->config);
     }

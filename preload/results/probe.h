@@ -7,16 +7,16 @@
 #include "cupti/target.h"
 #include "preload/journal/journal.h"
 
-/* Sets known facts of the journal's launches. Returns whether a record would add missing ones. */
+/* Sets known facts of the journal's launches. Returns true if a record would add missing ones. */
 bool kp_probe_wanted(const struct kp_context_setup *setup);
 
-/* Has launches whose facts are missing be issued as graphs the next time, where records of others would be wrong. Once
+/* Has launches whose facts are missing issued as graphs the next time if records of plain launches would be wrong: once
  * a graph was instantiated, CUPTI 13.0 gives plain launches the configuration of the last one that was recorded before
  * it, or 0; nodes of graphs have their own: measured on an H200. */
 void kp_probe_mark(void);
 /* Does so for one launch. */
 void kp_probe_mark_one(struct kp_entry *e);
-/* Whether a record has the facts of its launch. */
+/* Returns true if a record has the facts of its launch. */
 bool kp_probe_tells(const struct kp_executed *r);
 
 /* Applies `n` records, in launch order. */

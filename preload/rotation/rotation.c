@@ -13,19 +13,19 @@
 #include "preload/rotation/rotation_state.h"
 
 enum {
-    RECENT = 4096,     /* launches after which a key does not count as one that still comes */
-    MOST_FAILURES = 3, /* windows of a group without counters, one after the other */
-    /* What it takes to begin a window, in launches that are counted, 1 ms each: measured on an H100. */
+    RECENT = 4096,     /* launches after which a key is assumed not to recur */
+    MOST_FAILURES = 3, /* consecutive windows of a group without counters */
+    /* The cost of starting a window, in counted launches of 1 ms each: measured on an H100. */
     BEGIN = 30, /* Start and Stop of the pass, */
-    SKIP = 25,  /* of one that is passed over, */
+    SKIP = 25,  /* of a pass that is skipped, */
     ANEW = 700, /* and for enabling the profiler, with room for KP_ROTATE_ROOM launches: before a list of another image,
-                   and behind a group that is no list. */
-    SESSION = 350, /* The same where launches are chosen: no list needs it, and there is room for KP_CHOSEN_ROOM. */
+                   and after a group that is no list. */
+    SESSION = 350, /* The same if launches are chosen: no list needs it, and there is room for KP_CHOSEN_ROOM. */
 };
 
 /* ---- the walk ---- */
 
-/* Returns how many are to count it by now. */
+/* Returns how many launches should have counted it by now. */
 static uint64_t wanted_of(const struct kp_rotation_key *k, size_t group)
 {
     return k->of->beside && k->untaken ? 1 : kp_rotation_each_of(k->of, group);
@@ -54,9 +54,9 @@ bool kp_rotation_has_any(const struct kp_rotation_key *k)
     return g < k->of->groups;
 }
 
-/* Whether the key is expected within so many launches: as far from its last one as that was from the one before, or as
- * they are on average. It has another rhythm if it is late by as much again. Of one seen once nothing is known, but
- * that it may come. */
+/* Returns true if the key is expected within so many launches: the distance from its last launch to the one before, or
+ * the average distance, predicts the next. If it is late by as much again, its rhythm has changed. A key seen once may
+ * come at any time. */
 static bool is_expected(const struct kp_rotation_key *k, uint64_t now, uint64_t within)
 {
     if (k->is_fleeting)
@@ -69,7 +69,7 @@ static bool is_expected(const struct kp_rotation_key *k, uint64_t now, uint64_t 
     return soonest <= since + within && since <= 2 * latest;
 }
 
-/* How many keys lack a group that are expected. */
+/* The number of expected keys that lack a group. */
 struct demand {
     size_t group, keys;
     uint64_t now, within;
@@ -109,8 +109,8 @@ uint64_t kp_rotation_longest(const struct kp_rotation *r, size_t group)
     return l.ns;
 }
 
-/* Whether a session that counts chosen launches stays for the group. Patched code has others end, as it is for the last
- * lists of a session alone. */
+/* Returns true if a session that counts chosen launches can stay for the group. Patched code ends other sessions: only
+ * the last lists of a session may patch code. */
 static bool goes_on_in_session(const struct kp_rotation *r, size_t group)
 {
     bool list = group < r->lists, last = r->at < r->lists;
@@ -119,8 +119,8 @@ static bool goes_on_in_session(const struct kp_rotation *r, size_t group)
     return r->at == SIZE_MAX || (list == last && !(last && kp_config_patches(&r->plan->groups[r->at])));
 }
 
-/* Returns what it takes to begin a window of the group behind that of the last one. Lists that share an image come in
- * turn, see kp_config. A group that is no list has the profiler disabled, for the list that follows. */
+/* Returns the cost of starting a window of the group after the last one's group. Lists that share an image come in
+ * turn, see kp_config. A group that is no list disables the profiler, which the next list pays for. */
 static uint64_t cost_of(const struct kp_rotation *r, size_t group)
 {
     if (r->chooses)
@@ -140,7 +140,7 @@ static uint64_t cost_of(const struct kp_rotation *r, size_t group)
 size_t kp_rotation_choose(const struct kp_rotation *r, const struct kp_rotation_key *k, uint64_t within)
 {
     size_t best = 0;
-    uint64_t most = 0, least = 1; /* keys, and what it takes to count them */
+    uint64_t most = 0, least = 1; /* number of keys, and the cost of counting them */
     bool found = false;
     for (size_t n = 0; n < r->groups; n++) {
         size_t g = n < r->lists ? (r->first + n) % r->lists : n;
@@ -171,7 +171,7 @@ void kp_rotation_spent(struct kp_rotation *r, uint64_t ns)
     r->rests_until = kp_clock_ns() + TIMES * ns;
 }
 
-/* Counts a key that lacks anything. One that has come once may never come again: it counts for a while. */
+/* Counts a key that lacks anything. A key seen once may never recur: it counts for a while. */
 static void add_lacking(struct kp_rotation_key *k, void *arg)
 {
     struct demand *d = arg;
@@ -206,7 +206,7 @@ bool kp_rotation_awaits(const struct kp_rotation *r, size_t group, uint64_t with
     return d.keys;
 }
 
-/* Whether any key goes on. */
+/* The search for a key that goes on. */
 struct going {
     bool any;
     uint64_t now, within;
@@ -226,7 +226,7 @@ bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within)
     return g.any;
 }
 
-/* How many keys are complete. */
+/* Counts complete keys. */
 static void add_complete(struct kp_rotation_key *k, void *arg)
 {
     *(size_t *)arg += !k->lacking;
@@ -243,7 +243,7 @@ void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, siz
 void kp_rotation_take(struct kp_rotation_key *k, size_t group)
 {
     kp_rotation_note_taken(k, group);
-    if (!k->lacking && k->of->n_given_up) /* no launch will be the last to be collected */
+    if (!k->lacking && k->of->n_given_up) /* no later launch will complete it */
         kp_rotation_close(k);
 }
 
@@ -317,9 +317,9 @@ bool kp_rotation_times(const struct kp_rotation_key *k, bool *quiet)
     return kp_rotation_lacks(k, kp_rotation_timed(k->of)) && (*quiet || milestone);
 }
 
-/* ---- begin and end ---- */
+/* ---- start and end ---- */
 
-/* Ranks of one program begin at different lists, so that they have more of them together when they end early. */
+/* Ranks of one program start at different lists, so that together they have more lists if they end early. */
 static size_t first_list(size_t lists)
 {
     size_t len;
@@ -389,7 +389,7 @@ struct kp_rotation *kp_rotation_new_beside(uint64_t each)
     return r;
 }
 
-/* Makes room for the groups of a key. *arg is cleared without memory. */
+/* Makes room for the groups of a key. Clears *arg if memory is short. */
 static void add_groups(struct kp_rotation_key *k, void *arg)
 {
     size_t n = k->of->groups + 1;
@@ -413,7 +413,7 @@ int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan, cons
     bool fine = !set_lists(r, plan, extras);
     if (fine)
         kp_rotation_each_key(r, add_groups, &fine);
-    if (!fine) { /* no key may use what it lacks */
+    if (!fine) { /* no key may use the missing room */
         r->groups = 0;
         r->plan = NULL;
     }
@@ -425,7 +425,7 @@ bool kp_rotation_has_plan(const struct kp_rotation *r)
     return r->plan;
 }
 
-/* Tells the rest of a key beside a replay, and whether it lacks anything that was asked for. */
+/* Reports the rest of a key alongside a replay, and if it lacks anything requested. */
 static void end_entry(struct kp_rotation_key *k)
 {
     if (k->received > k->entered)
@@ -436,7 +436,7 @@ static void end_entry(struct kp_rotation_key *k)
         kp_outcome_failed(KP_FAILURE_IN_PART);
 }
 
-/* Keys that are over only lack how many launches they stand for. */
+/* Finished keys only lack the number of launches that they stand for. */
 static void end_key(struct kp_rotation_key *k, void *arg)
 {
     (void)arg;

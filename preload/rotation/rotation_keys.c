@@ -11,8 +11,8 @@
 
 enum {
     PLACE_BUCKETS = 1 << 12,
-    MOST_PLACES = 1 << 16, /* beyond, launches take the longer way */
-    ENDED = 1024,          /* launches of others after which a shape has ended that came a few times, */
+    MOST_PLACES = 1 << 16, /* beyond that, launches go the longer way */
+    ENDED = 1024,          /* launches of other shapes after which a rare shape counts as ended, */
     LEAST_ENDED = 4,       /* and as many such shapes of a function make its new ones fleeting */
 };
 
@@ -74,7 +74,7 @@ static struct kp_rotation_place *add_place(struct kp_rotation_key *k, CUfunction
     p->shape = k->shape;
     p->next_of_key = atomic_load(&k->places);
     atomic_store(&k->places, p);
-    /* Not before: the collecting thread may be telling all places meanwhile. */
+    /* Not before: the collecting thread may be updating all places meanwhile. */
     atomic_store(&p->complete, atomic_load(&k->closed));
     p->next = atomic_load(bucket);
     atomic_store_explicit(bucket, p, memory_order_release);
@@ -123,7 +123,7 @@ struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct 
 struct shapes {
     const char *mangled;
     uint64_t now;
-    size_t n, ended; /* all, and those that no longer come, and came too seldom for all groups */
+    size_t n, ended; /* all shapes, and those that ended before all groups were counted */
 };
 
 static void look_at_shape(struct kp_rotation_key *k, void *arg)
@@ -135,8 +135,8 @@ static void look_at_shape(struct kp_rotation_key *k, void *arg)
     s->ended += k->lacking && k->seen < k->of->groups && s->now - k->seen_at > ENDED;
 }
 
-/* Whether shapes of the function come a few times and no more, as where a length grows from step to step. To switch
- * groups for each of them takes long, and none gets all of them. */
+/* Returns true if shapes of the function occur only a few times, for example if a length grows with each step.
+ * Switching groups for each of them is slow, and no shape gets all groups. */
 static bool is_fleeting(const struct kp_rotation *r, const char *mangled)
 {
     struct shapes s = {.mangled = mangled, .now = kp_rotation_now()};
@@ -245,7 +245,7 @@ size_t kp_rotation_extra_of(const struct kp_rotation *r, size_t group)
 
 uint64_t kp_rotation_each_of(const struct kp_rotation *r, size_t group)
 {
-    enum { LEAST_TIMED = 10 }; /* it costs next to nothing, and the first of them are slow */
+    enum { LEAST_TIMED = 10 }; /* timing costs next to nothing, and the first launches are slow */
     if (group == r->groups)
         return r->each < LEAST_TIMED ? LEAST_TIMED : r->each;
     size_t extra = kp_rotation_extra_of(r, group);

@@ -13,7 +13,7 @@ static bool is_of_path(const struct kp_nvtx *n, const struct kp_nvtx_range *r)
     return r->kind == KP_NVTX_PUSH_POP && r->thread == n->thread;
 }
 
-/* The ends of texts are hashed, too, so that "a" with "bc" is not "ab" with "c". */
+/* Text ends are hashed, too, so that "a" with "bc" differs from "ab" with "c". */
 uint64_t kp_rotation_path(const struct kp_nvtx *n)
 {
     uint64_t hash = n->thread != 0;

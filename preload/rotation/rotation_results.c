@@ -11,7 +11,7 @@
 #include "report/model/counts.h"
 #include "report/model/launch_names.h"
 
-/* Adds the values that a further launch has counted. */
+/* Adds the values that another launch has counted. */
 static int merge(struct kp_rotation_key *k, size_t group, struct kp_result *counted)
 {
     int rc = 0;
@@ -30,7 +30,7 @@ static int merge(struct kp_rotation_key *k, size_t group, struct kp_result *coun
     return rc ? rc : kp_result_take(&k->result, counted);
 }
 
-/* Takes back that a launch misses what an extra group would have given: another launch may have it. */
+/* Clears the marks of what an extra group would have given to a launch: another launch may have it. */
 static void unmark(const struct kp_rotation *r, size_t group, struct kp_result *counted)
 {
     struct kp_result marked = {.n_metrics = 0};
@@ -46,7 +46,7 @@ static void unmark(const struct kp_rotation *r, size_t group, struct kp_result *
     kp_result_free(&marked);
 }
 
-/* Notes of each counter of the plan that one launch has counted it. */
+/* Notes for each counter of the plan that one launch has counted it. */
 static void mark_counted(struct kp_result *r, const struct kp_plan *plan)
 {
     for (size_t i = 0; i < r->n_metrics; i++)
@@ -54,13 +54,14 @@ static void mark_counted(struct kp_result *r, const struct kp_plan *plan)
             r->metrics[i].counted = 1;
 }
 
-/* Begins the result with the first launch: its header, and values that are no counters. */
+/* Starts the result with the first launch: its header, and values that are no counters. */
 static void begin(struct kp_rotation_key *k, struct kp_result *first)
 {
     k->result = *first;
     *first = (struct kp_result){.n_metrics = 0};
     k->result.launch.profiler_ns = 0;
-    k->result.launch.graph_number = k->result.launch.node = 0; /* others of the key are of other nodes, or of none */
+    k->result.launch.graph_number = k->result.launch.node =
+        0; /* other launches of the key belong to other nodes, or to none */
     if (kp_rotation_has_path(k->of) && kp_rotation_keep_path(&k->result.launch.nvtx))
         k->result.lossy = true;
     k->is_begun = true;
@@ -75,7 +76,7 @@ uint32_t kp_rotation_groups_counted(const struct kp_rotation_key *k)
     return n + (k->apart && k->collected[k->of->groups]);
 }
 
-/* Keeps a value of what tells whether the launches are alike. */
+/* Keeps a value of a metric that shows if the launches are alike. */
 static void keep_canary(struct kp_rotation_key *k, size_t i, double value)
 {
     double *grown = NULL;
@@ -95,7 +96,7 @@ static void keep_canaries(struct kp_rotation_key *k, const struct kp_result *cou
         keep_canary(k, i, kp_rotation_value(counted, kp_plan_canaries[i]));
 }
 
-/* Returns true if the groups that different launches have counted may be mixed; else *why says why not, for
+/* Returns true if the groups that different launches have counted may be mixed; otherwise *why has the reason, for
  * kp_why_free. */
 static bool are_alike(struct kp_rotation_key *k, struct kp_why *why)
 {
@@ -115,7 +116,7 @@ static struct kp_why say_missing(const struct kp_rotation_key *k, const struct k
                        k->lost.reason ? "; " : "", k->lost.reason ? kp_why_text(&k->lost) : "");
 }
 
-/* Says of extra groups that were not counted what is missing, and why. */
+/* Marks what is missing because extra groups were not counted, and why. */
 static int mark_extras(const struct kp_rotation_key *k, struct kp_why why, struct kp_result *r)
 {
     const struct kp_rotation *of = k->of;
@@ -128,7 +129,7 @@ static int mark_extras(const struct kp_rotation_key *k, struct kp_why why, struc
     return rc;
 }
 
-/* Says which launches of the kernel and shape the key has, where it has not all. */
+/* Says which launches of the kernel and shape the key has, if not all. */
 static void say_which(const struct kp_rotation_key *k, struct kp_launch_info *l)
 {
     bool has_path = kp_rotation_has_path(k->of);
@@ -144,21 +145,21 @@ static void say_which(const struct kp_rotation_key *k, struct kp_launch_info *l)
     free(path);
 }
 
-/* Adds to *why how launches that are not alike can be counted apart. */
+/* Adds to *why how to count launches separately that are not alike. */
 static void say_apart(const struct kp_rotation_key *k, struct kp_why *why)
 {
     char *text;
     if (k->of->beside || kp_rotation_has_path(k->of) || !atomic_load_explicit(&k->has_paths, memory_order_relaxed))
         return;
-    if (asprintf(&text, "%s; they come from several NVTX ranges, which --rotate-key nvtx counts apart",
+    if (asprintf(&text, "%s; they come from several NVTX ranges, which --rotate-key nvtx counts separately",
                  kp_why_text(why)) < 0)
         return;
     free(why->text);
     why->text = text;
 }
 
-/* Fills the header of `r`, and what follows from the counted values. What the first launch of a key beside a replay has
- * counted is a group, too. */
+/* Fills the header of `r`, and what follows from the counted values. The counts of the first launch of a key alongside
+ * a replay are a group, too. */
 static void complete(struct kp_rotation_key *k, struct kp_result *r)
 {
     struct kp_launch_info *l = &r->launch;
@@ -226,7 +227,7 @@ void kp_rotation_begin(struct kp_rotation_key *k, const struct kp_plan *plan, co
 {
     struct kp_launch_info *l = &k->result.launch;
     if (k->is_begun || kp_result_copy(first, &k->result))
-        return; /* another launch begins it */
+        return; /* another launch starts it */
     keep_canaries(k, first);
     kp_launch_set_note(l, kp_why_of(k->once_reason, NULL));
     l->graph_number = l->node = 0;
@@ -254,7 +255,7 @@ static void begin_quiet(struct kp_rotation_key *k)
     kp_result_remove(&k->result, kp_plan_canaries[0]);
 }
 
-/* Adds what a launch has counted; `why` it has not, if it has not. */
+/* Adds what a launch has counted; `why`: the reason if it has not. */
 static void add(struct kp_rotation_key *k, size_t group, struct kp_result *counted, struct kp_why why)
 {
     double ns = counted->launch.profiler_ns;
@@ -274,7 +275,8 @@ static void add(struct kp_rotation_key *k, size_t group, struct kp_result *count
     k->result.launch.profiler_ns += ns;
 }
 
-/* Whether what was counted is told now: all of it; beside a replay, once before, when each group has been counted. */
+/* Returns true if the counts are reported now: when all are complete; alongside a replay also once before, when each
+ * group has been counted. */
 static bool is_told_now(const struct kp_rotation_key *k)
 {
     const struct kp_rotation *r = k->of;
@@ -286,7 +288,7 @@ static bool is_told_now(const struct kp_rotation_key *k)
 void kp_rotation_collect(struct kp_rotation_key *k, size_t group, bool quiet, struct kp_result *counted,
                          struct kp_why why)
 {
-    if (k->is_over) /* cannot be: a key takes no more launches than are needed */
+    if (k->is_over) /* cannot be: a key accepts no more launches than are needed */
         return;
     if (k->apart && quiet && !k->quiet)
         begin_quiet(k);

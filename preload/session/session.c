@@ -34,7 +34,7 @@ enum { CLOSE_PATIENCE_MS = 3000 };
 /* A result that the store refused, kept for the report. */
 struct kept {
     struct kp_result result;
-    bool replaces; /* one of its number that the store has */
+    bool replaces; /* it replaces the result of its number in the store */
     struct kept *next;
 };
 
@@ -45,7 +45,7 @@ static struct {
     struct kp_store *store; /* this and the following under `storing` */
     struct kp_codes *codes;
     uint64_t codes_prepared, codes_put; /* codes that have their texts, codes already in the store */
-    uint32_t names_put;                 /* likewise of names of the timeline */
+    uint32_t names_put;                 /* the same for names of the timeline */
     bool lost_timeline;                 /* the store has refused it */
     char *file;                         /* of the store */
     char *own_folder;                   /* the file's folder, when nobody asked for the file; malloc'ed */
@@ -63,7 +63,7 @@ static struct {
     char *trace_columns;       /* of the display */
 
     struct kp_session facts; /* this and the following under `lock` */
-    uint64_t unexplained;    /* launches whose reason there was no memory for */
+    uint64_t unexplained;    /* launches whose reason was lost because memory was short */
     char *warned[64];
     size_t n_warned;
 } session;
@@ -170,7 +170,7 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
 /* ---- the store ---- */
 
 /* Makes a file of our own, in a folder that nobody else may enter. In a shared folder, others could plant a journal
- * beside it for SQLite to replay. */
+ * next to it for SQLite to replay. */
 static int own_file(char **path)
 {
     const char *base = getenv("TMPDIR");
@@ -259,7 +259,7 @@ static int put_counted(char **err)
     return kp_store_put_session(session.store, &session.facts, err);
 }
 
-/* Does so beside other threads, which count. With the launches, so that they match if the session is cut short. */
+/* Does so while other threads count. Stores the launches too, so that they match if the session is cut short. */
 static int put_facts(char **err)
 {
     kp_lock_take(lock, KP_FOREVER);
@@ -361,12 +361,12 @@ static int begin_store(int (*put)(char **err), char **err)
     if (session.temporary)
         kp_log_progress("Session file %s, removed at the end; after a kill: kprof report %s", session.file,
                         session.file);
-    else if (session.store && !kp_outcome_is_awaited()) /* else the command says so */
+    else if (session.store && !kp_outcome_is_awaited()) /* otherwise the command reports it */
         kp_log_progress("Session file %s; after a kill: kprof report %s", session.file, session.file);
     return 0;
 }
 
-/* `put`: see open_store; NULL opens the log alone. */
+/* `put`: see open_store; NULL opens only the log. */
 static int begin(int (*put)(char **err), char **err)
 {
     int rc = session.begun ? 0 : begin_log(err);
@@ -387,7 +387,7 @@ int kp_session_begin(bool stores, char **err)
     return rc;
 }
 
-/* Whether another process has written to such a file since the session was opened. */
+/* Returns true if another process has written to such a file since the session was opened. */
 static bool is_others(const char *pattern)
 {
     struct stat st;
@@ -402,8 +402,8 @@ static bool is_others(const char *pattern)
     return written > session.facts.start_unix_ns;
 }
 
-/* Opens what is not open at the session's end, as no launch was wanted. False: nobody is to hear of it, as there was no
- * launch at all, and a child, which made the launches, has taken the files; or they cannot be opened. */
+/* Opens what is not open at the session's end because no launch was wanted. Returns false if it stays silent, because
+ * there was no launch at all and a child, which made the launches, has the files; or if they cannot be opened. */
 static bool begin_late(void)
 {
     const struct kp_options *o = session.options;
@@ -559,7 +559,7 @@ static void failed_to_store(void)
         kp_outcome_failed(KP_FAILURE_EXPORT);
 }
 
-/* Handles the outcome of a write. Returns whether it was made. */
+/* Handles the outcome of a write. Returns true if it was made. */
 static bool judge_write(int rc, char *err)
 {
     if (!rc)
@@ -627,7 +627,7 @@ static struct kept *find_kept(uint64_t id)
     return k;
 }
 
-/* Puts the result in the place of one that was kept. Without one, the store has it. */
+/* Replaces a kept result by this one. If none is kept, the store has it. */
 static void replace_kept(struct kp_result *r)
 {
     struct kept *k = find_kept(r->launch.id);
@@ -678,7 +678,7 @@ void kp_session_alike(uint64_t id, uint64_t alike)
 
 /* ---- the timeline ---- */
 
-/* Stores names that are new, those of kernels demangled. */
+/* Stores new names; kernel names are demangled. */
 static int put_names_until(uint32_t n, char **err)
 {
     int rc = 0;
@@ -735,7 +735,7 @@ void kp_session_timeline(void)
     kp_lock_give(storing);
 }
 
-/* Without a complete list of records, their order does not tell the launches. */
+/* Without a complete list of records, their order does not identify the launches. */
 static int link_launches(uint64_t dropped, char **err)
 {
     size_t n = 0;
@@ -748,9 +748,10 @@ static int link_launches(uint64_t dropped, char **err)
 static void tell_dropped(uint64_t dropped)
 {
     kp_outcome_failed(KP_FAILURE_IN_PART);
-    kp_log_warning("The timeline lacks %llu activities, for which there was no room, and which launch of the report a "
-                   "kernel is; record a shorter part of the program",
-                   (unsigned long long)dropped);
+    kp_log_warning(
+        "The timeline lacks %llu activities for which there was no room, and does not link kernels to launches "
+        "of the report; record a shorter part of the program",
+        (unsigned long long)dropped);
 }
 
 void kp_session_timeline_end(void)
@@ -760,7 +761,7 @@ void kp_session_timeline_end(void)
     uint64_t dropped = on ? kp_timeline_dropped() : 0;
     if (!kp_timeline_has_begun() || !kp_lock_take(storing, CLOSE_PATIENCE_MS))
         return;
-    kp_timeline_stop(); /* what comes now is too late */
+    kp_timeline_stop(); /* later records are too late */
     struct kp_quiet q = kp_quiet_begin();
     if (takes_activities() && (put_activities(&err) || link_launches(dropped, &err)))
         lose_timeline(err);
@@ -774,7 +775,7 @@ void kp_session_timeline_end(void)
         tell_dropped(dropped);
     if (kp_timeline_refused()) {
         kp_outcome_failed(KP_FAILURE_IN_PART);
-        kp_log_warning("The timeline ends early: CUPTI did not go on recording after launches had been repeated");
+        kp_log_warning("The timeline ends early: CUPTI did not resume recording after launches had been repeated");
     }
 }
 
@@ -873,7 +874,8 @@ void kp_session_warn_once(const char *text)
     kp_session_warn(KP_FAILURE_COUNTERS, text);
 }
 
-/* Whether another run of the program has said so: the runs of application replay share a file of what they said. */
+/* Returns true if another run of the program has printed this: the runs of application replay share a file of printed
+ * lines. */
 static bool has_another_run_said(const char *text)
 {
     const struct kp_options *o = session.options;
@@ -917,7 +919,7 @@ struct reader {
     void *arg;
 };
 
-/* Leaves out what a result that was kept replaces. */
+/* Leaves out results that a kept result replaces. */
 static int pass_stored(struct kp_result *r, void *arg)
 {
     const struct reader *to = arg;
@@ -935,7 +937,7 @@ static bool has_replacements(void)
     return k;
 }
 
-/* Reads the results that the store took before it failed, then those kept since. */
+/* Reads the results that the store accepted before it failed, then those kept since. */
 static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), void *arg, char **err)
 {
     (void)from;
@@ -955,7 +957,7 @@ static int each_result(void *from, int (*fn)(struct kp_result *r, void *arg), vo
     return rc;
 }
 
-/* Finds code, which is still in memory where the store has failed. */
+/* Finds code, which is still in memory if the store has failed. */
 static int find_code(void *arg, uint64_t id, struct kp_code *out)
 {
     struct kp_lookup here = kp_codes_lookup(session.codes);
@@ -1001,7 +1003,7 @@ static int stack_of(void *arg, uint64_t id, struct kp_stack *out)
     return kp_stack_get(id, out);
 }
 
-/* Tells of launches that no list of reasons has; by now there may be memory for one. Call under `lock`. */
+/* Reports launches that no list of reasons has; there may be memory for one now. Call under `lock`. */
 static void tell_unexplained(void)
 {
     uint64_t n = session.unexplained;
@@ -1016,7 +1018,7 @@ static void tell_unexplained(void)
 static void report(void)
 {
     struct kp_lookup stored = kp_store_lookup(session.store);
-    /* Stacks and code are also in memory, for a file that did not take them. */
+    /* Stacks and code are also in memory, in case the file did not accept them. */
     const struct kp_launches launches = {
         .each = each_result,
         .lookup = {.code = find_code, .stack = stack_of, .timeline = find_timeline, .arg = &stored}};
@@ -1080,8 +1082,9 @@ static void tell_no_html(void)
 {
     const struct kp_options *o = session.options;
     if (*o->html_file && !*o->status_file)
-        kp_log_warning("No HTML is written with LD_PRELOAD alone; `kprof report --html FILE %s` makes it of the export",
-                       *o->export_file && session.file ? session.file : "SESSION");
+        kp_log_warning(
+            "No HTML is written with LD_PRELOAD alone; `kprof report --html FILE %s` writes it from the export",
+            *o->export_file && session.file ? session.file : "SESSION");
 }
 
 static void close_session(void)
@@ -1112,7 +1115,7 @@ static void close_session(void)
 
 void kp_session_close(void)
 {
-    /* An exit from a signal handler may have interrupted a lock's holder on this very thread. */
+    /* An exit from a signal handler may have interrupted a lock's holder on this same thread. */
     if (!kp_lock_take(storing, CLOSE_PATIENCE_MS))
         return;
     if (kp_lock_take(lock, CLOSE_PATIENCE_MS)) {
@@ -1124,7 +1127,7 @@ void kp_session_close(void)
 
 void kp_session_forked(void)
 {
-    session.store = NULL; /* of the parent: not even closed, which could change its file */
+    session.store = NULL; /* the parent's: not even closed, which could change its file */
     session.temporary = false;
     atomic_store(&session.open, false);
 }

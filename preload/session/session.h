@@ -12,29 +12,30 @@
 #include "report/model/model.h"
 #include "report/options/options.h"
 
-/* Returns the path of the program; malloc'ed, "" when unreadable, NULL without memory. */
+/* Returns the path of the program; malloc'ed, "" if unreadable, NULL if memory is short. */
 char *kp_session_executable(void);
 
-/* Notes the facts of the process; `o` must stay. Makes no file yet: a process may count the devices and then start
- * the ranks of a program, whose file the first one must not take. 0, or -ENOMEM. */
+/* Notes the facts of the process; `o` must stay. Makes no file yet: a process may count the devices and then start the
+ * ranks of a program, whose file it must not claim. Returns 0 or -ENOMEM. */
 int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const struct kp_section *const *sections,
                     size_t n_sections);
 
 /* Opens the log as the options say, before the first launch; with `stores` the session's file, too, before the first
- * one that is wanted. Relative paths start where kp_session_open was called. Does nothing when already done, or without
- * an open session. 0; else *err is a malloc'ed line, or NULL without memory, and the session is closed. */
+ * one that is wanted. Relative paths start where kp_session_open was called. Does nothing if already done, or without
+ * an open session. Returns 0; otherwise *err is a malloc'ed line, or NULL if memory is short, and the session is
+ * closed. */
 int kp_session_begin(bool stores, char **err);
 
 /* Counts launches as seen. Returns the number seen before, which is the first ordinal of these launches. */
 uint64_t kp_session_seen(uint64_t launches);
 
-/* Counts launches that have no results by their reason. Where there is no memory for it, a line at the end tells how
- * many they are. */
+/* Counts launches that have no results by their reason. If there is no memory for that, a line at the end reports their
+ * number. */
 void kp_session_skip(enum kp_reason reason, uint64_t launches);
 /* Counts launches as seen, and that they have no results, by their reason. */
 void kp_session_let_through(enum kp_reason reason, uint64_t launches);
 
-/* Counts `n` launches of a kernel that no filter took. */
+/* Counts `n` launches of a kernel that no filter accepted. */
 void kp_session_unwanted(const char *base, uint64_t n);
 /* Counts `n` openings of an NVTX range. */
 void kp_session_range(const struct kp_nvtx_range *r, uint64_t n);
@@ -61,24 +62,24 @@ struct kp_session_entry {
 };
 
 /* Numbers finished launches (launch.id) in the order given and writes their progress lines. Stores them in one
- * transaction and leaves the results empty. On return they are durable against the death of the process; results
- * that the file does not take stay in memory for the report. After kp_session_close they are dropped. */
+ * transaction and leaves the results empty. On return they are durable against the death of the process; results that
+ * the file does not accept stay in memory for the report. After kp_session_close they are dropped. */
 void kp_session_results(struct kp_session_entry *entries, size_t n);
 
-/* What the session knows of an entry that goes on, to be kept by its owner. */
+/* What the session knows about an entry that goes on, to be kept by its owner. */
 struct kp_session_told {
     uint64_t counted; /* launches */
     uint32_t passes;
     double profiler_ns;
 };
 
-/* Puts what several launches have counted in the place of the finished launch of that number (launch.id); `told` is
- * then up to date. Leaves the result empty. */
+/* Replaces the finished launch of that number (launch.id) by what several launches have counted, and updates `told`.
+ * Leaves the result empty. */
 void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told);
 
-/* Sets how many launches the one of that number stands for, when more have been made. */
+/* Sets how many launches the one of that number stands for, after more have been made. */
 void kp_session_alike(uint64_t id, uint64_t alike);
-/* Stores what the timeline has recorded since the last time, where a file is open. */
+/* Stores what the timeline has recorded since the last time, if a file is open. */
 void kp_session_timeline(void);
 /* Stores the rest, and which launches kernels belong to. Call it before kp_session_close. */
 void kp_session_timeline_end(void);

@@ -34,7 +34,7 @@ struct kp_nvtx_domain {
 /* An open range. */
 struct range {
     const struct kp_nvtx_domain *domain;
-    uint64_t id; /* 0 of push-pop ranges that nobody watches */
+    uint64_t id; /* 0 for push-pop ranges that nobody watches */
     uint64_t thread;
     int64_t start; /* kp_timeline_now */
     int level;
@@ -45,7 +45,7 @@ struct range {
 };
 
 /* The push-pop ranges of a thread, of all domains in the order they were opened. Only its thread changes it, and so
- * reads it without the lock. Only the used part is ever touched, so it takes little more memory than that. */
+ * reads it without the lock. Only the used part is ever touched and uses memory. */
 struct stack {
     struct kp_lock lock;
     struct stack *next;
@@ -84,7 +84,7 @@ static struct {
 
 static struct {
     struct kp_lock *lock;
-    struct range *list[MOST_OPEN]; /* by id, which is by age */
+    struct range *list[MOST_OPEN]; /* sorted by id, that is by age */
     size_t n;
     uint64_t last_id;
 } started = {.lock = &kp_locks[KP_LOCK_NVTX_STARTED]};
@@ -96,8 +96,8 @@ static struct {
     size_t n_labels;
 } names = {.lock = &kp_locks[KP_LOCK_NVTX_NAMES]};
 
-/* What handles of domains and of registered strings point to: the program may give any pointer for one, which is
- * compared with these arrays and never read. Filled under the lock of `names`, read without it; no entry goes. */
+/* What handles of domains and of registered strings point to: the program may pass any pointer, which is compared with
+ * these arrays and never read. Filled under the lock of `names`, read without it; entries are never removed. */
 static struct {
     struct kp_nvtx_domain domains[MOST_DOMAINS];
     const char *strings[MOST_STRINGS];
@@ -111,7 +111,7 @@ static struct {
     atomic_size_t n;
 } seen;
 
-/* Is told of each range that is kept, where set. Ids of push-pop ranges are beside those of start-end ranges. */
+/* If set, called for each range that is kept. Ids of push-pop ranges differ from those of start-end ranges. */
 static void (*watcher)(uint64_t id, bool begins, const char *name);
 static atomic_uint_fast64_t last_pushed = UINT64_C(1) << 63;
 
@@ -171,7 +171,7 @@ static const struct kp_nvtx_domain *domain_of(const struct kp_nvtx_domain *handl
     return i == SIZE_MAX ? &no_domain : &handles.domains[i];
 }
 
-/* Returns the length of `text`, at most KP_NVTX_NAME - 1 byte, without cutting a UTF-8 character. */
+/* Returns the length of `text`, at most KP_NVTX_NAME - 1 bytes, without cutting a UTF-8 character. */
 static size_t name_length(const char *text)
 {
     size_t len = strnlen(text, KP_NVTX_NAME);
@@ -278,7 +278,7 @@ static void thread_ends(void *arg)
     kp_work_end();
 }
 
-/* Returns the stack of this thread; NULL when unavailable. */
+/* Returns the stack of this thread; NULL if unavailable. */
 static struct stack *own_stack(void)
 {
     if (own || untracked)
@@ -338,7 +338,7 @@ void kp_nvtx_watch(void (*edge)(uint64_t id, bool begins, const char *name))
     watcher = edge;
 }
 
-/* Tells the watcher, outside of this file's locks. */
+/* Calls the watcher, outside this file's locks. */
 static void tell(uint64_t id, bool begins, const char *name)
 {
     if (watcher && id)
@@ -375,7 +375,7 @@ static int pop(struct stack *s, const struct kp_nvtx_domain *d, uint64_t *id)
     *id = s->pushed[i].id;
     kp_lock_take(&s->lock, KP_FOREVER);
     s->n--;
-    /* closes the gap: ranges of another domain may be open inside of this one */
+    /* closes the gap: ranges of another domain may be open inside this one */
     memmove(&s->pushed[i], &s->pushed[i + 1], (s->n - (unsigned)i) * sizeof(*s->pushed));
     kp_lock_give(&s->lock);
     return level;
@@ -458,7 +458,7 @@ void kp_nvtx_end(uint64_t id)
     tell(ended ? id : 0, false, "");
 }
 
-/* The locks are tried only: a handler may end the program on a thread that holds one. */
+/* The locks are only tried: a handler may end the program on a thread that holds one. */
 void kp_nvtx_end_timeline(void)
 {
     enum { PATIENCE_MS = 100 };

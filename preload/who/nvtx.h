@@ -1,13 +1,13 @@
 /*
- * The program's NVTX ranges: which are open, in which thread, and so which contain a launch. Collected by NVTX's own
- * injection interface, which needs no CUPTI and leaves its one subscriber to others. Nothing is collected unless the
- * options ask for it.
+ * The program's NVTX ranges: which are open, in which thread, and so which contain a launch. Collected through NVTX's
+ * own injection interface, which needs no CUPTI and leaves CUPTI's single subscriber to others. Nothing is collected
+ * unless the options ask for it.
  *
  * Memory is bounded. Stacks deeper than KP_NVTX_DEPTH are not seen, nor are threads, open start-end ranges and names
- * beyond some thousands. Names are cut at KP_NVTX_NAME byte.
+ * beyond some thousands. Names are cut at KP_NVTX_NAME bytes.
  *
- * Threads: any. A push or a pop takes a lock of its own thread; only a launch in process scope competes for it. In a
- * signal handler that interrupted a function of this file on its thread, these functions do nothing.
+ * Threads: any. A push or a pop uses its thread's own lock; only a launch in process scope competes for it. In a signal
+ * handler that interrupted a function of this file on its thread, these functions do nothing.
  */
 #ifndef KP_PRELOAD_WHO_NVTX_H
 #define KP_PRELOAD_WHO_NVTX_H
@@ -27,7 +27,7 @@ enum { KP_NVTX_NAME = 512 };
 /* Names this library in the environment as the NVTX injection, if the options ask for NVTX and no other library is
  * named. Call it when the library is loaded. */
 void kp_nvtx_offer(void);
-/* Whether the options asked for NVTX at that time. */
+/* Returns true if the options asked for NVTX at that time. */
 bool kp_nvtx_wanted(void);
 
 /* Notes that a copy of NVTX in the program reports to us from now on. */
@@ -36,7 +36,7 @@ void kp_nvtx_attached(void);
 /* Resets the state in a forked child, where this thread is the only one. */
 void kp_nvtx_forked(void);
 
-/* Returns the other library that receives the program's NVTX calls, as the environment named it; else NULL. */
+/* Returns the other library that receives the program's NVTX calls, as named in the environment, or NULL. */
 const char *kp_nvtx_other(void);
 
 /* ---- choosing ---- */
@@ -44,12 +44,12 @@ const char *kp_nvtx_other(void);
 /* Applies the options, before the first launch; they must have been checked. Returns 0 or -ENOMEM. */
 int kp_nvtx_configure(const struct kp_options *o);
 
-/* Finds the ranges around a launch of this thread into `stream`; free *out with kp_nvtx_free. Returns whether the
+/* Finds the ranges around a launch of this thread into `stream`; free *out with kp_nvtx_free. Returns true if the
  * options want the launch. Without NVTX *out stays untouched, and any launch is wanted. */
 bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out);
 
-/* Has `edge` called at the begin and end of each range that is kept, on its thread, with an id of no other range. Call
- * it before the first launch. */
+/* Calls `edge` at the start and end of each range that is kept, on its thread, with a unique id. Call it before the
+ * first launch. */
 void kp_nvtx_watch(void (*edge)(uint64_t id, bool begins, const char *name));
 
 /* Lists the ranges opened so far, merged by name, in order of their first opening. */
@@ -60,8 +60,8 @@ void kp_nvtx_end_timeline(void);
 
 /* ---- what NVTX reports ---- */
 
-/* A handle of a domain; NULL is the default one. Any other pointer may be given for one: what was never given out is
- * not read, and ranges and names of it are ignored. */
+/* A handle of a domain; NULL is the default one. The program may pass any other pointer: one that was never returned is
+ * not read, and its ranges and names are ignored. */
 struct kp_nvtx_domain;
 
 struct kp_nvtx_event {
@@ -72,16 +72,16 @@ struct kp_nvtx_event {
 };
 
 /* Opens a range. Returns its level in its domain, from 0, or a negative number. If a thread lacks memory or room for
- * its ranges, all of them get KP_NVTX_NOT_TRACKED, as without a tool. */
+ * its ranges, each gets KP_NVTX_NOT_TRACKED, as without a tool. */
 int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 int kp_nvtx_pop(const struct kp_nvtx_domain *d);
 /* Opens a range and returns its id, never 0; even a range that is not kept has a unique id. */
 uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e);
 void kp_nvtx_end(uint64_t id);
 
-/* Returns the domain of that name, for good; without memory a domain whose ranges are not tracked. */
+/* Returns the domain of that name, which is never freed; if memory is short, a domain whose ranges are not tracked. */
 const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name);
-/* Returns a handle of a copy, for good: the same one for the same text. */
+/* Returns a handle of a copy, which is never freed: the same one for the same text. */
 const void *kp_nvtx_register(const char *text);
 /* Returns the text of such a handle; "" for any other pointer, which is not read. */
 const char *kp_nvtx_registered(const void *handle);

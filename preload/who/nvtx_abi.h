@@ -1,8 +1,8 @@
 /*
- * The used part of NVTX's injection interface, version 3. By it, a program's copy of the NVTX headers passes its
+ * The used part of NVTX's injection interface, version 3. Through it, a program's copy of the NVTX headers passes its
  * table of functions to the library that NVTX_INJECTION64_PATH names. NVTX's own header of these types cannot be
  * included alone, and is missing from some packages of CUDA's headers. This file has its frozen parts.
- * tests/unit/preload/test_preload_nvtx.c compares the two where NVTX's headers are installed.
+ * tests/unit/preload/test_preload_nvtx.c compares the two if NVTX's headers are installed.
  */
 #ifndef KP_PRELOAD_WHO_NVTX_ABI_H
 #define KP_PRELOAD_WHO_NVTX_ABI_H

@@ -1,4 +1,4 @@
-/* Leads the program's NVTX to this library. */
+/* Makes the program's NVTX load this library. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@ extern char **environ;
 static bool wanted;
 static const char *other;
 
-/* Reads the environment without getenv, which some programs (shells) replace by their own: those must not run before
- * main. */
+/* Reads the environment without getenv, which some programs (shells) replace by their own function that must not run
+ * before main. */
 static const char *in_environment(const char *name)
 {
     size_t len = strlen(name);
@@ -38,13 +38,14 @@ static void add_to_environment(char *entry)
     environ = grown;
 }
 
-/* Names the library as the loader already knows it. So every process that has it finds it without a search, from any
+/* Names the library as the loader already knows it, so every process that has it finds it without a search, from any
  * folder, and no other process does. */
 void kp_nvtx_offer(void)
 {
     if (!environ || !(wanted = kp_options_want_nvtx(environ)))
         return;
-    static char entry[] = KP_NVTX_PATH_VARIABLE "=" KP_LIBRARY; /* writable, as a shell writes into its environment */
+    static char entry[] =
+        KP_NVTX_PATH_VARIABLE "=" KP_LIBRARY; /* writable, because a shell writes into its environment */
     const char *path = in_environment(KP_NVTX_PATH_VARIABLE), *slash = path ? strrchr(path, '/') : NULL;
     if (!path)
         add_to_environment(entry);

@@ -47,8 +47,8 @@ enum { OWNED_BY_C_STACK = 3 };
 /* Larger sizes mean misread memory, not a table or a name. */
 enum { TABLE_MOST = 1 << 24, TEXT_MOST = 1 << 16 };
 
-/* Data about the interpreter in this process. Two threads that look at the same time find the same, so each field
- * may be written twice. `layout` comes last, and is NULL until all can be read. */
+/* Data about the interpreter in this process. Two threads that look at the same time find the same, so each field may
+ * be written twice. `layout` is written last, and is NULL until everything can be read. */
 static struct {
     _Atomic(const struct layout *) layout;
     _Atomic(void *) thread_state, is_finalizing, code_type, text_type;
@@ -164,7 +164,7 @@ static uint32_t lnotab(const uint8_t *table, size_t size, int64_t at, uint32_t f
     return line;
 }
 
-/* 3.10: pairs of bytes: code, and its line relative to the one before. A place is in units of two bytes. */
+/* 3.10: pairs of bytes: code, and its line relative to the previous one. A place is in units of two bytes. */
 static uint32_t linetable(const uint8_t *table, size_t size, int64_t at, uint32_t first)
 {
     enum { NO_STEP = -128, UNIT = 2 };
@@ -193,8 +193,8 @@ static uint32_t signed_varint(const uint8_t *p, const uint8_t *end)
     return v & 1 ? -(v >> 1) : v >> 1;
 }
 
-/* Reads a table from 3.11 on: entries begin with a byte above 127 that has their form and length in code units.
- * Returns the bytes read to find the line; 0 when the table ends before the place. */
+/* Reads a table from 3.11 on: entries start with a byte above 127 that has their form and length in code units. Returns
+ * the bytes read to find the line; 0 if the table ends before the place. */
 static size_t read_locations(const uint8_t *table, size_t size, int64_t at, int32_t *step)
 {
     enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LOCATION = 15, START = 128 };
@@ -219,10 +219,10 @@ static size_t read_locations(const uint8_t *table, size_t size, int64_t at, int3
     return 0;
 }
 
-/* Caches answers, as such a table has several entries a line, hundreds before the call of a longer function. Code
- * may go and other code take its address. So an answer is checked against the table's bytes, which takes a tenth of
- * the time of reading them. `check` also covers the place and `answer`, so that an entry that two threads write at
- * once is invalid. */
+/* Caches answers, because such a table has several entries a line, hundreds before the call of a longer function. Other
+ * code may reuse the address, so an answer is checked against the table's bytes, which takes a tenth of the time of
+ * reading them. `check` also covers the place and `answer`, so that an entry that two threads write at once is
+ * invalid. */
 enum { KEPT = 4096 };
 static struct {
     atomic_uint_least64_t answer; /* bytes read << 32 | lines after the first */
@@ -281,12 +281,12 @@ static uint32_t line_of(const struct layout *l, const void *frame, const void *c
     uint32_t first = (uint32_t)int_at(code, l->first);
     const uint8_t *table = pointer_at(code, l->table);
     size_t size = table ? size_at(table, OB_SIZE, TABLE_MOST) : SIZE_MAX;
-    if (at < 0) /* execution has not begun */
+    if (at < 0) /* execution has not started */
         return first;
     return size == SIZE_MAX ? 0 : l->lines(table + BYTES_VALUE, size, at, first);
 }
 
-/* Whether the frame belongs to a Python function: the interpreter also links frames for its own C functions. */
+/* Returns true if the frame belongs to a Python function: the interpreter also links frames for its own C functions. */
 static bool is_python(const struct layout *l, const void *frame)
 {
     if (l->owner != KP_NONE && ((const char *)frame)[l->owner] == OWNED_BY_C_STACK)
@@ -351,7 +351,7 @@ static uint32_t character(const char *data, unsigned width, size_t i)
     return c;
 }
 
-/* Copies a Python text as UTF-8, malloc'ed; "" for anything else. NULL without memory. */
+/* Copies a Python text as UTF-8, malloc'ed; "" for anything else. NULL if memory is short. */
 static char *copy_text(const struct layout *l, const void *text)
 {
     enum { UTF8_MOST = 4 };

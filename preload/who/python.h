@@ -1,11 +1,11 @@
 /*
  * Reads the Python stack of the calling thread from CPython's own structures (python.def: their layout by version).
- * Python waits for the call that makes a launch. So the frames of this thread stay unchanged until the launch
- * returns, whether or not the thread holds the interpreter's lock.
+ * Python waits for the call that makes a launch, so the frames of this thread stay unchanged until the launch returns,
+ * whether or not the thread holds the interpreter's lock.
  *
  * Calls only PyGILState_GetThisThreadState, Py_GetVersion and Py_IsFinalizing, which need neither that lock nor a
- * reference. Does not see an interpreter in a library opened with RTLD_LOCAL; of a thread that works for several
- * interpreters it sees only the first one's frames.
+ * reference. Does not see an interpreter in a library opened with RTLD_LOCAL; if a thread works for several
+ * interpreters, it sees only the first one's frames.
  *
  * Threads: any. The first call looks symbols up, later ones read memory only: no locks, no allocation.
  */
@@ -24,17 +24,17 @@ struct kp_python_frame {
     uint32_t line;
 };
 
-/* Writes the calling thread's frames to out[cap], innermost first. Returns their number. 0 when the thread runs no
- * Python, and when the interpreter is unreadable (kp_python_why_not) or about to end. */
+/* Writes the calling thread's frames to out[cap], innermost first. Returns their number: 0 if the thread runs no
+ * Python, or if the interpreter is unreadable (kp_python_why_not) or about to end. */
 size_t kp_python_frames(struct kp_python_frame *out, size_t cap);
 
 /* Returns function (the qualified name from Python 3.11 on) and file of a frame just returned by kp_python_frames in
- * this thread. The caller frees both. "" where unreadable. UTF-8; characters without UTF-8 form become U+FFFD.
- * Returns 0, or -ENOMEM with both NULL. */
+ * this thread. The caller frees both. "" if unreadable. UTF-8; characters without UTF-8 form become U+FFFD. Returns 0,
+ * or -ENOMEM with both NULL. */
 int kp_python_describe(const struct kp_python_frame *f, char **function, char **file);
 
-/* Returns why this process's Python frames cannot be read: a clause that completes a sentence, static. NULL when
- * they can, without Python, and before the first kp_python_frames. */
+/* Returns why this process's Python frames cannot be read: a clause that completes a sentence, static. NULL if they can
+ * be read, without Python, and before the first kp_python_frames. */
 const char *kp_python_why_not(void);
 
 #endif

@@ -260,7 +260,8 @@ static uint64_t add(const struct capture *c, uint64_t hash)
     return id;
 }
 
-/* Hashes the addresses with the generation, as an address may change its meaning once a module has been unloaded. */
+/* Hashes the addresses with the generation, because an address may change its meaning once a module has been
+ * unloaded. */
 static uint64_t address_hash(const struct capture *c)
 {
     uint64_t hash = kept.native ? kp_unwind_generation() : 0;
@@ -316,7 +317,7 @@ int kp_stack_each_new(int (*fn)(const struct kp_stack *s, void *arg), void *arg)
     return rc;
 }
 
-/* Returns the calls of all stacks, sorted, each once; malloc'ed. NULL without memory. Call under the lock. */
+/* Returns the calls of all stacks, sorted, each once; malloc'ed. NULL if memory is short. Call under the lock. */
 static struct kp_stack_call *all_calls(size_t *n)
 {
     size_t total = 0, unique = 0;

@@ -8,7 +8,7 @@
 
 enum { KP_STACK_FRAMES = 128, KP_BUILD_ID_MAX = 32 };
 
-/* A loaded object, as a file. Loaded again, at any address, it is the same. */
+/* A loaded object, identified by its file: if loaded again, at any address, it is the same. */
 struct kp_stack_module {
     char *path;
     unsigned char build_id[KP_BUILD_ID_MAX];
@@ -53,16 +53,15 @@ struct kp_stack_names {
 
 int kp_stack_compare_calls(const void *a, const void *b);
 
-/* Returns the path of the program itself, which has no name among the loaded objects; "" when unreadable. */
+/* Returns the path of the program itself, which has no name among the loaded objects; "" if unreadable. */
 void kp_stack_program(char *path, size_t size);
 
-/* Looks up the names of calls[n], which are sorted, as kp_stack_name_all does; the caller frees *names. 0 or
- * -ENOMEM. */
+/* Looks up the names of calls[n], which are sorted, like kp_stack_name_all; the caller frees *names. 0 or -ENOMEM. */
 int kp_stack_look_up(const struct kp_stack_call *calls, size_t n, const struct kp_stack_module *modules,
                      struct kp_stack_names *names);
 void kp_stack_names_free(struct kp_stack_names *names);
 
-/* Makes frames of a stack, as kp_stack_get. 0 or -ENOMEM. */
+/* Makes frames of a stack, like kp_stack_get. Returns 0 or -ENOMEM. */
 int kp_stack_frames(const struct kp_raw_stack *raw, const struct kp_stack_module *modules,
                     const struct kp_stack_names *names, struct kp_stack *out);
 

@@ -1,4 +1,4 @@
-/* Names calls: by libkprof-symbols.so, or else by the exported functions of the modules. */
+/* Names calls: by libkprof-symbols.so, or without it by the exported functions of the modules. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -253,8 +253,8 @@ static bool is_interpreter(const struct kp_frame *f)
     return begins(name, "python") || begins(name, "libpython");
 }
 
-/* Whether the function runs Python code: up to 3.10 one frame for each Python function, later one for all functions
- * that call each other without C code between them. */
+/* Returns true if the function runs Python code: up to 3.10 one frame for each Python function, later one for all
+ * functions that call each other without C code between them. */
 static bool is_evaluation(const struct kp_frame *f)
 {
     return is_interpreter(f) && begins(f->function, "_PyEval_EvalFrameDefault");
@@ -274,9 +274,9 @@ static struct stretch stretch_at(const struct frames *native, size_t first)
     return s;
 }
 
-/* Puts all Python functions in place of the first to the last stretch, as the number of functions in an evaluation
- * is unknown. Native frames between the stretches belong somewhere among them, and are left out. Where no evaluation
- * is known by name, any stretch may be one. */
+/* Replaces the first to the last stretch by all Python functions, because the number of functions in an evaluation is
+ * unknown. Native frames between the stretches belong somewhere among them, and are left out. If no evaluation is known
+ * by name, any stretch may be one. */
 static void merge_as_one(struct frames *out, const struct frames *native, const struct kp_raw_stack *raw, bool named)
 {
     size_t first = native->n, end = native->n;
@@ -295,7 +295,7 @@ static void merge_as_one(struct frames *out, const struct frames *native, const 
         add(out, &native->at[i]);
 }
 
-/* Puts one Python function in place of each evaluation. */
+/* Replaces each evaluation by one Python function. */
 static void merge_each(struct frames *out, const struct frames *native, const struct kp_raw_stack *raw)
 {
     size_t line = 0;

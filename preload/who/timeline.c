@@ -14,14 +14,14 @@
 #include "collectors/providers/observe.h"
 
 enum {
-    MANY = 1 << 16,       /* waiting activities for which the session is asked to take them */
+    MANY = 1 << 16,       /* number of waiting activities at which the session is asked to store them */
     MOST_NAMES = 1 << 16, /* a power of 2 */
     NAME_SLOTS = 2 * MOST_NAMES,
-    NAME_MOST = 4096, /* byte; longer ones are cut */
+    NAME_MOST = 4096, /* bytes; longer ones are cut */
     CHUNK = 4096,     /* launch notes that are allocated together */
     CHUNKS = KP_TIMELINE_MOST / CHUNK,
-    SPANS = 1024, /* times of our own work that are kept, the last ones */
-    OURS = 1024,  /* copies of ours that may be awaited */
+    SPANS = 1024, /* how many times of our own work are kept, the latest ones */
+    OURS = 1024,  /* how many copies of ours may be awaited */
 };
 
 static const int64_t short_hold_ns = 20000;
@@ -32,7 +32,7 @@ struct span {
     int64_t start, end; /* INT64_MAX: it goes on */
 };
 
-/* A copy of ours that is to come. */
+/* A copy of ours that is expected. */
 struct awaited {
     uint32_t context_id;
     uint64_t bytes; /* 0: none */
@@ -49,7 +49,7 @@ static struct {
     struct kp_lock *lock;
     const struct kp_cupti *c;
     void (*on_many)(void);
-    int64_t offset; /* of CUPTI's clock from ours, when the timeline began */
+    int64_t offset; /* CUPTI's clock minus ours, when the timeline started */
 
     struct kp_activity *waiting; /* this and the following under the lock */
     size_t n_waiting, cap_waiting;
@@ -72,7 +72,7 @@ static atomic_bool on, begun, not_resumed;
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 THREAD_LOCAL size_t own_note; /* number + 1 of this thread's last launch; 0 = none */
 THREAD_LOCAL uint64_t own_id;
-THREAD_LOCAL int64_t own_since; /* when this thread began to work for kprof; 0: it does not */
+THREAD_LOCAL int64_t own_since; /* when this thread started to work for kprof; 0: it does not */
 
 static uint64_t thread_id(void)
 {
@@ -96,7 +96,7 @@ bool kp_timeline_refused(void)
     return atomic_load(&not_resumed);
 }
 
-/* ---- clocks: times before the timeline began are of our own clock, and negative to tell them apart ---- */
+/* ---- clocks: times before the timeline started are by our own clock, and marked by being negative ---- */
 
 int64_t kp_timeline_now(void)
 {
@@ -112,7 +112,7 @@ static int64_t converted(int64_t t)
 /* ---- under the lock ---- */
 
 /* Waits shortly for threads that append, and not at all for this one: a signal handler may have interrupted it. Without
- * the lock an activity is lost, and no more. */
+ * the lock an activity is lost, nothing worse. */
 static bool enter(void)
 {
     enum { PATIENCE_MS = 2000 };
@@ -129,7 +129,7 @@ static void leave(void)
     kp_work_end();
 }
 
-/* Returns the number of a name. Beyond the room for names, and without memory, that is 0, the empty name. */
+/* Returns the number of a name; 0, the empty name, if there is no room or memory for it. */
 static uint32_t number_of(const char *text, bool mangled)
 {
     size_t len = strnlen(text, NAME_MOST);
@@ -181,7 +181,7 @@ static void add(const struct kp_activity *a, const char *name, bool mangled)
     line.kept++;
 }
 
-/* Whether this is a copy of ours that was awaited; then it is no longer. */
+/* Returns true if this is a copy of ours that was awaited, and stops awaiting it. */
 static bool is_awaited(const struct kp_activity *a)
 {
     size_t oldest = line.n_ours > OURS ? line.n_ours - OURS : 0;
@@ -195,7 +195,7 @@ static bool is_awaited(const struct kp_activity *a)
     return false;
 }
 
-/* Whether kprof made the device do this at a time of its own. */
+/* Returns true if kprof made the device do this in a time noted as its own. */
 static bool is_within(const struct kp_activity *a)
 {
     size_t oldest = line.n_spans > SPANS ? line.n_spans - SPANS : 0;
@@ -214,7 +214,7 @@ static bool is_ours(const struct kp_activity *a, const char *name)
     return is_within(a) || (!strcmp(name, "memcpy DtoD") && is_awaited(a));
 }
 
-/* Adds an activity, and asks for all to be taken when there are many. */
+/* Adds an activity, and asks for all to be stored if there are many. */
 static void add_locked(const struct kp_activity *a, const char *name, bool mangled)
 {
     if (!enter())
@@ -232,7 +232,7 @@ static void add_locked(const struct kp_activity *a, const char *name, bool mangl
 
 static void take_record(const struct kp_device_record *r)
 {
-    /* A record without times is of an activity that had not ended, or never ran. */
+    /* A record without times belongs to an activity that had not ended, or never ran. */
     if (kp_timeline_is_on() && r->activity.start_ns && r->activity.end_ns >= r->activity.start_ns)
         add_locked(&r->activity, r->name, r->activity.kind == KP_ACTIVITY_KERNEL);
 }
@@ -485,7 +485,7 @@ const char *kp_timeline_text(uint32_t name, bool *mangled)
 uint64_t kp_timeline_dropped(void)
 {
     if (!enter())
-        return 1; /* who holds the lock is about to add one */
+        return 1; /* the thread that holds the lock is about to add one */
     uint64_t n = line.dropped;
     leave();
     return n + kp_observe_dropped();

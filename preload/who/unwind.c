@@ -16,7 +16,7 @@
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *table,
                                               unw_proc_info_t *out, int need_unwind_info, void *arg);
 
-/* Return addresses whose rules are cached; libunwind takes powers of 2 up to 2^15, and 230 byte for each. */
+/* Return addresses whose rules are cached; libunwind accepts powers of 2 up to 2^15, and uses 230 bytes for each. */
 enum { KEPT_RULES = 1 << 14 };
 
 struct range {
@@ -45,7 +45,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) static unw_word_t
     return *(const volatile any_word *)address;
 }
 
-/* Reads memory that may vanish at any time, or never existed: the kernel copies it, or reports an error. */
+/* Reads memory that may vanish at any time, or never existed: the operating system copies it, or reports an error. */
 static int ask_kernel(uintptr_t address, unw_word_t *value)
 {
     struct iovec to = {value, sizeof(*value)}, from = {(void *)address, sizeof(*value)};
@@ -119,7 +119,7 @@ enum {
     PCREL_SDATA4 = 0x1b,
     UDATA4 = 0x03,
     DATAREL_SDATA4 = 0x3b,
-    TABLE_ENTRY = 8, /* byte */
+    TABLE_ENTRY = 8, /* bytes */
 };
 
 struct search {
@@ -184,8 +184,8 @@ static int no_dynamic_rules(unw_addr_space_t as, unw_word_t *address, void *arg)
 
 /* ---- the stack's end ---- */
 
-/* Returns this thread's own stack. Other stacks (coroutines, signal stacks) are read through the kernel: such memory
- * may be freed unnoticed. */
+/* Returns this thread's own stack. Other stacks (coroutines, signal stacks) are read through the operating system: such
+ * memory may be freed unnoticed. */
 static struct range own_stack(uintptr_t sp)
 {
     static __thread struct range own __attribute__((tls_model("initial-exec")));

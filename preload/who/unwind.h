@@ -1,7 +1,7 @@
 /*
- * Finds return addresses of the calling thread by libunwind, in the process itself: memory is read by functions of
- * ours. So nothing that unwind tables, or a guess without them, lead to can fault. The thread's own stack and the
- * tables of loaded objects are read directly, all else through the kernel, which refuses invalid addresses.
+ * Finds return addresses of the calling thread by libunwind, in the process itself. Our own functions read the memory,
+ * so no address from unwind tables, or guessed without them, can cause a fault. The thread's own stack and the tables
+ * of loaded objects are read directly, everything else through the operating system, which refuses invalid addresses.
  * libunwind's rules for a return address are cached until an object is unloaded.
  *
  * Threads: any. Not reentrant: the caller must keep out signal handlers that interrupt it on the same thread.
@@ -34,9 +34,9 @@ static inline __attribute__((always_inline)) void kp_registers_here(struct kp_re
                      : "rax", "memory");
 }
 
-/* Writes the return addresses of the functions around `from`, innermost first, to out[cap]. For a function
- * interrupted by a signal it writes the interrupted address itself. Returns their number. Ends early where the stack
- * cannot be followed. */
+/* Writes the return addresses of the functions around `from`, innermost first, to out[cap]. For a function interrupted
+ * by a signal it writes the interrupted address itself. Returns their number. Ends early if the stack cannot be
+ * followed. */
 size_t kp_unwind(const struct kp_registers *from, uint64_t *out, size_t cap);
 
 /* Returns a number that changes when an object may have been unloaded, and an address may have changed its meaning. */

@@ -240,7 +240,7 @@ faults() {
 
 without_command() {
     KPROF_REPLAY_MODE=app-range both "without the command" "$p" plain
-    grep -q 'KPROF_REPLAY_MODE=app-range runs the program several times, which the kprof command does: kprof --replay-mode app-range PROGRAM; or take KPROF_REPLAY_MODE=range' "$tmp/kprof.err" "$tmp/report" || { fail "without the command: not told"; show; }
+    grep -q 'KPROF_REPLAY_MODE=app-range runs the program several times, which the kprof command does: kprof --replay-mode app-range PROGRAM; or use KPROF_REPLAY_MODE=range' "$tmp/kprof.err" "$tmp/report" || { fail "without the command: not told"; show; }
     expect "without the command: calls of the profiler" "$(grep -c '^pass ' "$tmp/kprof.log")" 0
 }
 

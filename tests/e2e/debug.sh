@@ -43,7 +43,7 @@ others() {
 # Threads open the libraries of metrics ahead of a launch that may be wanted, and plan. Where none is, nobody waits for
 # them.
 opened_ahead() { # NAME LINES PLANS
-    expect "ahead, $1: opened" "$(shown plan 'the library that plans is open, ahead of the first launch; [0-9]+ ms$')" "$2"
+    expect "ahead, $1: opened" "$(shown plan 'the planning library is open, ahead of the first launch; [0-9]+ ms$')" "$2"
     expect "ahead, $1: made" "$(shown plan 'a plan for GH100 is made, ahead of the first launch; [0-9]+ ms$')" "$2"
     expect "ahead, $1: plans" "$(shown plan '.* sections and metrics .* passes, made ahead$')" "$3"
     expect "ahead, $1: other plans" "$(shown plan '.* sections and metrics .* passes$')" 0
@@ -87,7 +87,7 @@ ahead() {
 # nothing is told.
 early() {
     FAKE_INIT_MS=300 KPROF_DEBUG=plan both "early" "$programs/p_init"
-    expect "early: opened" "$(shown plan 'the library that plans was opened from cuInit on; [0-9]+ ms$')" 1
+    expect "early: opened" "$(shown plan 'the planning library was opened from cuInit on; [0-9]+ ms$')" 1
     opened_ahead "early" 1 1
     FAKE_INIT_MS=300 KPROF_KERNEL_NAME=nothing KPROF_DEBUG=plan both "early, no such kernel" "$programs/p_init"
     expect "early, no such kernel" "$(shown plan '')" 0

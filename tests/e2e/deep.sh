@@ -28,7 +28,7 @@ both "no such file" "$p" now "$programs/none" run_linked
 
 # Calls that are made before anything can be done, and those of another namespace.
 PLUGIN_AT_LOAD=1 both "at load" "$p" now "$plugin" none
-expect "at load: said" "$(words 'the program used CUDA, but none of its calls came to kprof')" 1
+expect "at load: said" "$(words 'the program used CUDA, but none of its calls reached kprof')" 1
 both namespace "$p" new "$plugin" run_linked
 expect "namespace: said" "$(words 'opened with dlmopen has a CUDA driver of its own')" 1
 LD_LIBRARY_PATH=$build/fake "$build/kprof" --strict --quiet "$p" new "$plugin" run_linked >"$tmp/out" 2>"$tmp/err"

@@ -57,7 +57,7 @@ done
 both "a handler that launches behind the report" "$programs/p_exit" behind
 expect "a handler that launches behind the report: launches reported" "$(reported)" 2
 expect "a handler that launches behind the report: told" \
-    "$(grep -c '^==KPROF== 1 launch was made behind the report, while the program ended$' "$tmp/report")" 1
+    "$(grep -c '^==KPROF== 1 launch was made after the report, while the program ended$' "$tmp/report")" 1
 
 both "exit from a destructor" "$programs/p_exit" destructor
 expect "exit from a destructor: launches reported" "$(reported)" 2

@@ -6,7 +6,7 @@
 limit=120
 
 still() {
-    grep -c '==KPROF== Still at work' "$1"
+    grep -c '==KPROF== Still working' "$1"
 }
 
 # Whether there are as many lines as the call alone makes. A busy machine has more: one for each 9 s since `began`.
@@ -21,7 +21,7 @@ long_save() {
     export FAKE_SLOW=cuptiCheckpointSave:19000:1
     both "a long save" "$programs/p_window" many 20
     told "a long save: lines" "$(still "$tmp/report")" 2
-    told "a long save: what" "$(grep -c 'Still at work after [0-9]* s: saving [0-9.]* GB of device memory' "$tmp/report")" 2
+    told "a long save: what" "$(grep -c 'Still working after [0-9]* s: saving [0-9.]* GB of device memory' "$tmp/report")" 2
 }
 
 quiet() {
@@ -43,8 +43,8 @@ to_stdout() {
 # Windows of one launch each, one of which took long. Where all take a second and more, a line for that comes first, by
 # another rule.
 slow_windows() {
-    each='[0-9.]* launches a second: windows hold 1.[0-9] launches each and take'
-    line="==KPROF== \(Slow, $each [0-9.]*\|$each [1-9][0-9.]*\) s, closed by"
+    each='[0-9.]* launches/s: windows hold 1.[0-9] launches and take'
+    line="==KPROF== \(Slow, $each [0-9.]*\|$each [1-9][0-9.]*\) s each, closed by"
     export FAKE_SLOW=cuptiCheckpointSave:2500:2
     both "slow windows" "$programs/p_window" copies-out
     expect "slow windows: lines" "$(grep -c "$line" "$tmp/report")" 1
@@ -56,8 +56,8 @@ slow_windows() {
 cost() {
     export FAKE_SLOW=cuptiCheckpointSave:5200:1
     KPROF_WINDOW=10 both "cost" "$programs/p_window" many 40
-    expect "cost: lines" "$(grep -c '==KPROF== [0-9.]* launches a second: windows hold 10.0 launches each and take [0-9.]* s, closed by the maximum number of launches (3); --set quick' "$tmp/report")" 1
-    expect "cost: lines in all" "$(grep -c 'launches a second' "$tmp/report")" 1
+    expect "cost: lines" "$(grep -c '==KPROF== [0-9.]* launches/s: windows hold 10.0 launches and take [0-9.]* s each, closed by the maximum number of launches (3)\. Faster: --set quick' "$tmp/report")" 1
+    expect "cost: lines in all" "$(grep -c 'launches/s' "$tmp/report")" 1
 }
 
 # Windows of a rotation are short, and have no line of their own: they add up.
@@ -68,7 +68,7 @@ rotation() {
     KPROF_METRICS=lts__t_sectors_lookup_hit.sum,lts__t_sectors_lookup_miss.sum,lts__t_sectors_op_read_lookup_hit.sum \
         both "a rotation" "$programs/p_many" 40
     told "a rotation: lines" "$(still "$tmp/report")" 1
-    grep -q 'Still at work after [0-9]* s: counting group [12] of 2; [0-2] of [12] kernels and shapes are complete' "$tmp/report" ||
+    grep -q 'Still working after [0-9]* s: counting group [12] of 2; [0-2] of [12] kernels and shapes are complete' "$tmp/report" ||
         { fail "a rotation: what"; show; }
 }
 
@@ -82,10 +82,10 @@ told_by_launches() {
 nothing_to_say() {
     both "fast" "$programs/p_window" many 20
     expect "fast: lines" "$(still "$tmp/report")" 0
-    expect "fast: slow" "$(grep -c "launches a second" "$tmp/report")" 0
+    expect "fast: slow" "$(grep -c "launches/s" "$tmp/report")" 0
     sanitised && return # these windows are slow
     both "few windows, fast" "$programs/p_window" copies-out
-    expect "few windows, fast: slow" "$(grep -c "launches a second" "$tmp/report")" 0
+    expect "few windows, fast: slow" "$(grep -c "launches/s" "$tmp/report")" 0
 }
 
 beside long_save

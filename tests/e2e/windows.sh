@@ -37,7 +37,7 @@ windows() { # NAME WINDOWS COMMAND...
 
 # What the run says closed its windows, in the last pair of runs; "" = it says nothing.
 closers() { # TEXT
-    expect "$name: closed by" "$(sed -n 's/^==KPROF== .* as windows were closed by: //p' "$tmp/report" "$tmp/kprof.err")" "$1"
+    expect "$name: closed by" "$(sed -n 's/^==KPROF== .* because windows were closed by: //p' "$tmp/report" "$tmp/kprof.err")" "$1"
 }
 
 # How many launches a window holds.

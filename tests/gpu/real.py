@@ -43,7 +43,7 @@ ACCEPTED = {
 }
 SEEN = re.compile(r"([\d,]+) launch(?:es)? seen, ([\d,]+) profiled")
 PASSES = re.compile(r"([\d,]+) pass(?:es)?;")
-SERIES = re.compile(r"([\d,]+) launches took ([\d,]+) series of passes, as windows were closed by: (.*)")
+SERIES = re.compile(r"([\d,]+) launches needed ([\d,]+) series of passes, because windows were closed by: (.*)")
 
 
 def number(text):

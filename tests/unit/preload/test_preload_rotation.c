@@ -1197,7 +1197,7 @@ static void test_a_first_launch_without_counters(void **state)
 /* A refusal names the paths where launches have several. */
 static void test_a_refusal_names_paths(void **state)
 {
-    static const char hint[] = "; they come from several NVTX ranges, which --rotate-key nvtx counts apart";
+    static const char hint[] = "; they come from several NVTX ranges, which --rotate-key nvtx counts separately";
     (void)state;
     for (int several = 0; several < 2; several++) {
         struct kp_plan *p = mixing_plan();
