@@ -28,6 +28,7 @@
 #include "preload/program/device_memory.h"
 #include "preload/program/variables.h"
 #include "preload/gate/window_facts.h"
+#include "tests/support/end_support.h"
 
 /* ---- the process, and its window ---- */
 
@@ -1791,7 +1792,7 @@ static void fork_and_check(void)
     pid_t pid = fork();
     if (!pid) {
         alarm(20);
-        _exit(child_of_a_busy_process());
+        kp_test_end(child_of_a_busy_process());
     }
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
