@@ -58,11 +58,14 @@ enum {
         (void)unused;                                                                                                  \
         if (!kp_door_enter(&call))                                                                                     \
             return real arguments;                                                                                     \
-        bool done = instead arguments;                                                                                 \
-        CUresult rc = done ? CUDA_SUCCESS : real arguments;                                                            \
+        if (instead arguments) {                                                                                       \
+            kp_door_back(&call);                                                                                       \
+            kp_door_leave();                                                                                           \
+            return CUDA_SUCCESS;                                                                                       \
+        }                                                                                                              \
+        CUresult rc = real arguments;                                                                                  \
         kp_door_back(&call);                                                                                           \
-        if (!done)                                                                                                     \
-            note(rc, KP_DOOR_LIST arguments);                                                                          \
+        note(rc, KP_DOOR_LIST arguments);                                                                              \
         kp_door_leave();                                                                                               \
         return rc;                                                                                                     \
     }

@@ -208,8 +208,8 @@ static int choose_file(const struct kp_options *o, char **path, bool *ours, char
     int rc = own_file(path);
     if (rc) {
         *path = NULL;
-        if (rc != -ENOMEM && asprintf(err, "cannot make a folder for the session: %s; set TMPDIR", strerror(-rc)) < 0)
-            *err = NULL;
+        if (rc != -ENOMEM)
+            kp_error(err, "cannot make a folder for the session: %s; set TMPDIR", strerror(-rc));
     }
     return rc;
 }
@@ -311,8 +311,8 @@ static int open_log(const struct kp_options *o, char **err)
         rc = anchor(&path);
     if (!rc && target == KP_LOG_TO_FILE && kp_store_is_database(path))
         rc = kp_error(err, "KPROF_LOG_FILE: %s is a session, which would be lost; name another file", path);
-    if (!rc && (rc = kp_log_to(path)) && asprintf(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc)) < 0)
-        *err = NULL;
+    if (!rc && (rc = kp_log_to(path)))
+        kp_error(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc));
     free(path);
     return rc;
 }

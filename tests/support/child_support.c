@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "tests/support/child_support.h"
+#include "tests/support/end_support.h"
 
 void *kp_test_open_fake(const char *name)
 {
@@ -37,7 +38,7 @@ static int run_child(void (*body)(void))
         signal(SIGBUS, SIG_DFL);
         alarm(60);
         body();
-        _exit(RIGHT);
+        kp_test_end(RIGHT);
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return -1;

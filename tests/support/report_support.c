@@ -107,6 +107,16 @@ void kp_test_golden(const char *text, const char *golden)
     compare(text, golden, "\n(if that is what you meant, `make goldens` writes the file anew)");
 }
 
+int kp_test_occurrences(const char *path, const char *what)
+{
+    int n = 0;
+    char *text = kp_test_read(path);
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+        n++;
+    free(text);
+    return n;
+}
+
 const char *kp_test_folder(void)
 {
     static char path[PATH_MAX];

@@ -23,7 +23,9 @@ const char *kp_test_build(const char *name);
 
 /* Returns the whole content, malloc'ed and terminated; fails the test if it cannot be read. */
 char *kp_test_read(const char *path);
-/* Fails the test, with the line, if `text` is not what the file holds. */
+/* How often the file holds the text. */
+int kp_test_occurrences(const char *path, const char *what);
+/* Fails the test, saying at which line, when `text` is not what the file holds. */
 void kp_test_reference(const char *text, const char *reference);
 /* The same for our own wording: with KP_TEST_UPDATE set in the environment the file is rewritten. */
 void kp_test_golden(const char *text, const char *golden);

@@ -23,6 +23,7 @@
 #include "cupti/internal.h"
 #include "tests/fake/fake_image.h"
 #include "tests/support/collect_support.h"
+#include "tests/support/end_support.h"
 #include "tests/support/fake_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/window_support.h"
@@ -1578,7 +1579,7 @@ static void test_refused_between_the_marks(void **state)
         run_first();
         kp_test_fail("launch", 4, CUDA_ERROR_INVALID_VALUE);
         kp_collector_replay(t.c, &w->job, &t.out);
-        _exit(t.out.counters || t.out.replay.dead || t.out.replay.damaged);
+        kp_test_end(t.out.counters || t.out.replay.dead || t.out.replay.damaged);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));

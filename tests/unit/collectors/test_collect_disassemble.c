@@ -22,6 +22,7 @@
 #include "collectors/code/cubin.h"
 #include "collectors/code/disassemble.h"
 #include "tests/support/collect_support.h"
+#include "tests/support/end_support.h"
 #include "tests/support/report_support.h"
 
 #define LIMIT_MS 20000
@@ -289,7 +290,7 @@ static void test_closed_descriptors(void **state)
         for (int i = 0; i < 10; i++)
             close(i);
         bool right = run(LIMIT_MS) == 0 && strcmp(text_at(&on.nested, 0xc0), "GOOD") == 0 && fcntl(0, F_GETFD) < 0;
-        _exit(right ? 0 : 1);
+        kp_test_end(right ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "preload/journal/op_encode.h"
 #include "tests/support/collect_support.h"
@@ -69,7 +71,14 @@ static const char *const runtime[] = {
 #undef KP_RUNTIME
 };
 
+static const char *const cupti[] = {
+#define KP_CUPTI_DOOR(function, effect) #function,
+#include "preload/doors/cupti_doors.def"
+#undef KP_CUPTI_DOOR
+};
+
 enum {
+    CUPTIS = sizeof(cupti) / sizeof(*cupti),
     ROWS = sizeof(rows) / sizeof(*rows),
     DOORS = sizeof(doors) / sizeof(*doors),
     JOINS = sizeof(joins) / sizeof(*joins),
@@ -829,80 +838,329 @@ static const char *name_of(size_t i)
     return i < ROWS ? rows[i].symbol : runtime[i - ROWS];
 }
 
-/* A driver and a runtime in one, each of whose functions answers with its own number. */
-static void *open_answering_driver(const char *folder)
+/* Whether `number` is the answer of the function whose number that is; else says what was called. */
+static bool is_answer(int answer, size_t number)
 {
+    if (answer == (int)(FIRST_ANSWER + number))
+        return true;
+    bool of_driver = answer >= FIRST_ANSWER && answer < FIRST_ANSWER + ROWS;
+    print_message("%s leads to %s\n", name_of(number), of_driver ? name_of((size_t)answer - FIRST_ANSWER) : "nothing");
+    return false;
+}
+
+static void *open_source(const char *name, const char *source)
+{
+    const char *folder = kp_test_folder();
+    void *library = dlopen(kp_test_shared_object(folder, name, source, "-O0"), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    kp_test_remove_folder(folder);
+    return library;
+}
+
+/* Entry points of the driver that it does not export. */
+enum { PRIVATE = 16, FIRST_PRIVATE = 100000 };
+
+/* A driver and a runtime in one, each of whose functions answers with its own number; one a process. cuGetProcAddress
+ * gives what `found` is, and answers with `found_rc`, if that is not negative. */
+static void *the_driver(void)
+{
+    static void *driver;
     size_t size = 0;
     char *source = NULL;
+    if (driver)
+        return driver;
     FILE *out = open_memstream(&source, &size);
     assert_non_null(out);
+    fprintf(out, "void *found; int found_rc = -1;\n");
     for (size_t i = 0; i < ROWS + RUNTIMES; i++)
-        fprintf(out, "int %s(void) { return %zu; }\n", name_of(i), FIRST_ANSWER + i);
+        if (!strncmp(name_of(i), "cuGetProcAddress", strlen("cuGetProcAddress")))
+            fprintf(out,
+                    "int %s(const char *name, void **f) { if (found_rc < 0) return %zu;"
+                    " if (f) *f = found; return found_rc; }\n",
+                    name_of(i), FIRST_ANSWER + i);
+        else
+            fprintf(out, "int %s(void) { return %zu; }\n", name_of(i), FIRST_ANSWER + i);
+    for (int i = 0; i < PRIVATE; i++)
+        fprintf(out, "int private_%d(void) { return %d; }\n", i, FIRST_PRIVATE + i);
     fclose(out);
-    void *driver = dlopen(kp_test_shared_object(folder, "libcuda.so.1", source, "-O0"), RTLD_NOW | RTLD_LOCAL);
+    driver = open_source("libcuda.so.1", source);
     free(source);
-    if (!driver)
-        fail_msg("%s", dlerror());
     return driver;
+}
+
+static void *the_library(void)
+{
+    void *library = dlopen(kp_test_build("libkprof.so"), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    return library;
+}
+
+/* Our dlsym. */
+static void *look_up(void *handle, const char *name)
+{
+    void *(*lookup)(void *, const char *) = (void *(*)(void *, const char *))(uintptr_t)dlsym(the_library(), "dlsym");
+    assert_non_null(lookup);
+    return lookup(handle, name);
 }
 
 /* Trampolines find their function by a number that is counted in two places; typed doors by name. */
 static void test_doors_lead_to_their_functions(void **state)
 {
-    const char *folder = kp_test_folder();
     size_t wrong = 0;
     (void)state;
-    void *driver = open_answering_driver(folder);
-    void *library = dlopen(kp_test_build("libkprof.so"), RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        fail_msg("%s", dlerror());
+    void *driver = the_driver(), *library = the_library();
     for (size_t i = 0; i < ROWS + RUNTIMES; i++) {
         if (i < ROWS && !is_intercepted(&rows[i]))
             continue;
         void *door = dlsym(library, name_of(i));
         assert_non_null(door);
         assert_ptr_not_equal(door, dlsym(driver, name_of(i)));
-        int answer = call(door);
-        if (answer != (int)(FIRST_ANSWER + i)) {
-            print_message("%s leads to %s\n", name_of(i),
-                          answer >= FIRST_ANSWER && answer < FIRST_ANSWER + ROWS
-                              ? name_of((size_t)answer - FIRST_ANSWER)
-                              : "nothing");
-            wrong++;
-        }
+        wrong += !is_answer(call(door), i);
     }
     assert_int_equal(wrong, 0);
-    dlclose(driver);
-    kp_test_remove_folder(folder);
 }
 
 /* What a program gets that asks dlsym for the driver's functions: a door in front of each intercepted one, the bare
  * function for the others, and both lead to what was asked for. */
 static void test_looked_up_doors(void **state)
 {
-    const char *folder = kp_test_folder();
     size_t wrong = 0;
     (void)state;
-    void *driver = open_answering_driver(folder);
-    void *library = dlopen(kp_test_build("libkprof.so"), RTLD_NOW | RTLD_LOCAL);
-    void *(*lookup)(void *, const char *) = (void *(*)(void *, const char *))(uintptr_t)dlsym(library, "dlsym");
-    assert_non_null(lookup);
+    void *driver = the_driver(), *library = the_library();
     for (size_t i = 0; i < ROWS + RUNTIMES; i++) {
         bool intercepted = i >= ROWS || is_intercepted(&rows[i]);
-        void *real = dlsym(driver, name_of(i)), *given = lookup(driver, name_of(i));
+        void *real = dlsym(driver, name_of(i)), *given = look_up(driver, name_of(i));
         assert_non_null(given);
         if ((given != real) != intercepted || call(given) != (int)(FIRST_ANSWER + i)) {
             print_message("%s: not what was asked for\n", name_of(i));
             wrong++;
         }
-        assert_ptr_equal(lookup(driver, name_of(i)), given); /* and the same again */
+        assert_ptr_equal(look_up(driver, name_of(i)), given); /* and the same again */
     }
-    assert_null(lookup(driver, "cuNoSuchFunction"));
-    assert_null(lookup(driver, "cudaNoSuchFunction"));
-    assert_ptr_equal(lookup(RTLD_DEFAULT, "malloc"), dlsym(RTLD_DEFAULT, "malloc"));
+    assert_null(look_up(driver, "cuNoSuchFunction"));
+    assert_null(look_up(driver, "cudaNoSuchFunction"));
+    assert_ptr_equal(look_up(RTLD_DEFAULT, "malloc"), dlsym(RTLD_DEFAULT, "malloc"));
+    assert_ptr_equal(look_up(library, "cuMemAlloc_v2"), dlsym(library, "cuMemAlloc_v2")); /* a door has no door */
     assert_int_equal(wrong, 0);
-    kp_test_remove_folder(folder);
 }
+
+/* The first look-up of a process may be one with a version. */
+static void test_looked_up_versions(void **state)
+{
+    (void)state;
+    void *(*lookup)(void *, const char *, const char *) =
+        (void *(*)(void *, const char *, const char *))(uintptr_t)dlsym(the_library(), "dlvsym");
+    assert_non_null(lookup);
+    /* The loader takes any version of a library that has none. */
+    void *found = lookup(the_driver(), "cuMemAlloc_v2", "GLIBC_2.2.5");
+    assert_true(found && found != dlsym(the_driver(), "cuMemAlloc_v2"));
+    assert_true(is_answer(call(found), (size_t)(row_of("cuMemAlloc_v2") - rows)));
+    assert_null(lookup(the_driver(), "cuNoSuchFunction", "GLIBC_2.2.5"));
+    void *real = dlvsym(RTLD_DEFAULT, "malloc", "GLIBC_2.2.5");
+    assert_non_null(real);
+    assert_ptr_equal(lookup(RTLD_DEFAULT, "malloc", "GLIBC_2.2.5"), real);
+}
+
+/* ---- where doors lead to nothing ---- */
+
+/* Before the driver is there, or without one, each door answers as a driver that has not started, a runtime that lacks
+ * the function, and a CUPTI that is not there. A process of its own: other tests open a driver. */
+static void no_driver(void)
+{
+    enum { NOT_INITIALIZED = 3, SYMBOL_NOT_FOUND = 302, CUPTI_NOT_INITIALIZED = 15 };
+    void *library = the_library();
+    for (size_t i = 0; i < CUPTIS; i++)
+        assert_int_equal(call(dlsym(library, cupti[i])), CUPTI_NOT_INITIALIZED);
+    /* cuInit, which may load CUPTI, comes behind it. */
+    for (int times = 0; times < 2; times++)
+        for (size_t i = 0; i < ROWS + RUNTIMES; i++) {
+            if (i < ROWS && !is_intercepted(&rows[i]))
+                continue;
+            int answer = call(dlsym(library, name_of(i)));
+            if (answer != (i < ROWS ? NOT_INITIALIZED : SYMBOL_NOT_FOUND))
+                fail_msg("%s answers %d", name_of(i), answer);
+        }
+    test_doors_lead_to_their_functions(NULL); /* once it is there */
+}
+
+/* ---- cuGetProcAddress ---- */
+
+static int proc_address(const char *door, const char *name, void **f, int version, uint64_t flags)
+{
+    typedef int (*function)(const char *name, void **f, int version, uint64_t flags, int *status);
+    int status;
+    return ((function)(uintptr_t)dlsym(the_library(), door))(name, f, version, flags, &status);
+}
+
+/* The door in front of what the driver gives for the name. */
+static void *door_of_base(const char *name, int version, uint64_t flags, void *real)
+{
+    void *f = NULL;
+    *(void **)dlsym(the_driver(), "found") = real;
+    *(int *)dlsym(the_driver(), "found_rc") = 0;
+    assert_int_equal(
+        proc_address(version < 12000 ? "cuGetProcAddress" : "cuGetProcAddress_v2", name, &f, version, flags), 0);
+    return f;
+}
+
+enum { PTSZ = 2 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */ };
+
+/* What the driver gives that it exports under no name goes through the newest door of the name that is not newer than
+ * asked for, and of the same flavour. */
+static const struct {
+    const char *base;
+    int version;
+    uint64_t flags;
+    const char *door; /* NULL: no typed one */
+} by_version[] = {
+    {"cuGraphInstantiate", 10010, 0, "cuGraphInstantiate"},
+    {"cuGraphInstantiate", 11030, 0, "cuGraphInstantiate_v2"},
+    {"cuGraphInstantiate", 13000, PTSZ, "cuGraphInstantiateWithFlags"},
+    {"cuLaunchKernel", 12000, PTSZ, "cuLaunchKernel_ptsz"},
+    {"cuLaunchKernel", 12000, 0, "cuLaunchKernel"},
+    {"cuLaunchKernelEx", 11060, PTSZ, "cuLaunchKernelEx_ptsz"},
+    {"cuMemAllocHost", 3010, 0, "cuMemAllocHost"},
+    {"cuMemAllocHost", 3020, 0, "cuMemAllocHost_v2"},
+    {"cuGraphExecUpdate", 11080, 0, "cuGraphExecUpdate"},
+    {"cuMemHostRegister", 12000, 0, "cuMemHostRegister_v2"},
+    {"cuMemHostRegister", 3000, 0, NULL},
+    {"cuOfALaterDriver", 14000, 0, NULL},
+};
+
+enum { BY_VERSION = sizeof(by_version) / sizeof(*by_version) };
+
+static bool is_taken(const char *symbol)
+{
+    for (size_t i = 0; i < BY_VERSION; i++)
+        if (by_version[i].door && !strcmp(by_version[i].door, symbol))
+            return true;
+    return false;
+}
+
+/* A door fronts one function: the exported one of its name is given bare where another has come first, which tells who
+ * has the door. A process of its own, whose doors are all free. */
+static void doors_by_version(void)
+{
+    void *driver = the_driver();
+    for (size_t i = 0; i < BY_VERSION; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "private_%zu", i);
+        void *real = dlsym(driver, name);
+        void *door = door_of_base(by_version[i].base, by_version[i].version, by_version[i].flags, real);
+        assert_ptr_not_equal(door, real);
+        assert_int_equal(call(door), FIRST_PRIVATE + i);
+        assert_ptr_equal(door_of_base(by_version[i].base, by_version[i].version, by_version[i].flags, real), door);
+    }
+    for (size_t i = 0; i < DOORS; i++) {
+        void *real = dlsym(driver, doors[i].symbol);
+        if ((look_up(driver, doors[i].symbol) == real) != is_taken(doors[i].symbol))
+            fail_msg("the door of %s is %s", doors[i].symbol, is_taken(doors[i].symbol) ? "free" : "taken");
+    }
+}
+
+/* Each exported function is found behind the door of its own name, whatever version is asked for. */
+static void test_proc_address(void **state)
+{
+    size_t wrong = 0;
+    (void)state;
+    void *driver = the_driver();
+    for (size_t i = 0; i < ROWS; i++) {
+        void *real = dlsym(driver, rows[i].symbol), *door = door_of_base(rows[i].base, 12000, 0, real);
+        *(int *)dlsym(driver, "found_rc") = -1;
+        wrong += !is_answer(call(door), i);
+        if (door_of(rows[i].symbol))
+            assert_ptr_equal(door, look_up(driver, rows[i].symbol));
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* What the driver does not give is passed on as it is. */
+static void test_proc_address_fails(void **state)
+{
+    static const char *const names[] = {"cuGetProcAddress", "cuGetProcAddress_v2"};
+    void *driver = the_driver(), *real = dlsym(driver, "cuMemAlloc_v2"), *f;
+    (void)state;
+    assert_null(door_of_base("cuMemAlloc", 12000, 0, NULL));
+    assert_ptr_equal(door_of_base("cuMemAlloc", 12000, 0, dlsym(the_library(), "cuMemAlloc_v2")),
+                     dlsym(the_library(), "cuMemAlloc_v2"));
+    *(void **)dlsym(driver, "found") = real;
+    for (int i = 0; i < 2; i++) {
+        *(int *)dlsym(driver, "found_rc") = 0;
+        assert_int_equal(proc_address(names[i], "cuMemAlloc", NULL, 12000, 0), 0);
+        assert_int_equal(proc_address(names[i], NULL, &f, 12000, 0), 0);
+        assert_ptr_equal(f, real);
+        *(int *)dlsym(driver, "found_rc") = 500; /* CUDA_ERROR_NOT_FOUND */
+        assert_int_equal(proc_address(names[i], "cuMemAlloc", &f, 12000, 0), 500);
+        assert_ptr_equal(f, real);
+    }
+    *(int *)dlsym(driver, "found_rc") = -1;
+}
+
+/* ---- CUPTI ---- */
+
+enum { COPIES = 5, DOORED = 4 };
+
+static void *open_cupti(int copy)
+{
+    size_t size = 0;
+    char name[32], *source = NULL;
+    FILE *out = open_memstream(&source, &size);
+    assert_non_null(out);
+    for (size_t i = 0; i < CUPTIS; i++)
+        fprintf(out, "int %s(void) { return %zu; }\n", cupti[i], FIRST_ANSWER * (copy + 1) + i);
+    fprintf(out, "int cuptiOther(void) { return 0; }\n");
+    fclose(out);
+    snprintf(name, sizeof(name), "libcupti.so.%d", copy);
+    void *library = open_source(name, source);
+    free(source);
+    return library;
+}
+
+/* Several copies of CUPTI, each with doors of its own; more than there are doors of are given bare. */
+static void copies_of_cupti(void)
+{
+    void *copies[COPIES];
+    for (int c = 0; c < COPIES; c++) {
+        copies[c] = open_cupti(c);
+        for (size_t i = 0; i < CUPTIS; i++) {
+            void *real = dlsym(copies[c], cupti[i]), *door = look_up(copies[c], cupti[i]);
+            assert_true((door == real) == (c >= DOORED));
+            assert_int_equal(call(door), FIRST_ANSWER * (c + 1) + i);
+            assert_ptr_equal(look_up(copies[c], cupti[i]), door);
+        }
+        assert_ptr_equal(look_up(copies[c], "cuptiOther"), dlsym(copies[c], "cuptiOther"));
+    }
+    /* The exported ones lead to the first one that there is. */
+    for (size_t i = 0; i < CUPTIS; i++)
+        assert_int_equal(call(dlsym(the_library(), cupti[i])), FIRST_ANSWER + i);
+}
+
+/* ---- processes of their own ---- */
+
+/* Ends by exit, so that `make coverage` has the counts of the library, too. */
+static void in_a_process(void **state)
+{
+    void (*body)(void) = (void (*)(void))(uintptr_t)*state;
+    int status = -1;
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        alarm(60);
+        body();
+        if (kp_test_is_sanitized())
+            _exit(0);
+        exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+#define IN_A_PROCESS(body)                                                                                             \
+    {                                                                                                                  \
+#body, in_a_process, NULL, NULL, (void *)(uintptr_t)body                                                       \
+    }
 
 int main(void)
 {
@@ -922,8 +1180,14 @@ int main(void)
         cmocka_unit_test(test_classes_of_a_base),
         cmocka_unit_test(test_what_is_pure),
         cmocka_unit_test(test_what_is_shared_or_asked),
+        IN_A_PROCESS(no_driver),
+        IN_A_PROCESS(doors_by_version),
+        IN_A_PROCESS(copies_of_cupti),
+        cmocka_unit_test(test_looked_up_versions),
         cmocka_unit_test(test_doors_lead_to_their_functions),
         cmocka_unit_test(test_looked_up_doors),
+        cmocka_unit_test(test_proc_address),
+        cmocka_unit_test(test_proc_address_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

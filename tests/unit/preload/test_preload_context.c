@@ -22,6 +22,7 @@
 #include "preload/program/loaded_modules.h"
 #include "preload/session/session.h"
 #include "tests/support/collect_support.h"
+#include "tests/support/end_support.h"
 #include "tests/support/fake_support.h"
 #include "tests/support/report_support.h"
 
@@ -216,7 +217,7 @@ static void prepare(const struct row *r)
     check(r, "kept", t.kept, r->kept);
     check(r, "exit handlers", t.exit_first, r->exit_first);
     check(r, "codes", kp_context_codes() != NULL, false); /* there are none before there are contexts */
-    _exit(0);
+    kp_test_end(0);
 }
 
 static const struct kp_mode once = {.again = KP_AGAIN_NEVER, .lists = KP_LISTS_FIRST};
@@ -236,7 +237,7 @@ static void prepare_images(const struct row *r)
     kp_context_prepare_images(&setup);
     check(r, "watched once", t.watched, 1);
     check(r, "must not run twice", kp_kernel_code_once(""), 0); /* no image has come */
-    _exit(0);
+    kp_test_end(0);
 }
 
 static void in_child(void (*fn)(const struct row *r), const struct row *r)
@@ -280,7 +281,7 @@ static void read_without_plan(const struct row *r)
     check(r, "warp size", kp_result_find(&c->machine, "device__attribute_warp_size") != NULL, true);
     check(r, "clock", kp_result_find(&c->machine, "device__attribute_clock_rate") != NULL, true);
     check(r, "curves", c->curves, true);
-    _exit(0);
+    kp_test_end(0);
 }
 
 static void test_machine_without_plan(void **state)

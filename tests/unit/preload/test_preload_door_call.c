@@ -33,8 +33,12 @@ static struct {
     bool active, refuses, is_free, watches; /* the process, the driver, the gate, a window */
     bool replays;                           /* memory is made in place of the driver's */
     bool beside;                            /* the window does not depend on the graph */
-    bool leaves;                            /* a handler leaves the driver for good */
-    char steps[MOST_STEPS + 1];             /* in order */
+    bool no_driver, unknown, no_heap;       /* of kprof; the graph; what is noted takes no heap */
+    const char *noted;                      /* of a graph: what kind of node has been set */
+    CUDA_MEMSET_NODE_PARAMS memset_to;
+    int heaps;                  /* times that the heap was noted */
+    bool leaves;                /* a handler leaves the driver for good */
+    char steps[MOST_STEPS + 1]; /* in order */
     size_t n_steps;
     int inside; /* the gate */
     int own;    /* the call is kprof's */
@@ -126,6 +130,7 @@ bool kp_window_watches(void)
 void kp_window_heap_blocks(void)
 {
     note();
+    now.heaps++;
 }
 
 bool kp_process_active(void)
@@ -146,7 +151,7 @@ bool kp_process_by_node(void)
 const struct kp_driver *kp_process_driver(void)
 {
     static const struct kp_driver none;
-    return &none;
+    return now.no_driver ? NULL : &none;
 }
 
 void kp_process_skip(enum kp_reason reason, unsigned launches)
@@ -171,7 +176,7 @@ static struct kp_graph_content content = {.nodes = &nodes};
 const struct kp_graph_content *kp_graph_hold(CUgraphExec exec)
 {
     (void)exec;
-    return &content;
+    return now.unknown ? NULL : &content;
 }
 
 void kp_graph_let(const struct kp_graph_content *held)
@@ -184,7 +189,7 @@ unsigned kp_graph_note(const struct kp_driver *d, CUgraphExec exec, CUgraph grap
 {
     (void)d, (void)exec, (void)graph, (void)flags, (void)by_node;
     note();
-    return KP_ONCE_HEAP;
+    return now.no_heap ? 0 : KP_ONCE_HEAP;
 }
 
 void kp_graph_forget(CUgraphExec exec)
@@ -198,19 +203,23 @@ unsigned kp_graph_set_kernel(const struct kp_driver *d, CUgraphExec exec, CUgrap
 {
     (void)d, (void)exec, (void)node, (void)p;
     note();
-    return KP_ONCE_HEAP;
+    now.noted = "kernel";
+    return now.no_heap ? 0 : KP_ONCE_HEAP;
 }
 
 void kp_graph_set_copy(const struct kp_driver *d, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p)
 {
     (void)d, (void)exec, (void)node, (void)p;
     note();
+    now.noted = "copy";
 }
 
 void kp_graph_set_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
 {
-    (void)exec, (void)node, (void)p;
+    (void)exec, (void)node;
+    now.memset_to = *p;
     note();
+    now.noted = "memset";
 }
 
 void kp_graph_set_host(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)
@@ -229,13 +238,14 @@ unsigned kp_graph_update(const struct kp_driver *d, CUgraphExec exec, CUgraph gr
 {
     (void)d, (void)exec, (void)graph;
     note();
-    return KP_ONCE_HEAP;
+    return now.no_heap ? 0 : KP_ONCE_HEAP;
 }
 
 void kp_graph_blur(CUgraphExec exec)
 {
     (void)exec;
     note();
+    now.noted = "blur";
 }
 
 void kp_hostmem_note_pinned(const void *p, size_t bytes)
@@ -513,6 +523,73 @@ static void test_changes_beside_a_window(void **state)
     assert_true(changes > 0);
 }
 
+/* A graph that is not known is changed as any other call. */
+static void test_changes_of_unknown_graphs(void **state)
+{
+    (void)state;
+    now.watches = now.beside = now.unknown = true;
+    for (const struct door *d = doors; d < doors + DOORS; d++)
+        if (changes_graph(d))
+            check(d, "s", "dn");
+}
+
+/* What a graph runs is not looked up before kprof has a driver; the rest is noted all the same. */
+static void test_without_a_driver(void **state)
+{
+    static const char *const looked_up[] = {"Instantiate",       "KernelNodeSetParams", "MemcpyNodeSetParams",
+                                            "cuGraphExecUpdate", "ExecNodeSetParams",   NULL};
+    (void)state;
+    now.no_driver = true;
+    for (const struct door *d = doors; d < doors + DOORS; d++) {
+        bool asks = false;
+        for (const char *const *l = looked_up; *l; l++)
+            asks |= strstr(d->symbol, *l) != NULL;
+        check(d, way_of(d), asks ? "d" : driver_of(d));
+    }
+}
+
+/* What needs the heap of the device is told to the window, and nothing else is. */
+static void test_heap(void **state)
+{
+    (void)state;
+    for (int has = 0; has < 2; has++) {
+        now.no_heap = !has;
+        now.heaps = 0;
+        for (const struct door *d = doors; d < doors + DOORS; d++)
+            check(d, way_of(d), driver_of(d));
+        assert_int_equal(now.heaps, has ? 10 : 0); /* instantiations, kernels, updates */
+    }
+}
+
+/* One function sets nodes of all kinds. */
+static void test_nodes_of_any_kind(void **state)
+{
+    static const struct {
+        CUgraphNodeType type;
+        const char *noted;
+    } kinds[] = {{CU_GRAPH_NODE_TYPE_KERNEL, "kernel"},
+                 {CU_GRAPH_NODE_TYPE_MEMCPY, "copy"},
+                 {CU_GRAPH_NODE_TYPE_MEMSET, "memset"},
+                 {CU_GRAPH_NODE_TYPE_HOST, "blur"},
+                 {CU_GRAPH_NODE_TYPE_EVENT_RECORD, "blur"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        CUgraphNodeParams p;
+        memset(&p, 0, sizeof(p));
+        p.type = kinds[i].type;
+        if (p.type == CU_GRAPH_NODE_TYPE_MEMSET)
+            p.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+                .dst = 1, .pitch = 2, .value = 3, .elementSize = 4, .width = 5, .height = 6};
+        now.n_steps = 0;
+        now.noted = NULL;
+        assert_int_equal(call_cuGraphExecNodeSetParams(NULL, NULL, &p), CUDA_SUCCESS);
+        assert_string_equal(now.noted, kinds[i].noted);
+    }
+    const CUDA_MEMSET_NODE_PARAMS *m = &now.memset_to;
+    assert_true(m->dst == 1 && m->pitch == 2 && m->value == 3 && m->elementSize == 4 && m->width == 5 &&
+                m->height == 6);
+}
+
 static __attribute__((noinline)) void leave_the_driver(const struct door *d)
 {
     now.leaves = true;
@@ -548,6 +625,10 @@ int main(void)
         cmocka_unit_test_setup(test_straight_through, reset),
         cmocka_unit_test_setup(test_in_place_of_the_driver, reset),
         cmocka_unit_test_setup(test_changes_beside_a_window, reset),
+        cmocka_unit_test_setup(test_changes_of_unknown_graphs, reset),
+        cmocka_unit_test_setup(test_without_a_driver, reset),
+        cmocka_unit_test_setup(test_heap, reset),
+        cmocka_unit_test_setup(test_nodes_of_any_kind, reset),
         cmocka_unit_test_setup(test_left_for_good, reset),
     };
     signal(SIGUSR1, handle);

@@ -28,6 +28,7 @@
 #include "preload/program/device_memory.h"
 #include "preload/program/variables.h"
 #include "preload/gate/window_facts.h"
+#include "tests/support/end_support.h"
 
 /* ---- the process, and its window ---- */
 
@@ -1422,6 +1423,72 @@ static void test_allocation(void **state)
     kp_gate_leave_exclusive();
 }
 
+static CUresult allocate_in_order(uint64_t to, uint64_t bytes)
+{
+    (void)to, (void)bytes;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* One that the window has recorded is not made again: the record has its place among the launches. */
+static void test_allocation_in_order(void **state)
+{
+    void *given = kp_trampoline_for(KP_CLASS_JOIN, "cuMemAllocAsync", kp_owned_row("cuMemAllocAsync"), 0,
+                                    ADDRESS(allocate_in_order));
+    (void)state;
+    assert_non_null(kp_owned_row("cuMemAllocAsync"));
+    process.takes = true;
+    atomic_store(&watches, true);
+    assert_int_equal(((CUresult(*)(uint64_t, uint64_t))(uintptr_t)given)(0xf00, 0xba4), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_int_equal(process.joins, 1);
+    assert_int_equal(process.join_failures, 1);
+    assert_int_equal(process.called_again, 0);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+}
+
+static sigjmp_buf back;
+
+static CUresult leaves_from_gate(uint64_t first, uint64_t second)
+{
+    (void)first, (void)second;
+    siglongjmp(back, 1);
+}
+
+static CUresult leaves_from_wait(uint64_t first, uint64_t second)
+{
+    (void)first, (void)second;
+    siglongjmp(back, 1);
+}
+
+static __attribute__((noinline)) void leave_the_driver(void *door)
+{
+    if (sigsetjmp(back, 1))
+        return;
+    ((CUresult(*)(uint64_t, uint64_t))(uintptr_t)door)(0xf00ba4, 0xba4f00);
+    fail();
+}
+
+/* A handler that leaves the driver's function for good leaves the gate, when the thread comes next. */
+static void test_left_for_good(void **state)
+{
+    (void)state;
+    leave_the_driver(wrap(KP_CLASS_GATE, "cuMemFree", ADDRESS(leaves_from_gate)));
+    assert_int_equal(kp_guard, 1);
+    assert_int_equal(kp_in_driver, 1);
+    assert_false(kp_gate_enter_exclusive(60000, 0));
+    assert_int_equal(call_gate(CUDA_SUCCESS, 1, 2), CUDA_SUCCESS);
+    assert_int_equal(callee.guard, 1); /* looked at, as any other */
+    assert_int_equal(callee.in_driver, 1);
+    assert_true(kp_gate_enter_exclusive(60000, 0));
+    kp_gate_leave_exclusive();
+    leave_the_driver(wrap(KP_CLASS_SYNC, "cuStreamSynchronize", ADDRESS(leaves_from_wait)));
+    assert_int_equal(kp_guard, 0); /* it is not in the gate */
+    assert_int_equal(kp_in_driver, 1);
+    assert_int_equal(call_gate(CUDA_SUCCESS, 1, 2), CUDA_SUCCESS);
+    assert_int_equal(callee.in_driver, 1);
+    assert_int_equal(process.synchronised, 0);
+}
+
 static CUresult real_create(uint64_t handle, uint64_t size, const CUmemAllocationProp *what)
 {
     assert_non_null(what);
@@ -1791,7 +1858,7 @@ static void fork_and_check(void)
     pid_t pid = fork();
     if (!pid) {
         alarm(20);
-        _exit(child_of_a_busy_process());
+        kp_test_end(child_of_a_busy_process());
     }
     assert_true(pid > 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -1900,6 +1967,8 @@ int main(void)
         cmocka_unit_test_setup(test_join, reset),
         cmocka_unit_test_setup(test_reads, reset),
         cmocka_unit_test_setup(test_allocation, reset),
+        cmocka_unit_test_setup(test_allocation_in_order, reset),
+        cmocka_unit_test_setup(test_left_for_good, reset),
         cmocka_unit_test_setup(test_virtual_memory_beside_a_window, reset),
         cmocka_unit_test_setup(test_memory_that_others_reach, reset),
         cmocka_unit_test_setup(test_images, reset),

@@ -25,6 +25,7 @@
 #include "preload/process/process.h"
 #include "preload/program/hostmem.h"
 #include "tests/fake/fake_hooks.h"
+#include "tests/support/end_support.h"
 #include "tests/support/report_support.h"
 
 enum { DEVICES = 3, UNIT = 2 << 20, PAGE = 4096 };
@@ -925,7 +926,7 @@ static void test_fork(void **state)
         int status = -1;
         pid_t child = fork();
         if (!child)
-            _exit(in_child(p));
+            kp_test_end(in_child(p));
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
     }

@@ -689,6 +689,30 @@ static void test_old_launches(void **state)
     assert_int_equal(seen.calls, 4);
 }
 
+/* More functions than are remembered: those that were are still right, and the others are launched as the driver has
+ * them, which is not known. Runs last: nothing is forgotten. */
+static void test_many_old_functions(void **state)
+{
+    enum { MANY = 80, LEAST = 60 };
+    int right = 0;
+    (void)state;
+    for (uintptr_t i = 0; i < MANY; i++) {
+        CUfunction f = (CUfunction)(0x9000 + i);
+        assert_int_equal(kp_gated_cuFuncSetBlockShape(real_block_shape, false, f, (int)i + 2, 3, 4), CUDA_SUCCESS);
+        assert_int_equal(kp_gated_cuFuncSetSharedSize(real_shared_size, false, f, 99), CUDA_SUCCESS);
+    }
+    for (uintptr_t i = 0; i < MANY; i++) {
+        kp_cuLaunchGrid(real_grid, false, (CUfunction)(0x9000 + i), 5, 6);
+        const struct kp_shape *s = &process.last.shape;
+        bool known = s->block[0] == i + 2 && s->block[1] == 3 && s->block[2] == 4 && s->dynamic_shared == 99;
+        bool unknown = s->block[0] == 1 && s->block[1] == 1 && s->block[2] == 1 && s->dynamic_shared == 0;
+        assert_true(known || unknown);
+        assert_true(known || i >= LEAST);
+        right += known;
+    }
+    assert_in_range(right, LEAST, MANY - 1);
+}
+
 static void test_graph_launch(void **state)
 {
     (void)state;
@@ -757,6 +781,7 @@ int main(void)
         cmocka_unit_test_setup(test_graph_launch, reset),
         cmocka_unit_test_setup(test_multi_device_launch, reset),
         cmocka_unit_test_setup(test_straight_through, reset),
+        cmocka_unit_test_setup(test_many_old_functions, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@
 
 #include "base/lock.h"
 #include "preload/os/stdout_mute.h"
+#include "tests/support/end_support.h"
 
 /* Each case has a process of its own, whose stdout is a file that the test reads afterwards. */
 #define CHECK(what)                                                                                                    \
@@ -42,7 +43,7 @@ static int status_of(void (*program)(void), int out)
         setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
         program();
         fflush(stdout);
-        _exit(0);
+        kp_test_end(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     return status;
@@ -323,7 +324,7 @@ static void *fork_and_print(void *arg)
         printf("child ");
         fflush(stdout);
         kp_mute_forked(); /* and only once */
-        _exit(descriptors());
+        kp_test_end(descriptors());
     }
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child);

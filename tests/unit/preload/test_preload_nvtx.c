@@ -734,6 +734,64 @@ static void threads_and_streams_have_names(void **state)
     kp_nvtx_free(&n);
 }
 
+/* Streams are named by resources of the driver and of the runtime; a resource of a kind or a size that is not known
+ * names nothing. */
+static void resources_name_streams(void **state)
+{
+    static const int32_t types[] = {KP_NVTX_RESOURCE_CUDA_STREAM, KP_NVTX_RESOURCE_CUDART_STREAM};
+    void *(*make)(domain, struct kp_nvtx_resource *) =
+        CALL(void *(*)(domain, struct kp_nvtx_resource *), CORE2, DomainResourceCreate);
+    struct kp_nvtx n = {.ranges = NULL};
+    (void)state;
+    for (uint64_t i = 0; i < 2; i++) {
+        CUstream stream = (CUstream)(uintptr_t)(0x3000 + i);
+        struct kp_nvtx_resource r = {.version = 3,
+                                     .size = sizeof(r) - 1,
+                                     .type = types[i],
+                                     .id.number = 0x3000 + i,
+                                     .message_type = KP_NVTX_MESSAGE_ASCII,
+                                     .message.ascii = "a stream"};
+        assert_null(make(NULL, &r));
+        r.size++;
+        r.type = 0x7fff0001;
+        assert_non_null(make(NULL, &r));
+        kp_nvtx_judge(stream, &n);
+        assert_null(n.stream_name);
+        kp_nvtx_free(&n);
+        r.type = types[i];
+        assert_non_null(make(NULL, &r));
+        kp_nvtx_judge(stream, &n);
+        assert_string_equal(n.stream_name, "a stream");
+        kp_nvtx_free(&n);
+    }
+    assert_null(make(NULL, NULL));
+}
+
+/* The functions that take wide text, or attributes in the default domain, do as the others. */
+static void each_form_of_text(void **state)
+{
+    struct kp_nvtx_attributes a = attributes("x");
+    (void)state;
+    assert_ptr_equal(CALL(domain(*)(const wchar_t *), CORE2, DomainCreateW)(L"io"), create("io"));
+    CALL(void (*)(uint32_t, const wchar_t *), CORE, NameCategoryW)(77, L"wide");
+    a.category = 77;
+    uint64_t one = CALL(uint64_t(*)(const struct kp_nvtx_attributes *), CORE, RangeStartEx)(&a);
+    uint64_t other = CALL(uint64_t(*)(const wchar_t *), CORE, RangeStartW)(L"g\u00fc\u20ac");
+    assert_true(one != other);
+    assert_string_equal(around(), ";x(wide,)/g\u00fc\u20ac");
+    end(one);
+    assert_string_equal(around(), ";g\u00fc\u20ac");
+    end(other);
+    /* Text ends where a character is none. */
+    assert_int_equal(CALL(int (*)(const wchar_t *), CORE, RangePushW)((const wchar_t[]){'a', 0x110000, 'b', 0}), 0);
+    assert_string_equal(around(), "a");
+    pop();
+    a.size--; /* an older header: nothing of it is known */
+    assert_int_equal(CALL(int (*)(const struct kp_nvtx_attributes *), CORE, RangePushEx)(&a), 0);
+    assert_string_equal(around(), "");
+    pop();
+}
+
 /* ---- limits ---- */
 
 static void names_are_cut_between_characters(void **state)
@@ -874,6 +932,8 @@ int main(void)
         cmocka_unit_test(short_memory_is_as_without_a_tool),
         cmocka_unit_test(unknown_handles_are_ignored),
         cmocka_unit_test(threads_and_streams_have_names),
+        cmocka_unit_test(resources_name_streams),
+        cmocka_unit_test(each_form_of_text),
         cmocka_unit_test(names_are_cut_between_characters),
         cmocka_unit_test(deep_stacks_are_counted_on),
         cmocka_unit_test(many_started_ranges_are_let_go),

@@ -17,6 +17,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/worker.h"
 #include "preload/program/ctx_wait.h"
+#include "tests/support/end_support.h"
 
 enum { LONG_MS = 20000, SHORT_MS = 20 };
 
@@ -282,7 +283,7 @@ static void test_forked(void **state)
         alarm(30);
         kp_patience_forked();
         let_end(0);
-        _exit(wait_here(LONG_MS) != CUDA_SUCCESS || gpu.threads != 2);
+        kp_test_end(wait_here(LONG_MS) != CUDA_SUCCESS || gpu.threads != 2);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);

@@ -15,6 +15,7 @@
 
 #include "preload/os/symbols.h"
 #include "preload/who/python.h"
+#include "tests/support/end_support.h"
 
 enum { KP_NONE = -1, OWNED_BY_C_STACK = 3 };
 
@@ -169,7 +170,7 @@ static void run_row(void (*test)(void), const struct row *r)
         alarm(10);
         make(r);
         test();
-        _exit(0);
+        kp_test_end(0);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);

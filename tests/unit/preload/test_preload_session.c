@@ -22,6 +22,7 @@
 #include "preload/gate/fast_path.h"
 #include "preload/session/session.h"
 #include "report/store/store.h"
+#include "tests/support/end_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/source_support.h"
 
@@ -48,7 +49,7 @@ static void in_a_process(void (*program)(void))
     if (!child) {
         alarm(60);
         program();
-        _exit(0);
+        kp_test_end(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     kp_test_remove_folder(folder);
@@ -136,12 +137,7 @@ static uint64_t stored(struct kp_session *facts)
 
 static int lines_with(const char *what)
 {
-    int n = 0;
-    char *text = kp_test_read(log_file);
-    for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
-        n++;
-    free(text);
-    return n;
+    return kp_test_occurrences(log_file, what);
 }
 
 /* ---- in order ---- */
@@ -478,7 +474,7 @@ static void forked(void)
         CHECK(!kp_session_is_open());
         window(2);
         kp_session_close();
-        _exit(0);
+        kp_test_end(0);
     }
     CHECK(waitpid(child, &status, 0) == child && !status);
     window(1);

@@ -25,6 +25,7 @@
 #include "preload/mode/strategy.h"
 #include "preload/mode/window.h"
 #include "tests/support/collect_support.h"
+#include "tests/support/end_support.h"
 #include "tests/support/fake_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/window_support.h"
@@ -412,7 +413,7 @@ static void in_child(void (*body)(void))
     kp_test_window_of("I");
     kp_test_forget_calls();
     body();
-    _exit(0);
+    kp_test_end(0);
 }
 
 static void test_bodies(void **state)

@@ -23,6 +23,7 @@
 #include "preload/os/guard.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
+#include "tests/support/end_support.h"
 
 /* ---- the C library's threads ---- */
 
@@ -358,7 +359,7 @@ static void a_forked_child_has_no_worker(void **state)
     pid_t child = fork();
     if (!child) {
         alarm(60);
-        _exit(forked_checks());
+        kp_test_end(forked_checks());
     }
     assert_ends_well(child);
     atomic_store(&released, 1);
@@ -369,7 +370,7 @@ static void a_forked_child_has_no_worker(void **state)
 /* On the worker's thread, as the last one. A leak checker that ran later would miss the main thread's stack. */
 static void at_the_end(void)
 {
-    _exit(kp_guard || atomic_load(&done) != 2 || !kp_worker_drain(0));
+    kp_test_end(kp_guard || atomic_load(&done) != 2 || !kp_worker_drain(0));
 }
 
 static void release_later(void *arg)
@@ -432,7 +433,7 @@ static void a_thread_that_ends_may_be_joined_when_others_are_parked(void **state
                 _exit(3);
             pthread_join(exits, NULL);
         }
-        _exit(0);
+        kp_test_end(0);
     }
     assert_ends_well(child);
 }

@@ -24,6 +24,7 @@
 #include "report/pages/page.h"
 #include "report/write/account.h"
 #include "tests/support/code_support.h"
+#include "tests/support/end_support.h"
 #include "tests/support/report_support.h"
 #include "tests/support/store_support.h"
 
@@ -1050,7 +1051,7 @@ static void a_forked_child_is_kept_out(void **state)
     put_session(s, &session);
     pid_t child = fork();
     if (!child)
-        _exit(child_checks(s, &session, &r));
+        kp_test_end(child_checks(s, &session, &r));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     put_result(s, &r);
@@ -1101,7 +1102,7 @@ static void descriptors_stay_out_of_the_way(void **state)
     int status;
     pid_t child = fork();
     if (!child)
-        _exit(descriptor_checks(p->file));
+        kp_test_end(descriptor_checks(p->file));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
 }
