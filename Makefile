@@ -284,14 +284,12 @@ $(ARCHIVES): $(OBJ)/sources
 	@rm -f $@
 	@ar rcs $@ $(filter %.o,$^)
 
-# See tests/support/exit_support.c.
-EXIT_coverage := -Wl,--wrap=_exit
 # libc comes before the archives: a test's own _exit or dlsym is libc's, not a door.
 $(foreach s,$(TEST_SRC),$(eval $(OUT)/tests/$(basename $(notdir $(s))): $(OBJ)/$(s).o))
 $(TEST_BIN): $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(EXIT_$(VARIANT)) $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
+	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
 	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
 
 # Run on a GPU machine, which need not have the test library, to record what tests/unit/cupti/test_cupti_recorded.c evaluates.

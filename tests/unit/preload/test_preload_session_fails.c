@@ -707,8 +707,8 @@ static void part_of_a_timeline(void)
     choose("session.kprof", NULL, NULL);
     CHECK(!open_session() && !kp_session_begin(true, &err));
     whole();
-    CHECK(lines_with("==WARNING== The timeline lacks 7 activities, for which there was no room") == 1);
-    CHECK(lines_with("==WARNING== The timeline ends early: CUPTI did not go on recording") == 1);
+    CHECK(lines_with("==WARNING== The timeline lacks 7 activities for which there was no room") == 1);
+    CHECK(lines_with("==WARNING== The timeline ends early: CUPTI did not resume recording") == 1);
     CHECK(now.facts.timeline && now.facts.timeline_dropped == 7);
     CHECK(has_failed(KP_FAILURE_IN_PART) && !has_failed(KP_FAILURE_STACKS));
 }
@@ -721,7 +721,7 @@ static void no_html(void)
     window(1);
     kp_session_close();
     CHECK(lines_with("No HTML is written with LD_PRELOAD alone; `kprof report --html FILE ") == 1);
-    CHECK(lines_with(current ? "/session.kprof` makes it of the export\n" : "FILE SESSION` makes it") == 1);
+    CHECK(lines_with(current ? "/session.kprof` writes it from the export\n" : "FILE SESSION` writes it") == 1);
 }
 
 static void test_told_at_the_end(void **state)
