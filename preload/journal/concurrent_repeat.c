@@ -166,7 +166,7 @@ static bool is_blocking(const struct kp_journal *j, size_t k)
 static bool is_late(const struct kp_repeat *r)
 {
     struct kp_journal *j = &kp_journal_now;
-    bool late = kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_ERROR_NOT_READY;
+    bool late = kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, r->least_ms) == CUDA_ERROR_NOT_READY;
     if (late)
         kp_snapshot_release(&j->host);
     return late;

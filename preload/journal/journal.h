@@ -212,6 +212,7 @@ void kp_journal_release_host(void);
 /* A way to issue the operations again. The functions are those of struct kp_window_job, with a struct kp_repeat. */
 struct kp_repeat {
     long limit_ms; /* the longest that one rehearsed launch may take */
+    long least_ms; /* the same once waits have used up their budget */
 };
 struct kp_order {
     CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);

@@ -84,8 +84,8 @@ static CUresult wait_for_end(const struct kp_window *w)
     if (kp_gate_captures() > 0) /* which a wait would break */
         return CUDA_ERROR_NOT_READY;
     if (kp_strategy_chooses(w->strategy))
-        return kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS);
-    return kp_journal_may_wait() ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
+        return kp_wait_quietly(d, w->context->ctx, KP_WAIT_ROTATION_END);
+    return kp_journal_may_wait() ? kp_wait_quietly(d, w->context->ctx, KP_WAIT_COUNTED_WAITS)
                                  : kp_settle(d, CU_STREAM_LEGACY);
 }
 

@@ -4,13 +4,10 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "base/work.h"
 #include "preload/os/guard.h"
 #include "preload/os/worker.h"
-
-/* A busy machine begins a thread late. What a caller has patience for is the driver: so it counts from there on, and a
- * thread may take so long besides. */
-enum { BEGINS_MS = 2000 };
 
 /* Of a wait: its thread has not begun; asks the driver; is not to ask any more, as the waiter has no patience left; has
  * ended. */
@@ -87,12 +84,13 @@ static bool is_done(const struct wait *w)
     return atomic_load(&w->state) == DONE;
 }
 
-/* Returns for how long a caller waits on, which has begun at `start` and has patience for `ms`. */
+/* Returns for how long a caller waits on, which has begun at `start` and has patience for `ms`. A busy machine begins a
+ * thread late. What a caller has patience for is the driver: so it counts from there on. */
 static long left_of(const struct wait *w, long start, long ms)
 {
     long now = kp_now_ms(), begun = atomic_load(&w->begun_ms);
     if (atomic_load(&w->state) == NEW)
-        return now - start < kp_work_patience(BEGINS_MS) ? ms : 0;
+        return now - start < kp_work_patience(kp_wait_first(KP_WAIT_THREAD_BEGINS)) ? ms : 0;
     return kp_work_patience(ms) - (now - (begun > start ? begun : start));
 }
 

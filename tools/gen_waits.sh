@@ -1,0 +1,35 @@
+#!/bin/sh
+# Usage: gen_waits.sh
+# Prints docs/waits.md: the table of waits (base/waits.def) as Markdown. `make tables` writes the file.
+set -eu
+export LC_ALL=C
+source=$(dirname "$0")/..
+
+# Prints the rows of a macro of the table, each by its macro.
+rows() {
+    { echo "#define $1 ROW $2 END"; echo '#include "base/waits.def"'; } | ${CC:-cc} -E -P -I"$source" - | tr '\n' ' ' |
+        sed 's/ROW /\n/g' | sed -n '1d; s/ END.*//; s/"  *"//g; s/"//g; s/ *| */ | /g; s/^\([A-Z_]*\)/| `\1`/; s/$/ |/; p' | awk 1
+}
+
+cat <<'END'
+# Waits
+
+Who waits in `libkprof.so`, what for, and how long. `base/waits.def` has a row for each limit; `tools/gen_waits.sh` makes this
+page from it.
+
+- *First* is the limit while no wait of the kind has run out.
+- *Next* is the limit after one has. Waits for launches share a budget besides: once it is spent, each has this limit.
+- *At exit* is the limit while the program ends.
+
+| wait | who waits | what for | first, ms | next, ms | at exit, ms |
+| --- | --- | --- | --- | --- | --- |
+END
+rows 'KP_WAIT(id, first, next, at_exit, who, what)' 'id | who | what | first | next | at_exit'
+cat <<'END'
+
+Times that no wait runs into, and the budget:
+
+| time | ms | what it is |
+| --- | --- | --- |
+END
+rows 'KP_SPAN(id, ms, what)' 'id | ms | what'
