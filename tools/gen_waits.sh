@@ -21,6 +21,17 @@ page from it.
 - *Next* is the limit after one has. Waits for launches share a budget besides: once it is spent, each has this limit.
 - *At exit* is the limit while the program ends.
 
+A wait without a row ends with what it waits for:
+
+- *A lock*, where `KP_FOREVER` stands, is held around work that waits for nothing without a limit. The gate's is held while a
+  window is repeated, and each wait of that has a row. So calls that wait for the gate wait for these.
+- *The worker* evaluates and stores, and waits for no work of the GPU. *A thread of ours* is joined when it has done its work, or
+  waits for what has a row. One that is parked waits for the end of the process, and nobody waits for it.
+- *The thread that waits for a context* is in the driver for as long as that takes. Who waits for the thread has a row.
+- *Copies, restores and flushes of ours* run behind work that has ended; the driver is waited for until they have.
+- *A call of the program* that kprof makes in its place, the freeing of host memory, waits for the GPU as the driver's own does.
+- *The process that starts nvdisasm* does nothing else. *A write* to a log or file that blocks takes as long as one of the program's.
+
 | wait | who waits | what for | first, ms | next, ms | at exit, ms |
 | --- | --- | --- | --- | --- | --- |
 END

@@ -209,6 +209,9 @@ CUresult kp_journal_restore(bool dead);
 void kp_journal_keep_host(void);
 void kp_journal_release_host(void);
 
+/* Waits for what was issued again, with a limit (KP_WAIT_PASS): CUDA_ERROR_NOT_READY after that. */
+CUresult kp_journal_end_repeat(void *unused);
+
 /* A way to issue the operations again. The functions are those of struct kp_window_job, with a struct kp_repeat. */
 struct kp_repeat {
     long limit_ms; /* the longest that one rehearsed launch may take */

@@ -5,7 +5,6 @@
 
 #include "base/lock.h"
 #include "base/work.h"
-#include "collectors/facts/settle.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
 #include "preload/program/attributes.h"
@@ -222,7 +221,9 @@ static int rehearse(void *arg)
         rc = rehearse_one(&h, i);
     if (rc == CUDA_SUCCESS)
         rc = rescue(&h);
-    CUresult end = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
+    CUresult end = kp_issue_end(j);
+    if (end == CUDA_ERROR_NOT_READY)
+        return KP_ISSUE_UNENDED;
     if (end != CUDA_SUCCESS)
         return (int)end;
     if (rc != CUDA_SUCCESS)

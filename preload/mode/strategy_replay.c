@@ -98,10 +98,13 @@ void kp_replay_passes(struct kp_window *w, const struct kp_order *how, enum kp_w
         return;
     j->job.issue = how->issue;
     j->job.rehearse = how->rehearse;
+    j->job.settle = kp_journal_end_repeat;
     j->job.arg = &repeat;
     kp_mute_begin(&mute);
     kp_claim_counters(w->setup->driver, w->context);
     kp_collector_replay(w->context->collector, &j->job, out);
+    if (out->replay.code == KP_ISSUE_UNENDED)
+        kp_journal_hangs();
     kp_mute_end(&mute);
 }
 
@@ -241,7 +244,10 @@ void kp_replay_close(struct kp_window *w, const struct kp_order *how, struct kp_
     kp_timeline_pause(w->context->id);
     if (kp_journal_facts().wanted)
         count_own(w, how, out);
-    kp_collector_drop(w->context->collector);
+    if (out->replay.code == KP_ISSUE_UNENDED)
+        kp_collector_leave(w->context->collector);
+    else
+        kp_collector_drop(w->context->collector);
     kp_timeline_resume();
 }
 

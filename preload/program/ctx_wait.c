@@ -115,7 +115,7 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     }
     struct wait *w = begin(d, ctx);
     if (!w)
-        return d->cuCtxSynchronize();
+        return CUDA_ERROR_NOT_READY; /* nothing else asks with a limit */
     if (becomes_done(w, ms))
         return end(w);
     int new = NEW;
