@@ -15,7 +15,7 @@ cat <<'END'
 # Waits
 
 Who waits in `libkprof.so`, what for, and how long. `base/waits.def` has a row for each limit; `tools/gen_waits.sh` makes this
-page from it.
+page from it. `tests/unit/preload/test_preload_waits.c` has each of them run out.
 
 - *First* is the limit while no wait of the kind has run out.
 - *Next* is the limit after one has. Waits for launches share a budget besides: once it is spent, each has this limit.
