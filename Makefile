@@ -208,6 +208,7 @@ tables: $(OUT)/kprof
 	@tools/gen_manual.sh $(OUT)/kprof docs/manual.md > $(OUT)/table.md && \
 	    { cmp -s $(OUT)/table.md docs/manual.md || cp $(OUT)/table.md docs/manual.md; }; rm -f $(OUT)/table.md
 	@CC='$(CC)' tools/gen_locks.sh > docs/locks.md
+	@CC='$(CC)' tools/gen_waits.sh > docs/waits.md
 	@CC='$(CC)' tools/gen_limits.sh > docs/limits.md
 	@tests/gpu/performance.py tests/gpu/results.csv > docs/performance.md
 

@@ -12,13 +12,11 @@
 #include <unistd.h>
 
 #include "base/debug.h"
+#include "base/wait_limits.h"
 #include "base/work.h"
 
 enum {
-    WAITED_FOR = 1 << 30, /* thread ids are below 2^22 */
-    SLICE_MS = 1000,      /* after which a waiter checks whether the holder still lives */
-    POINT_MS = 20,        /* after which a waiter lets the program's signals in */
-    FORK_PATIENCE_MS = 200,
+    WAITED_FOR = 1 << 30 /* thread ids are below 2^22 */
 };
 
 static __thread int own_id __attribute__((tls_model("initial-exec")));
@@ -92,10 +90,11 @@ void kp_nap(long waited_ms)
 void kp_wait_while(atomic_int *word, int value, long ms)
 {
     int before = errno;
-    long left = ms == KP_FOREVER || ms > SLICE_MS ? SLICE_MS : ms;
+    const long most = kp_span_ms(KP_SPAN_LOCK_HOLDER), point = kp_span_ms(KP_SPAN_SAFE_POINT);
+    long left = ms == KP_FOREVER || ms > most ? most : ms;
     bool points = kp_safe_point();
     do {
-        long slice = points && left > POINT_MS ? POINT_MS : left;
+        long slice = points && left > point ? point : left;
         struct timespec limit = {.tv_sec = slice / 1000, .tv_nsec = slice % 1000 * 1000000};
         bool over = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0) && errno == ETIMEDOUT;
         left = over ? left - slice : 0;
@@ -213,7 +212,7 @@ static bool take_lock(struct kp_lock *l, long patience_ms)
     if (tells)
         kp_debug_line(KP_DEBUG_LOCK, "waits for %s, which thread %d holds", names[l->rank], word & ~WAITED_FOR);
     long start = kp_now_ms(), waited = 0;
-    while (!take_or_announce(l, &word, waited >= SLICE_MS)) {
+    while (!take_or_announce(l, &word, waited >= kp_span_ms(KP_SPAN_LOCK_HOLDER))) {
         waited = kp_now_ms() - start;
         if (patience_ms != KP_FOREVER && waited >= patience_ms) {
             if (tells)
@@ -275,7 +274,7 @@ static void before_fork(void)
     before_it = kp_signals_hold();
     forking = true;
     for (int i = 0; i < KP_LOCKS; i++) {
-        long left = FORK_PATIENCE_MS - (kp_now_ms() - start);
+        long left = kp_wait_first(KP_WAIT_FORK_LOCKS) - (kp_now_ms() - start);
         held[i] = at_fork[i] == HELD && kp_lock_take(&kp_locks[i], left > 0 ? left : 0);
     }
     between = true;

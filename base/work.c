@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/wait_limits.h"
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 
@@ -426,8 +427,8 @@ bool kp_work_is_cut(void)
 
 long kp_work_patience(long ms)
 {
-    enum { CUT_MS = 500 };
-    return kp_work_is_cut() && ms > CUT_MS ? CUT_MS : ms;
+    long cut = kp_wait_first(KP_WAIT_CUT);
+    return kp_work_is_cut() && ms > cut ? cut : ms;
 }
 
 /* ---- the scope ---- */

@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "base/text.h"
+#include "base/wait_limits.h"
 #include "collectors/code/cubin.h"
 #include "collectors/code/disassemble.h"
 #include "report/define/source.h"
@@ -28,7 +29,7 @@ struct kp_codes {
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_CODES];
 
-enum { FIRST_SLOTS = 256, DISASSEMBLER_MS = 20000, PTX_OF_ALL = 64 << 20 /* bytes, for all functions together */ };
+enum { FIRST_SLOTS = 256, PTX_OF_ALL = 64 << 20 /* bytes, for all functions together */ };
 
 struct kp_codes *kp_codes_new(const void *(*cubin)(uint32_t crc, size_t *size), bool texts)
 {
@@ -201,7 +202,7 @@ static void read_modules(struct kp_codes *c, struct kp_code **codes, size_t n)
         if (image)
             add_ptx(c, image, size, codes, same);
         if (image && tool)
-            kp_disassemble(tool, image, size, codes, same, DISASSEMBLER_MS);
+            kp_disassemble(tool, image, size, codes, same, (unsigned)kp_wait_first(KP_WAIT_DISASSEMBLER));
     }
     free(tool);
 }

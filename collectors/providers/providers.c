@@ -408,7 +408,8 @@ CUresult kp_providers_after(struct kp_providers *x, enum kp_providers_wait wait,
 {
     bool due = is_due(x, false, wait);
     CUresult driver = due ? wait_for_launch(x) : CUDA_SUCCESS;
-    *failed = due && has_failed(x, false, act(x, false, launch(x)));
+    bool ended = driver != CUDA_ERROR_NOT_READY; /* else the provider might wait for it */
+    *failed = due && ended && has_failed(x, false, act(x, false, launch(x)));
     x->begun = false;
     x->next++;
     return driver;

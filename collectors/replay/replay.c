@@ -67,6 +67,8 @@ static bool run_pass(struct state *s, bool *last)
     if (failed(s, KP_STAGE_START, s->ops->start(s->arg)))
         return false;
     bool ok = execute(s, KP_STAGE_ISSUE, s->ops->issue);
+    if (s->out->code == KP_ISSUE_UNENDED)
+        return false;
     /* Stops even after a failed issue: a running profiler would fail every later pass. */
     if (failed(s, KP_STAGE_STOP, s->ops->stop(s->arg, last)))
         ok = false;

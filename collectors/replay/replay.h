@@ -32,6 +32,7 @@ enum {
     KP_ISSUE_REFUSED = 0x5efu,  /* an operation was refused; earlier ones may have run */
     KP_ISSUE_TOO_LONG = 0x5f0u, /* everything has run, but a launch did not end alone in time */
     KP_ISSUE_GIVEN_UP = 0x5f1u, /* only from `issue`: like refused, but only this pass is given up */
+    KP_ISSUE_UNENDED = 0x5f4u,  /* a launch has not ended in time: any call of the context might wait for it */
     KP_ISSUE_LEFT = 0x5f3u,     /* never issued: the program ends, and nothing more is to be counted */
     KP_ISSUE_CUT = 0x5f2u, /* ended early: the host would have read another value than in the program's own execution */
 };

@@ -220,7 +220,7 @@ static int op_rehearse(void *arg)
     int rc = job->rehearse(job->arg);
     if (probing)
         kp_probe_end(cupti, job->executed, job->n_launches, &job->n_executed);
-    if (rc && rc != KP_ISSUE_REFUSED && rc != KP_ISSUE_TOO_LONG && rc != KP_ISSUE_CUT)
+    if (rc && rc != KP_ISSUE_REFUSED && rc != KP_ISSUE_TOO_LONG && rc != KP_ISSUE_CUT && rc != KP_ISSUE_UNENDED)
         f->fault = (CUresult)rc;
     return rc;
 }
@@ -265,9 +265,13 @@ static int op_stop(void *arg, bool *last)
 /* Judges an issue that returned `rc`: a fault breaks the context, a refusal does not. */
 static int judge_issue(struct flight *f, CUresult rc)
 {
-    CUresult end = kp_settle(f->c->setup.driver, CU_STREAM_LEGACY);
+    CUresult end = rc;
+    if (rc != CUDA_ERROR_NOT_READY)
+        end = f->job->settle ? f->job->settle(f->job->arg) : kp_settle(f->c->setup.driver, CU_STREAM_LEGACY);
     if (f->fault == CUDA_SUCCESS)
         f->fault = end;
+    if (f->fault == CUDA_ERROR_NOT_READY)
+        return KP_ISSUE_UNENDED;
     if (f->fault != CUDA_SUCCESS)
         return ISSUE_FAULTED;
     if (rc == (CUresult)KP_ISSUE_CUT)
@@ -702,6 +706,8 @@ static struct kp_why explain(const struct flight *f)
         return kp_why_of(KP_REASON_NONE, NULL);
     if (r->code == KP_ISSUE_TOO_LONG)
         return kp_why_of(KP_REASON_REHEARSAL_UNENDED, NULL);
+    if (r->code == KP_ISSUE_UNENDED)
+        return kp_why_of(KP_REASON_PASS_UNENDED, NULL);
     if (r->code == KP_ISSUE_LEFT)
         return kp_why_of(KP_REASON_LEFT_BY_HANDLER, NULL);
     if (r->code == KP_ISSUE_CUT)
@@ -807,11 +813,13 @@ static void replay(struct kp_collector *c, struct kp_window_job *job, struct kp_
     kp_replay_run(&operations, &f, &request, &out->replay);
     tell_times(&f);
     out->counters = kp_providers_take(c->providers);
-    if (c->flush)
+    bool ended = out->replay.code != KP_ISSUE_UNENDED; /* else freeing memory and disabling counters might wait */
+    if (c->flush && ended)
         kp_flush_give(c->flush);
     conclude(&f);
     free(passes);
-    kp_providers_release(c->providers);
+    if (ended)
+        kp_providers_release(c->providers);
 }
 
 void kp_collector_replay(struct kp_collector *c, struct kp_window_job *job, struct kp_window_outcome *out)
@@ -831,8 +839,9 @@ static CUresult count_before(void *arg, CUstream stream)
     bool failed;
     if (f->cold && f->flush == CUDA_SUCCESS)
         f->flush = make_cold(f, stream);
-    return kp_providers_before(f->c->providers, stream,
-                               kp_providers_chooses(f->c->providers) ? KP_WAIT_NOT : KP_WAIT_IF_NEEDED, &failed);
+    CUresult rc = kp_providers_before(f->c->providers, stream,
+                                      kp_providers_chooses(f->c->providers) ? KP_WAIT_NOT : KP_WAIT_IF_NEEDED, &failed);
+    return rc == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : rc; /* which is none of the program's launch */
 }
 
 /* Handles a launch that was made: errors from here on are not the launch's, and the next call reports a fault of its

@@ -73,6 +73,8 @@ struct kp_issue_hooks {
 struct kp_window_job {
     CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);
     int (*rehearse)(void *arg);
+    CUresult (*settle)(
+        void *arg); /* waits for what `issue` has issued, with a limit; NULL: its stream is the default */
     void *arg;
     enum kp_range_mode mode;
     const bool *wanted; /* per launch of the window, in order: true if it has a result */

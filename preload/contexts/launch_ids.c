@@ -3,11 +3,12 @@
 #include <stdatomic.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "preload/gate/gate.h"
 #include "preload/os/guard.h"
 #include "report/model/model.h"
 
-enum { PATIENCE_MS = 2000, KNOWN = 512 };
+enum { KNOWN = 512 };
 
 /* Ids by the driver's own ids, which are never reused. CUPTI's differ, and asking for them needs the gate. */
 static struct {
@@ -126,7 +127,7 @@ static enum kp_reason find(const struct kp_context_setup *setup, const struct kp
     bool has_key = read_key(setup->driver, l, ctx, k);
     if (has_key && look_up(k))
         return KP_REASON_NONE;
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, PATIENCE_MS);
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
     if (!gate.in)
         return KP_REASON_BUSY;
     bool captures = kp_gate_captures() > 0; /* setting up a context could break a capture */

@@ -27,13 +27,14 @@ void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f)
 
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)
 {
-    c->stalled = kp_wait_context(d, c->ctx, c->stalled ? KP_ALONE_MS : KP_BEFORE_MS, KP_ALONE_MS) != CUDA_SUCCESS;
+    long least = kp_wait_next(KP_WAIT_SETTLE), ms = c->stalled ? least : kp_wait_first(KP_WAIT_SETTLE);
+    c->stalled = kp_wait_context(d, c->ctx, ms, least) != CUDA_SUCCESS;
     return !c->stalled;
 }
 
-bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms)
+bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, enum kp_wait w)
 {
-    bool ends = kp_wait_context(d, c->ctx, ms, KP_ALONE_MS) != CUDA_ERROR_NOT_READY;
+    bool ends = kp_wait_for(d, c->ctx, w) != CUDA_ERROR_NOT_READY;
     c->stalled = !ends; /* later launches need not wait that long to find this out */
     if (f && !ends) {
         f->ends = 0;
@@ -49,9 +50,9 @@ bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_k
  * end. */
 static bool goes_on(const struct kp_driver *d, struct kp_context *c)
 {
-    enum { MOMENT_MS = 10 };
     struct kp_visit v = kp_visit_begin(d, c->ctx);
-    c->stalled = v.here && kp_wait_again(d, c->ctx, MOMENT_MS, &c->outlasted) == CUDA_ERROR_NOT_READY;
+    c->stalled =
+        v.here && kp_wait_again(d, c->ctx, kp_wait_first(KP_WAIT_MOMENT), &c->outlasted) == CUDA_ERROR_NOT_READY;
     kp_visit_end(d, &v);
     return c->stalled;
 }

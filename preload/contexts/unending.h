@@ -5,6 +5,7 @@
 #ifndef KP_PRELOAD_CONTEXTS_UNENDING_H
 #define KP_PRELOAD_CONTEXTS_UNENDING_H
 
+#include "base/wait_limits.h"
 #include "preload/contexts/context.h"
 #include "preload/program/launch.h"
 
@@ -14,19 +15,19 @@ enum kp_reason kp_stuck_known(const struct kp_launch *l, const struct kp_known_f
 /* Notes that a launch of `f` (NULL: a graph) does not end by itself. */
 void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f);
 
-/* Waits for all work of the current context, for at most 5 s: kp_stuck_watch then waits only for the launch. Returns
- * false if it has not ended. */
+/* Waits for all work of the current context, for at most KP_WAIT_SETTLE: kp_stuck_watch then waits only for the launch.
+ * Returns false if it has not ended. */
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);
 
-/* Waits up to `ms` for a launch of `f` (NULL for a graph) in the current context. Returns true if it ended by itself.
- * If not, nothing waits for a launch of `f` again: each such wait would keep the program from what the launch waits
- * for. A kernel that runs for longer than `ms` loses its counters this way. */
-bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, long ms);
+/* Waits for a launch of `f` (NULL for a graph) in the current context. Returns true if it ended by itself. If not,
+ * nothing waits for a launch of `f` again: each such wait would keep the program from what the launch waits for. A
+ * kernel that runs for longer than the limit loses its counters this way. */
+bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, enum kp_wait w);
 
 /* Returns why a launch in context `c` gets no window while another context of its device has work that does not end, if
  * there is a reason: that work may wait for this launch, and what a window does, up to saving memory, waits for all
- * work of the device. Asks only for contexts that are known to have such work, 10 ms each, and no longer after several
- * such waits in a row have timed out. */
+ * work of the device. Asks only for contexts that are known to have such work, a moment each, and no longer after
+ * several such waits in a row have timed out. */
 enum kp_reason kp_stuck_elsewhere(const struct kp_driver *d, const struct kp_context *c);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "collectors/plan/chips.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/tables.h"
@@ -29,10 +30,9 @@ enum { AFTER_A_PAUSE, AT_ONCE, NEVER };
 static atomic_int when;
 
 /* A launch by a library's constructor holds the loader's lock, which a thread needs to open libraries, and may need
- * where it first touches their thread-local data: the wait for it must end when that stands still. */
-enum { OPEN_MS = 1000, PAUSE_MS = 5, GIVE_UP_MS = 20 };
-
-static atomic_int opener, planner; /* ids of the thread that has the lock and opens, and of the one that plans */
+ * where it first touches their thread-local data: the wait for it must end when that stands still. Ids of the thread
+ * that has the lock and opens, and of the one that plans. */
+static atomic_int opener, planner;
 
 static struct {
     const struct kp_cupti *early; /* opens what a plan needs, before one is asked for; NULL = not requested */
@@ -100,7 +100,7 @@ static void *open_early(void *unused)
     int step = EARLY;
     (void)unused;
     KP_GUARDED;
-    wait_while(&when, AFTER_A_PAUSE, PAUSE_MS);
+    wait_while(&when, AFTER_A_PAUSE, kp_wait_first(KP_WAIT_PAUSE));
     if (is_wanted())
         open_part(ahead.early, KP_LIBRARY_PLANS, &ahead.early_ms);
     end();
@@ -250,8 +250,8 @@ static void wait_while_it_works(int a, int b, atomic_int *thread)
     double had, has = -1;
     do {
         had = has;
-        wait_while(&busy, a, OPEN_MS);
-        wait_while(&busy, b, OPEN_MS);
+        wait_while(&busy, a, kp_wait_first(KP_WAIT_WARM_UP));
+        wait_while(&busy, b, kp_wait_first(KP_WAIT_WARM_UP));
         has = atomic_load(thread) ? kp_thread_cpu_time(atomic_load(thread)) : -1;
     } while (step_of(a, b) && has > had);
 }
@@ -260,8 +260,8 @@ void kp_ahead_give_up(void)
 {
     atomic_store(&when, NEVER);
     kp_wake_all(&when);
-    wait_while(&busy, EARLY, GIVE_UP_MS);
-    kp_worker_drain(GIVE_UP_MS);
+    wait_while(&busy, EARLY, kp_wait_first(KP_WAIT_GIVE_UP));
+    kp_worker_drain(kp_wait_first(KP_WAIT_GIVE_UP));
 }
 
 void kp_ahead_wait(bool needed)
@@ -273,8 +273,8 @@ void kp_ahead_wait(bool needed)
     if (needed) {
         wait_while_it_works(EARLY, OPENING, &opener);
     } else {
-        wait_while(&busy, EARLY, OPEN_MS);
-        wait_while(&busy, OPENING, OPEN_MS);
+        wait_while(&busy, EARLY, kp_wait_first(KP_WAIT_WARM_UP));
+        wait_while(&busy, OPENING, kp_wait_first(KP_WAIT_WARM_UP));
     }
     bool tells = needed && atomic_load(&busy) == PLANNING;
     if (tells)
@@ -284,7 +284,7 @@ void kp_ahead_wait(bool needed)
     if (tells)
         kp_progress_end();
     if (!needed)
-        wait_while(&opens_other, 1, OPEN_MS);
+        wait_while(&opens_other, 1, kp_wait_first(KP_WAIT_WARM_UP));
     if (atomic_load(&busy) != IDLE) /* the launching thread goes on without it */
         atomic_store(&when, NEVER);
 }

@@ -7,10 +7,10 @@
 
 #include "base/lock.h"
 #include "base/work.h"
-#include "collectors/facts/settle.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
 #include "preload/program/hostmem.h"
+#include "preload/journal/issue.h"
 #include "preload/journal/repeat.h"
 #include "preload/journal/read_value.h"
 #include "preload/program/waits.h"
@@ -107,7 +107,7 @@ static CUresult begin(struct kp_journal *j)
     for (size_t k = 0; k < j->end && rc == CUDA_SUCCESS; k++)
         if (j->items[k].backup)
             rc = kp_repeat_one(j, &j->items[k]);
-    return rc == CUDA_SUCCESS ? kp_settle(j->setup->driver, CU_STREAM_LEGACY) : rc;
+    return rc == CUDA_SUCCESS ? kp_issue_end(j) : rc;
 }
 
 /* Compares what came later, once all is done. */
@@ -130,7 +130,7 @@ static CUresult issue_all(struct kp_journal *j)
     CUresult rc = CUDA_SUCCESS;
     for (size_t k = 0; k < j->end && rc == CUDA_SUCCESS; k++) {
         if (is_waited_before(j, k))
-            rc = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
+            rc = kp_issue_end(j);
         if (rc == CUDA_SUCCESS)
             rc = issue_one(j, k);
         kp_safe_point();
@@ -148,9 +148,12 @@ static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
     if (rc != CUDA_SUCCESS)
         return rc;
     rc = issue_all(j);
+    CUresult ended = rc == CUDA_ERROR_NOT_READY ? rc : kp_issue_end_streams(j);
+    if (ended == CUDA_ERROR_NOT_READY)
+        return ended;
     CUresult end = hooks ? hooks->after(hooks->arg) : CUDA_SUCCESS;
     if (end == CUDA_SUCCESS)
-        end = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
+        end = kp_issue_end(j);
     rc = rc == CUDA_SUCCESS ? end : rc;
     return rc == CUDA_SUCCESS ? compare(j) : rc;
 }
@@ -167,7 +170,7 @@ static bool is_blocking(const struct kp_journal *j, size_t k)
 static bool is_late(const struct kp_repeat *r)
 {
     struct kp_journal *j = &kp_journal_now;
-    bool late = kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_ERROR_NOT_READY;
+    bool late = kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, r->least_ms) == CUDA_ERROR_NOT_READY;
     if (late)
         kp_snapshot_release(&j->host);
     return late;
@@ -188,7 +191,9 @@ static int rehearse(void *arg)
             rc = issue_one(j, k);
     }
     late = late || is_late(r);
-    CUresult end = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
+    CUresult end = kp_issue_end(j);
+    if (end == CUDA_ERROR_NOT_READY)
+        return KP_ISSUE_UNENDED;
     if (end != CUDA_SUCCESS)
         return (int)end;
     if (rc == CUDA_SUCCESS && !late)

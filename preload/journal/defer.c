@@ -9,9 +9,6 @@
 #include "preload/program/device_memory.h"
 #include "preload/program/waits.h"
 
-/* The wait for the work that may still use the memory, ms. */
-enum { WORK_MS = 1000 };
-
 /* Either memory or a stream. */
 struct ended {
     CUcontext ctx;
@@ -109,7 +106,7 @@ bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory,
     *answer = is_kept(&e) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (*answer != CUDA_SUCCESS)
         return true;
-    bool ends = later || kp_wait_context(d, ctx, WORK_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    bool ends = later || kp_wait_for(d, ctx, KP_WAIT_WORK) == CUDA_SUCCESS;
     if (!ends || !is_allocation(d, memory, &e.bytes) || is_elsewhere(d, memory))
         return false;
     e.pooled = later || !is_of_no_pool(d, memory);
@@ -164,7 +161,7 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
             waits |= end_one(d, &ended[i]);
     /* A pool's usage drops once the free has run. KP_VENDOR: what it reserves is given back when the program next waits
      * for a stream, not when that is seen to be idle (driver 580, H200); without us the program has waited. */
-    if (waits && kp_wait_copy(d, WORK_MS) == CUDA_SUCCESS && d->cuStreamSynchronize)
+    if (waits && kp_wait_copy(d) == CUDA_SUCCESS && d->cuStreamSynchronize)
         d->cuStreamSynchronize(CU_STREAM_LEGACY);
     kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n_ended; i++)

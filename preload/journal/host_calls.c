@@ -4,11 +4,8 @@
 #include "preload/journal/reads.h"
 #include "preload/program/waits.h"
 
-enum {
-    CALL_MS = 5000,   /* for a host function, where a window closes: as for the work before one that opens */
-    SHORT_MS = 500,   /* the same once waits have timed out */
-    MOST_BEHIND = 256 /* operations behind a host function that has not ended; the driver takes 1024 */
-};
+/* Operations behind a host function that has not ended; the driver takes 1024. */
+enum { MOST_BEHIND = 256 };
 
 bool kp_host_calls_admit(const struct kp_journal *j)
 {
@@ -70,19 +67,20 @@ static bool is_any_running(const struct kp_journal *j)
 CUresult kp_host_calls_wait(struct kp_journal *j, long *ms, bool *called)
 {
     const struct kp_driver *d = j->setup->driver;
+    const long most = kp_wait_first(KP_WAIT_HOST_CALL), least = kp_wait_next(KP_WAIT_HOST_CALL);
     *called = false;
-    if (j->calls_host && *ms > CALL_MS) {
-        CUresult rc = kp_wait_context(d, j->context->ctx, CALL_MS, SHORT_MS);
+    if (j->calls_host && *ms > most) {
+        CUresult rc = kp_wait_context(d, j->context->ctx, most, least);
         if (rc != CUDA_ERROR_NOT_READY)
             return rc;
         *called = is_any_running(j);
     }
     if (*called) {
-        *ms = CALL_MS;
+        *ms = most;
         j->context->calls_wait = j->context->stalled = true;
         return CUDA_ERROR_NOT_READY;
     }
-    return kp_wait_context(d, j->context->ctx, *ms, SHORT_MS);
+    return kp_wait_context(d, j->context->ctx, *ms, least);
 }
 
 static void destroy(const struct kp_driver *d, CUevent *event)

@@ -5,11 +5,43 @@
 #include "preload/graphs/capture.h"
 #include "preload/graphs/host_pointers.h"
 
+static CUstream item_stream(const struct kp_item *i)
+{
+    return i->is_launch ? kp_launch_stream(&i->entry.launch) : i->op.stream;
+}
+
+CUresult kp_issue_end_streams(const struct kp_journal *j)
+{
+    enum { MOST = 16 };
+    CUstream ended[MOST];
+    size_t n = 0;
+    CUresult rc = CUDA_SUCCESS;
+    for (size_t k = 0; k < j->end && rc != CUDA_ERROR_NOT_READY; k++) {
+        CUstream stream = item_stream(&j->items[k]);
+        size_t known = 0;
+        while (known < n && ended[known] != stream)
+            known++;
+        if (known < n)
+            continue;
+        rc = kp_settle_stream(j->setup->driver, stream);
+        if (n < MOST)
+            ended[n++] = stream;
+    }
+    return rc == CUDA_ERROR_NOT_READY ? rc : CUDA_SUCCESS;
+}
+
+CUresult kp_issue_end(const struct kp_journal *j)
+{
+    CUstream only = j->has_stream && !j->several && j->stream ? j->stream : CU_STREAM_LEGACY;
+    CUresult rc = j->several ? kp_issue_end_streams(j) : CUDA_SUCCESS;
+    return rc == CUDA_SUCCESS ? kp_settle(j->setup->driver, only) : rc;
+}
+
 CUresult kp_issue_settle(struct kp_journal *j)
 {
     bool wait = j->unsettled;
     j->unsettled = false;
-    return wait ? kp_settle(j->setup->driver, CU_STREAM_LEGACY) : CUDA_SUCCESS;
+    return wait ? kp_issue_end(j) : CUDA_SUCCESS;
 }
 
 typedef CUresult (*maker)(const struct kp_launch *l);
@@ -40,6 +72,8 @@ static CUresult issue(struct kp_journal *j, struct kp_entry *e, const struct kp_
     if (!hooks || !e->result)
         return make(&e->launch);
     CUresult rc = kp_issue_settle(j);
+    if (rc == CUDA_SUCCESS && j->rewinds && j->several)
+        rc = kp_issue_end_streams(j);
     if (rc == CUDA_SUCCESS && hooks->reaches)
         tell_reached(j, e, hooks);
     if (rc == CUDA_SUCCESS)

@@ -6,6 +6,12 @@
 
 #include "preload/journal/state.h"
 
+/* Waits for each stream of a window that is repeated, including those that the program has destroyed since. Returns
+ * CUDA_ERROR_NOT_READY if one is busy for longer than KP_WAIT_PASS; other errors are left to the wait for the context.
+ */
+CUresult kp_issue_end_streams(const struct kp_journal *j);
+/* Does the same, and then waits as kp_settle does. */
+CUresult kp_issue_end(const struct kp_journal *j);
 /* Waits for copies and memsets that may still run, and must not overlap the next kernel. */
 CUresult kp_issue_settle(struct kp_journal *j);
 

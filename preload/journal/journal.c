@@ -9,6 +9,7 @@
 #include "preload/journal/defer.h"
 #include "preload/journal/graph_memory_check.h"
 #include "preload/journal/host_calls.h"
+#include "preload/journal/issue.h"
 #include "preload/journal/new_memory.h"
 #include "preload/journal/reads.h"
 #include "preload/journal/record.h"
@@ -185,6 +186,12 @@ void kp_journal_collect(void)
 void kp_journal_hangs(void)
 {
     j->hangs = true;
+}
+
+CUresult kp_journal_end_repeat(void *unused)
+{
+    (void)unused;
+    return kp_issue_end(j);
 }
 
 void kp_journal_note_unended(void)

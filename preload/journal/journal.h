@@ -213,9 +213,13 @@ CUresult kp_journal_restore(bool dead);
 void kp_journal_keep_host(void);
 void kp_journal_release_host(void);
 
+/* Waits for what was issued again, with a limit (KP_WAIT_PASS): CUDA_ERROR_NOT_READY after that. */
+CUresult kp_journal_end_repeat(void *unused);
+
 /* A way to issue the operations again. The functions are those of struct kp_window_job, with a struct kp_repeat. */
 struct kp_repeat {
     long limit_ms; /* the longest that one rehearsed launch may take */
+    long least_ms; /* the same once waits have used up their budget */
 };
 struct kp_order {
     CUresult (*issue)(void *arg, const struct kp_issue_hooks *hooks);

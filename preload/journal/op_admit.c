@@ -13,12 +13,6 @@
 #include "preload/contexts/context_scope.h"
 #include "preload/program/waits.h"
 
-/* The longest wait for a copy of new memory, which the driver makes behind the running work, ms. */
-enum { COPY_MS = 1000 };
-
-/* The wait for the work before a copy that returns after its end, ms. */
-enum { BEFORE_MS = 1000 };
-
 /* Less free device memory than this may be too little for a module, bytes. */
 enum { SCARCE = 256 << 20 };
 
@@ -44,12 +38,12 @@ static bool is_host(uint64_t address)
 
 static bool wait_for_work(const struct kp_driver *d)
 {
-    return kp_wait_context(d, j->context->ctx, COPY_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    return kp_wait_for(d, j->context->ctx, KP_WAIT_WORK) == CUDA_SUCCESS;
 }
 
 static bool wait_for_copy(const struct kp_driver *d)
 {
-    return kp_wait_copy(d, COPY_MS) == CUDA_SUCCESS;
+    return kp_wait_copy(d) == CUDA_SUCCESS;
 }
 
 /* A call of the program, about to be made. */
@@ -89,7 +83,7 @@ static bool is_reached(const struct call *c, const struct kp_op *op)
 {
     bool blocks = op->waits && (op->result || op->copied);
     CUstream stream = op->stream ? op->stream : CU_STREAM_LEGACY;
-    return !blocks || kp_wait_stream(c->d, stream, BEFORE_MS) == CUDA_SUCCESS;
+    return !blocks || kp_wait_stream(c->d, stream, kp_wait_first(KP_WAIT_BEFORE_COPY)) == CUDA_SUCCESS;
 }
 
 /* Returns true if the window accepts the operation: reads and host functions under conditions. */

@@ -20,8 +20,7 @@ enum {
     ALWAYS_LOGGED = 64 << 20, /* byte of a window that are logged whatever memory there is */
     SHARE = 8,                /* of the host's free memory that may be logged beyond that: one in so many */
     MOST_CUTS = 3,            /* of a context, before its reads close windows as other calls do */
-    ROOM = 2 << 20,           /* device memory for values that come later, in multiples of so many byte */
-    ARRIVE_MS = 1000          /* the longest wait for them */
+    ROOM = 2 << 20            /* device memory for values that come later, in multiples of so many byte */
 };
 
 /* ---- sites ---- */
@@ -212,7 +211,7 @@ bool kp_reads_log(struct kp_journal *j, struct kp_item *i)
 
 bool kp_reads_arrive(struct kp_journal *j)
 {
-    if (j->pending && kp_wait_context(j->setup->driver, j->context->ctx, ARRIVE_MS, KP_SHORT_MS) == CUDA_SUCCESS)
+    if (j->pending && kp_wait_for(j->setup->driver, j->context->ctx, KP_WAIT_WORK) == CUDA_SUCCESS)
         j->pending = j->calls_host = false;
     return !j->pending;
 }

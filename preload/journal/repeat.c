@@ -5,7 +5,6 @@
 
 #include "base/lock.h"
 #include "base/work.h"
-#include "collectors/facts/settle.h"
 #include "collectors/replay/replay.h"
 #include "preload/os/progress.h"
 #include "preload/program/attributes.h"
@@ -22,7 +21,7 @@ static CUresult put_back(struct kp_journal *j, const struct kp_item *i)
     CUresult rc = kp_op_issue(&i->op);
     if (rc != CUDA_SUCCESS || (i + 1 < j->items + j->end && i[1].backup))
         return rc;
-    return kp_wait_stream(j->setup->driver, CU_STREAM_LEGACY, KP_END_MS);
+    return kp_wait_stream(j->setup->driver, CU_STREAM_LEGACY, kp_wait_first(KP_WAIT_PUT_BACK));
 }
 
 /* ---- operations ---- */
@@ -127,11 +126,8 @@ static bool wait_as_program(const struct kp_repeat *r, size_t at, unsigned *wait
     if (!at || j->items[at].epoch == j->items[at - 1].epoch || *waits >= MOST_WAITS)
         return false;
     ++*waits;
-    return kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, KP_SHORT_MS) == CUDA_SUCCESS;
+    return kp_wait_context(j->setup->driver, j->context->ctx, r->limit_ms, r->least_ms) == CUDA_SUCCESS;
 }
-
-/* The wait for a launch that may wait for the host, where the program read, ms. */
-enum { RESCUE_MS = 500 };
 
 /* A rehearsal under way. */
 struct rehearsal {
@@ -161,7 +157,7 @@ static bool has_ended(struct rehearsal *h, size_t at)
 {
     struct kp_journal *j = &kp_journal_now;
     if (j->items[at].read.site && !h->unread)
-        return kp_wait_context(j->setup->driver, j->context->ctx, RESCUE_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+        return kp_wait_for(j->setup->driver, j->context->ctx, KP_WAIT_RESCUE) == CUDA_SUCCESS;
     return !h->unread && wait_as_program(h->r, at, &h->waits);
 }
 
@@ -194,8 +190,7 @@ static CUresult rescue(struct rehearsal *h)
 {
     struct kp_journal *j = &kp_journal_now;
     bool after = false;
-    if (!h->left_out ||
-        kp_wait_context(j->setup->driver, j->context->ctx, RESCUE_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY)
+    if (!h->left_out || kp_wait_for(j->setup->driver, j->context->ctx, KP_WAIT_RESCUE) != CUDA_ERROR_NOT_READY)
         return CUDA_SUCCESS;
     CUstream stuck = kp_launch_stream(&j->items[j->stuck - 1].entry.launch);
     for (size_t i = j->stuck; i < j->end; i++) {
@@ -204,8 +199,8 @@ static CUresult rescue(struct rehearsal *h)
             continue;
         CUstream stream = kp_launch_stream(&j->items[i].entry.launch);
         CUresult rc = issue_again(j, &j->items[i], NULL, false);
-        if (rc == CUDA_SUCCESS && stream != stuck) /* later work on other streams may need it */
-            rc = kp_wait_stream(j->setup->driver, stream, RESCUE_MS);
+        if (rc == CUDA_SUCCESS && stream != stuck) /* what follows on other streams may need it */
+            rc = kp_wait_stream(j->setup->driver, stream, kp_wait_first(KP_WAIT_RESCUE));
         if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_NOT_READY)
             return rc;
     }
@@ -225,7 +220,9 @@ static int rehearse(void *arg)
         rc = rehearse_one(&h, i);
     if (rc == CUDA_SUCCESS)
         rc = rescue(&h);
-    CUresult end = kp_settle(j->setup->driver, CU_STREAM_LEGACY);
+    CUresult end = kp_issue_end(j);
+    if (end == CUDA_ERROR_NOT_READY)
+        return KP_ISSUE_UNENDED;
     if (end != CUDA_SUCCESS)
         return (int)end;
     if (rc != CUDA_SUCCESS)

@@ -230,7 +230,7 @@ static void find_reach(struct kp_question *q)
     q->fit.host |= kp_flags_met(KP_MET_VIRTUAL); /* no list has it */
     if (!q->fit.host && managed) {
         q->fit.host = true;
-        q->fit.patience_ms = KP_PAGING_MS;
+        q->fit.patience = KP_WAIT_PAGING;
     }
     q->fit.quiet = q->fit.host && !q->fit.heap && !managed && !f->loud;
 }
@@ -242,7 +242,7 @@ void kp_admit_judge(struct kp_question *q)
     q->fit = (struct kp_fit){.mode = q->launch->is_graph && !q->by_node ? KP_RANGE_USER : KP_RANGE_AUTO,
                              .waits_reason = kp_stuck_known(q->launch, f),
                              .ends = f && f->ends >= (f->once & SHARES ? KP_ENDS_ENOUGH : 1),
-                             .patience_ms = KP_ALONE_MS};
+                             .patience = KP_WAIT_ALONE};
     if (f)
         find_reach(q);
     find_once_reason(q);

@@ -5,6 +5,7 @@
 #ifndef KP_PRELOAD_MODE_ADMIT_H
 #define KP_PRELOAD_MODE_ADMIT_H
 
+#include "base/wait_limits.h"
 #include "preload/mode/window.h"
 
 /* The decisions about a launch once its context and function are known. */
@@ -18,7 +19,7 @@ struct kp_fit {
     bool code;                   /* only its code shows that: no argument points there */
     bool quiet;                  /* and no launch of its function was seen to change it */
     bool ends;                   /* earlier launches of its function ended by themselves */
-    long patience_ms;            /* how long to wait for it if it may wait for the host */
+    enum kp_wait patience;       /* how long to wait for it if it may wait for the host */
     bool once;                   /* it must not run again, but does not wait for anything */
 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "collectors/code/cubin.h"
 #include "collectors/providers/library.h"
 #include "preload/program/host_snapshot.h"
@@ -68,7 +69,7 @@ static enum kp_reason closes_behind(const struct kp_question *q)
  * false if it does not end. */
 static bool watch(const struct kp_question *q, const struct kp_entry *e)
 {
-    bool ends = kp_stuck_watch(w->setup->driver, w->context, e->function, q->fit.patience_ms);
+    bool ends = kp_stuck_watch(w->setup->driver, w->context, e->function, q->fit.patience);
     if (ends)
         kp_journal_learn(e);
     return ends;
@@ -130,7 +131,7 @@ static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, st
     bool watched = kp_admit_may_hang(q) && !q->fit.waits_reason && kp_stuck_settle(q->setup->driver, q->context);
     CUresult rc = pass(l, why, skip_reason);
     if (rc == CUDA_SUCCESS && watched)
-        kp_stuck_watch(q->setup->driver, q->context, f, q->fit.patience_ms);
+        kp_stuck_watch(q->setup->driver, q->context, f, q->fit.patience);
     return rc;
 }
 
@@ -281,14 +282,13 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
  * the launch's stream shows earlier; but only one of several launches waits for that. */
 static bool is_held(const struct kp_context_setup *setup, CUcontext ctx, const struct kp_launch *l)
 {
-    enum { MOMENT_MS = 10, APART_MS = 100 };
     static long last_ms;
     const struct kp_driver *d = setup->driver;
     if (w->open || kp_mode_has_ranges(setup->mode) || !kp_patience_goes_on(ctx))
         return false;
-    if (kp_now_ms() - last_ms < APART_MS || d->cuStreamQuery(kp_launch_stream(l)) != CUDA_SUCCESS)
+    if (kp_now_ms() - last_ms < kp_span_ms(KP_SPAN_HELD_APART) || d->cuStreamQuery(kp_launch_stream(l)) != CUDA_SUCCESS)
         return true;
-    bool ends = kp_patience_ends(ctx, MOMENT_MS);
+    bool ends = kp_patience_ends(ctx, kp_wait_first(KP_WAIT_MOMENT));
     last_ms = ends ? 0 : kp_now_ms();
     return !ends;
 }

@@ -123,7 +123,7 @@ static void settle_host(struct passage *p)
 {
     if (!p->nodes.reads && !p->touches)
         return;
-    if (kp_stuck_watch(p->setup->driver, p->context, NULL, KP_LONGER_MS)) {
+    if (kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_MANY)) {
         kp_journal_log_graph(&p->nodes);
         learn_host(p);
     } else {
@@ -292,7 +292,7 @@ static CUresult let_through(const struct passage *p, struct kp_launch *l, enum k
     bool settled = kp_stuck_settle(p->setup->driver, p->context);
     CUresult rc = pass(l, why, skip_reason);
     if (rc == CUDA_SUCCESS && settled)
-        kp_stuck_watch(p->setup->driver, p->context, NULL, KP_ALONE_MS);
+        kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE);
     return rc;
 }
 

@@ -39,11 +39,10 @@ static bool is_worth_going_on(const struct kp_question *q, const struct kp_rotat
 {
     /* Launches that pass cost nothing but the groups that they lack. So a window waits for as long as it takes to begin
      * another. */
-    enum { WINDOW_MS = 45 };
     const struct kp_window *w = q->window;
     if (q->key && kp_rotation_lacks(q->key, group_of(w)))
         return true;
-    if (chooses(w) && kp_now_ms() - w->wanted_ms >= WINDOW_MS)
+    if (chooses(w) && kp_now_ms() - w->wanted_ms >= kp_span_ms(KP_SPAN_ROTATION_WINDOW))
         return false;
     if (w->unwanted_in_a_row < KP_ROTATE_PATIENCE && kp_rotation_expects(r, group_of(w), KP_ROTATE_PATIENCE))
         return true;
@@ -123,7 +122,6 @@ static void know_window(uint64_t window)
  * thread, which costs 0.2 ms or more. */
 static bool ends_soon(const struct kp_driver *d)
 {
-    enum { MOST_MS = 3 };
     long start = kp_now_ms();
     if (passed.others || passed.unseen != kp_flags_unseen())
         return false;
@@ -131,7 +129,7 @@ static bool ends_soon(const struct kp_driver *d)
         CUresult rc = d->cuStreamQuery(passed.streams[i]);
         if (rc == CUDA_SUCCESS)
             i++;
-        else if (rc != CUDA_ERROR_NOT_READY || kp_now_ms() - start >= MOST_MS)
+        else if (rc != CUDA_ERROR_NOT_READY || kp_now_ms() - start >= kp_wait_first(KP_WAIT_ROTATION_STREAMS))
             return false;
     }
     return true;
@@ -141,15 +139,14 @@ static bool ends_soon(const struct kp_driver *d)
  * in another context. Only streams of the current context can be queried. */
 static bool becomes_idle(const struct kp_window *w, bool is_current)
 {
-    enum { FIRST_MS = 500, NEXT_MS = 10 };
     const struct kp_driver *d = w->setup->driver;
     struct kp_context *c = w->context;
-    long ms = c->stalled ? NEXT_MS : FIRST_MS;
+    long next = kp_wait_next(KP_WAIT_ROTATION), ms = c->stalled ? next : kp_wait_first(KP_WAIT_ROTATION);
     kp_context_settle_ends();
     if (c->ended)
         return true; /* no more waits */
     know_window(kp_journal_facts().serial);
-    bool idle = (is_current && ends_soon(d)) || kp_wait_briefly(d, c->ctx, ms, NEXT_MS) != CUDA_ERROR_NOT_READY;
+    bool idle = (is_current && ends_soon(d)) || kp_wait_briefly(d, c->ctx, ms, next) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)
         note_idle(kp_journal_facts().serial);

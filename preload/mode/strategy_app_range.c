@@ -43,10 +43,10 @@ static bool carry(const struct kp_window *w)
 static struct kp_why find_open_reason(const struct kp_window *w, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
-    long patience = c->stalled ? KP_SHORT_MS : KP_LONGER_MS;
-    bool carried = carry(w); /* counts the range, so it runs in any case */
-    CUresult rc = kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY
-                                           : kp_wait_context(w->setup->driver, c->ctx, patience, KP_SHORT_MS);
+    long least = kp_wait_next(KP_WAIT_MANY), patience = c->stalled ? least : kp_wait_first(KP_WAIT_MANY);
+    bool carried = carry(w); /* counts the range, so in any case */
+    CUresult rc =
+        kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY : kp_wait_context(w->setup->driver, c->ctx, patience, least);
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     c->dead = rc != CUDA_SUCCESS && !c->stalled;
     *reason = c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NONE;
@@ -94,9 +94,12 @@ static void give_up(struct kp_window *w)
 
 static void finish(struct kp_window *w, struct kp_window_outcome *out)
 {
-    long ms = w->close_reason == KP_REASON_RANGE_END ? KP_SHORT_MS : kp_flags_hurried() ? KP_EXIT_MS : KP_END_MS;
-    CUresult rc = kp_gate_captures() > 0 ? CUDA_ERROR_NOT_READY
-                                         : kp_wait_context(w->setup->driver, w->context->ctx, ms, KP_SHORT_MS);
+    long least = kp_wait_next(KP_WAIT_RANGE_END);
+    long ms = w->close_reason == KP_REASON_RANGE_END ? least
+              : kp_flags_hurried()                   ? kp_wait_at_exit(KP_WAIT_RANGE_END)
+                                                     : kp_wait_first(KP_WAIT_RANGE_END);
+    CUresult rc =
+        kp_gate_captures() > 0 ? CUDA_ERROR_NOT_READY : kp_wait_context(w->setup->driver, w->context->ctx, ms, least);
     if (rc == CUDA_ERROR_NOT_READY) {
         give_up(w);
     } else if (rc != CUDA_SUCCESS) {

@@ -2,9 +2,9 @@
  * Counts the program's own launches in one pass, and waits for each. Issues nothing again.
  */
 #include "base/lock.h"
-#include "collectors/facts/settle.h"
 #include "preload/program/host_snapshot.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/window_facts.h"
 #include "preload/rotation/rotation.h"
 #include "preload/contexts/runs.h"
 #include "preload/mode/counter_owner.h"
@@ -83,9 +83,11 @@ static CUresult wait_for_end(const struct kp_window *w)
     if (kp_gate_captures() > 0) /* a wait would invalidate the capture */
         return CUDA_ERROR_NOT_READY;
     if (kp_strategy_chooses(w->strategy))
-        return kp_wait_briefly(d, w->context->ctx, KP_EXIT_MS, KP_SHORT_MS);
-    return kp_journal_may_wait() ? kp_wait_briefly(d, w->context->ctx, KP_PAGING_MS, KP_PAGING_MS)
-                                 : kp_settle(d, CU_STREAM_LEGACY);
+        return kp_wait_quietly(d, w->context->ctx, KP_WAIT_ROTATION_END);
+    if (kp_journal_may_wait())
+        return kp_wait_quietly(d, w->context->ctx, KP_WAIT_COUNTED_WAITS);
+    long ms = kp_flags_hurried() ? kp_wait_at_exit(KP_WAIT_COUNTED) : kp_wait_first(KP_WAIT_COUNTED);
+    return kp_wait_briefly(d, w->context->ctx, ms, ms);
 }
 
 static void close_window(struct kp_window *w, struct kp_window_outcome *out)

@@ -33,8 +33,8 @@ static CUresult wait_for(const struct kp_window *w, const struct kp_entry *e)
 {
     const struct kp_driver *d = w->setup->driver;
     if (!kp_journal_may_wait())
-        return kp_wait_context(d, w->context->ctx, KP_ALONE_MS, KP_SHORT_MS);
-    return kp_stuck_watch(d, w->context, e->function, KP_ALONE_MS) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+        return kp_wait_for(d, w->context->ctx, KP_WAIT_ALONE);
+    return kp_stuck_watch(d, w->context, e->function, KP_WAIT_ALONE) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 /* Reads facts of activity records from this one execution, which stays the program's and is no graph, see probe.h. */

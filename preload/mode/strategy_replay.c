@@ -88,27 +88,30 @@ void kp_replay_ended(struct kp_window *w)
         w->ran_ms = 1 + (long)((kp_now_ns() - w->opened_ns - w->ours_ns) / 1e6);
 }
 
-void kp_replay_passes(struct kp_window *w, const struct kp_order *how, long more_ms, struct kp_job *j,
+void kp_replay_passes(struct kp_window *w, const struct kp_order *how, enum kp_wait more, struct kp_job *j,
                       struct kp_window_outcome *out)
 {
     struct kp_mute mute;
-    struct kp_repeat repeat = {more_ms + 2 * w->ran_ms};
+    struct kp_repeat repeat = {kp_wait_first(more) + 2 * w->ran_ms, kp_wait_next(more)};
     kp_journal_begin_repeats();
     if (!j->wanted)
         return;
     j->job.issue = how->issue;
     j->job.rehearse = how->rehearse;
+    j->job.settle = kp_journal_end_repeat;
     j->job.arg = &repeat;
     kp_mute_begin(&mute);
     kp_claim_counters(w->setup->driver, w->context);
     kp_collector_replay(w->context->collector, &j->job, out);
+    if (out->replay.code == KP_ISSUE_UNENDED)
+        kp_journal_hangs();
     kp_mute_end(&mute);
 }
 
 static void run_passes(struct kp_window *w, const struct kp_order *how, struct kp_window_outcome *out)
 {
     struct kp_job j = how->whole ? kp_job_of_whole(w) : kp_job_make(w);
-    kp_replay_passes(w, how, KP_REHEARSAL_MS, &j, out);
+    kp_replay_passes(w, how, KP_WAIT_REHEARSAL, &j, out);
     if (j.wanted)
         kp_probe_learn(j.job.executed, j.job.n_executed);
     else
@@ -178,7 +181,7 @@ static void count_own(struct kp_window *w, const struct kp_order *how, struct kp
 /* Repeats nothing: another thread's call may have changed memory within the window. */
 static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
 {
-    if (kp_patience_wait(w->setup->driver, w->context->ctx, KP_EXIT_MS) != CUDA_SUCCESS) {
+    if (kp_patience_wait(w->setup->driver, w->context->ctx, kp_wait_first(KP_WAIT_LEAVE)) != CUDA_SUCCESS) {
         kp_journal_hangs();
         kp_collector_leave(w->context->collector);
     } else {
@@ -213,11 +216,10 @@ static void close_unending(struct kp_window *w, struct kp_window_outcome *out)
 
 static long end_wait(const struct kp_window *w)
 {
-    if (kp_flags_hurried())
-        return KP_EXIT_MS;
-    if (w->left && kp_context_beside(w->context, NULL))
-        return KP_ELSEWHERE_MS;
-    return kp_journal_may_wait() ? KP_LONGER_MS : KP_END_MS;
+    enum kp_wait for_what = w->left && kp_context_beside(w->context, NULL) ? KP_WAIT_WINDOW_LEFT
+                            : kp_journal_may_wait()                        ? KP_WAIT_WINDOW_WAITS
+                                                                           : KP_WAIT_WINDOW_END;
+    return kp_flags_hurried() ? kp_wait_at_exit(for_what) : kp_wait_first(for_what);
 }
 
 /* Waits with a limit: closing a window may be what lets the program go on, and a launch may wait for exactly that. */
@@ -242,7 +244,10 @@ void kp_replay_close(struct kp_window *w, const struct kp_order *how, struct kp_
     kp_timeline_pause(w->context->id);
     if (kp_journal_facts().wanted)
         count_own(w, how, out);
-    kp_collector_drop(w->context->collector);
+    if (out->replay.code == KP_ISSUE_UNENDED)
+        kp_collector_leave(w->context->collector);
+    else
+        kp_collector_drop(w->context->collector);
     kp_timeline_resume();
 }
 

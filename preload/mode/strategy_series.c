@@ -198,7 +198,7 @@ static void count(struct series *s, struct kp_result *r, const char *name)
     s->item->config = (struct kp_known_config){0};
     if (j.job.probe)
         kp_probe_mark_one(s->item);
-    kp_replay_passes(w, &kp_one_by_one, KP_LONGER_MS, &j, &out); /* a variant may be far slower */
+    kp_replay_passes(w, &kp_one_by_one, KP_WAIT_VARIANT, &j, &out); /* a variant may be far slower */
     learn(s, &j.job);
     s->item->function->waits_reason = waits; /* the program's own launch did end */
     if (out.replay.failed != KP_STAGE_NONE || !out.counters)
@@ -301,7 +301,7 @@ static bool has_ended(struct kp_window *w)
 {
     bool ended = !kp_flags_spoiled() && !w->unending && kp_journal_facts().records == 1 &&
                  kp_journal_entry(0)->result &&
-                 kp_wait_context(w->setup->driver, w->context->ctx, KP_END_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+                 kp_wait_for(w->setup->driver, w->context->ctx, KP_WAIT_RANGE_END) == CUDA_SUCCESS;
     if (ended)
         kp_replay_ended(w);
     return ended;

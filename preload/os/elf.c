@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/lock.h"
-
-enum { PATIENCE_MS = 1000 };
+#include "base/wait_limits.h"
 
 /* The data that a walk needs about one object. */
 struct object {
@@ -198,7 +197,7 @@ void *kp_elf_bootstrap(const char *name)
 static void walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *arg), void *arg)
 {
     struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
-    bool taken = kp_lock_take(lock, PATIENCE_MS);
+    bool taken = kp_lock_take(lock, kp_wait_first(KP_WAIT_OBJECTS));
     dl_iterate_phdr(visit, arg);
     if (taken)
         kp_lock_give(lock);

@@ -16,6 +16,7 @@
 #include "base/descriptor.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "base/wait_limits.h"
 #include "base/width.h"
 #include "base/wrap.h"
 #include "preload/os/outcome.h"
@@ -38,7 +39,7 @@ static _Atomic(struct place *) log_to = &error;
 static bool log_quiet, log_apart, log_piped;
 static atomic_int writing;
 
-enum { COLUMNS_LEAST = 40, PATIENCE_MS = 10000 /* with a reader that is slow */ };
+enum { COLUMNS_LEAST = 40 };
 static size_t columns; /* width of the terminal that stderr is; 0 = it is none */
 
 /* Waits for room in a pipe or terminal that does not block, as a server may have set a stderr that it shares. Returns
@@ -46,8 +47,8 @@ static size_t columns; /* width of the terminal that stderr is; 0 = it is none *
 static bool has_room(int fd)
 {
     static atomic_bool is_stuck;
-    int timeout = atomic_load(&is_stuck) ? 0 : PATIENCE_MS;
-    bool has = poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, timeout) > 0;
+    long timeout = atomic_load(&is_stuck) ? kp_wait_next(KP_WAIT_LOG) : kp_wait_first(KP_WAIT_LOG);
+    bool has = poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, (int)timeout) > 0;
     atomic_store(&is_stuck, !has);
     return has;
 }

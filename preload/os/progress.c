@@ -6,13 +6,9 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "preload/os/log.h"
 #include "preload/os/worker.h"
-
-enum { EVERY_MS = 9000 }; /* time between lines */
-
-/* If a signal handler interrupted the lock's holder on this very thread, nothing is printed. */
-enum { PATIENCE_MS = 200 };
 
 enum { TEXT = 160 };
 
@@ -39,11 +35,17 @@ static long spent_ms(void)
 static bool take_due(char line[TEXT + 64])
 {
     long spent = spent_ms();
-    if (!work.depth || spent < work.told_ms + EVERY_MS)
+    if (!work.depth || spent < work.told_ms + kp_span_ms(KP_SPAN_PROGRESS_LINE))
         return false;
     work.told_ms = spent;
     snprintf(line, TEXT + 64, "Still working after %ld s: %s", spent / 1000, work.text);
     return true;
+}
+
+/* If a signal handler interrupted the lock's holder on this very thread, nothing is printed. */
+static bool enter(void)
+{
+    return kp_lock_take(lock, kp_wait_first(KP_WAIT_PROGRESS));
 }
 
 static void *watch(void *unused)
@@ -53,7 +55,7 @@ static void *watch(void *unused)
     while (!atomic_load(&over)) {
         kp_lock_take(lock, KP_FOREVER);
         bool due = take_due(line);
-        long left = work.told_ms + EVERY_MS - spent_ms();
+        long left = work.told_ms + kp_span_ms(KP_SPAN_PROGRESS_LINE) - spent_ms();
         kp_lock_give(lock);
         if (due)
             kp_log_still(line);
@@ -75,7 +77,7 @@ static void say(const char *text, bool takes_long)
 
 void kp_progress_begin(const char *text, bool takes_long)
 {
-    if (!kp_lock_take(lock, PATIENCE_MS))
+    if (!enter())
         return;
     if (!work.depth++)
         work.began_ms = kp_now_ms();
@@ -86,7 +88,7 @@ void kp_progress_begin(const char *text, bool takes_long)
 void kp_progress_step(const char *text, bool takes_long)
 {
     char line[TEXT + 64];
-    if (!kp_lock_take(lock, PATIENCE_MS))
+    if (!enter())
         return;
     if (work.depth)
         say(text, takes_long);
@@ -98,7 +100,7 @@ void kp_progress_step(const char *text, bool takes_long)
 
 void kp_progress_end(void)
 {
-    if (!kp_lock_take(lock, PATIENCE_MS))
+    if (!enter())
         return;
     if (work.depth == 1)
         work.before_ms = spent_ms();
@@ -116,7 +118,7 @@ void kp_progress_end(void)
 
 void kp_progress_told(void)
 {
-    if (!kp_lock_take(lock, PATIENCE_MS))
+    if (!enter())
         return;
     work.before_ms = work.told_ms = 0;
     work.began_ms = kp_now_ms();

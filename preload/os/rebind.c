@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "preload/os/elf.h"
 
 /* The relocations of one object that name a symbol, and what they need. */
@@ -167,10 +168,10 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
 
 size_t kp_rebind_all(void)
 {
-    enum { PATIENCE_MS = 1000 };
     struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
     size_t changed = 0;
-    bool taken = kp_lock_take(lock, PATIENCE_MS); /* no fork happens meanwhile: it would leave the loader's lock held */
+    /* No fork happens meanwhile: it would leave the loader's lock held. */
+    bool taken = kp_lock_take(lock, kp_wait_first(KP_WAIT_OBJECTS));
     dl_iterate_phdr(visit, &changed);
     if (taken)
         kp_lock_give(lock);

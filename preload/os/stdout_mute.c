@@ -11,9 +11,8 @@
 
 #include "base/descriptor.h"
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "preload/os/quiet.h"
-
-enum { PATIENCE_MS = 1000 };
 
 /* The active mute, for a child that another thread forks meanwhile; valid while `muted`. */
 static struct kp_mute active;
@@ -24,7 +23,7 @@ static bool lock_stream(FILE *f)
     long start = kp_now_ms();
     while (ftrylockfile(f)) {
         long waited = kp_now_ms() - start;
-        if (waited >= PATIENCE_MS)
+        if (waited >= kp_wait_first(KP_WAIT_STDOUT))
             return false;
         kp_nap(waited);
     }
@@ -32,13 +31,13 @@ static bool lock_stream(FILE *f)
 }
 
 /* Writes the program's pending output. A write that would fail or block is left to the program, which then sees the
- * same as without kprof; PATIENCE_MS allows for a slow reader. */
+ * same as without kprof; the wait allows for a slow reader. */
 static bool write_pending(FILE *f)
 {
     struct pollfd p = {.fd = f->_fileno, .events = POLLOUT};
     if (!__fpending(f))
         return true;
-    if (poll(&p, 1, PATIENCE_MS) != 1 || p.revents != POLLOUT)
+    if (poll(&p, 1, (int)kp_wait_first(KP_WAIT_STDOUT)) != 1 || p.revents != POLLOUT)
         return false;
     struct kp_quiet q = kp_quiet_begin();
     bool written = !fflush_unlocked(f);

@@ -47,9 +47,6 @@ static void exiter_ends(void)
         kp_wake_all(&process->exiter);
 }
 
-/* The longest wait for the thread that runs the exit handlers, besides the time of the report, ms. */
-enum { EXITER_MS = 2000, EXITER_STEP_MS = 50 };
-
 static bool is_reported(void)
 {
     return !atomic_load(&process->finisher) || atomic_load(&process->finished);
@@ -64,10 +61,10 @@ static void wait_for_exiter(int me)
     int other = 0;
     long idle_since = kp_now_ms();
     while (!passed && !atomic_compare_exchange_strong(&process->exiter, &other, me) && other != me) {
-        kp_wait_while(&process->exiter, other, EXITER_STEP_MS);
+        kp_wait_while(&process->exiter, other, kp_span_ms(KP_SPAN_EXIT_STEP));
         if (!is_reported())
             idle_since = kp_now_ms();
-        passed = kp_now_ms() - idle_since >= EXITER_MS;
+        passed = kp_now_ms() - idle_since >= kp_wait_first(KP_WAIT_EXITER);
         other = 0;
     }
 }
@@ -93,7 +90,7 @@ static void wait_for_plan(void)
 {
     long start = kp_now_ms(), waited = 0;
     while (!kp_guard && is_own_process() && kp_context_is_planning() &&
-           (waited = kp_now_ms() - start) < KP_GATE_LAST_MS)
+           (waited = kp_now_ms() - start) < kp_wait_first(KP_WAIT_PLAN))
         kp_nap(waited);
 }
 
@@ -121,8 +118,7 @@ typedef bool (*context_match)(const struct kp_context *c, uint64_t arg);
  * done; and during a capture it cannot be queried. */
 static bool does_end(CUcontext ctx)
 {
-    return kp_gate_captures() <= 0 &&
-           kp_wait_context(&process->driver, ctx, KP_EXIT_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
+    return kp_gate_captures() <= 0 && kp_wait_for(&process->driver, ctx, KP_WAIT_LEAVE) != CUDA_ERROR_NOT_READY;
 }
 
 /* Closes the window because of a call of the program; NULL: the program ends. */
@@ -162,6 +158,7 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *symbol
 static void end_at_exit(void *unused)
 {
     (void)unused;
+    const long gate_ms = kp_wait_first(KP_WAIT_GATE);
     if (!is_own_process())
         return;
     kp_work_takes_long();
@@ -172,7 +169,7 @@ static void end_at_exit(void *unused)
     atomic_store(&process->ending, true); /* set before the gate, for launches that wait there to see it */
     kp_passing_outdate();
     if (!kp_work_driver_is_left())
-        leave_contexts(NULL, 0, NULL, KP_GATE_MS, KP_GATE_MS);
+        leave_contexts(NULL, 0, NULL, gate_ms, gate_ms);
     kp_process_finish(); /* while other threads still have the driver and the program's globals */
 }
 
@@ -196,7 +193,7 @@ void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *sym
 {
     static const context_match matches[] = {
         [KP_ENDS_CONTEXT] = is_context, [KP_ENDS_DEVICE] = is_on_device, [KP_ENDS_ALL] = NULL};
-    if (!leave_contexts(matches[which], first, symbol, KP_FOREVER, KP_GATE_LAST_MS))
+    if (!leave_contexts(matches[which], first, symbol, KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST)))
         kp_context_ends_unseen(matches[which], first); /* a call in flight may wait for this thread */
 }
 
@@ -241,11 +238,11 @@ static void wait_for_finisher(int id)
     double before = kp_thread_cpu_time(id);
     long start = kp_now_ms();
     while (!atomic_load(&process->finished) && before >= 0) {
-        kp_wait_while(&process->finished, 0, EXITER_STEP_MS);
+        kp_wait_while(&process->finished, 0, kp_span_ms(KP_SPAN_EXIT_STEP));
         double now = kp_thread_cpu_time(id);
         if (now != before || kp_log_is_writing())
             start = kp_now_ms();
-        else if (kp_now_ms() - start >= KP_GATE_LAST_MS)
+        else if (kp_now_ms() - start >= kp_wait_first(KP_WAIT_FINISHER))
             return;
         before = now;
     }
@@ -270,7 +267,7 @@ enum { MANY_LAUNCHES = 1000 };
 static void write_report(void)
 {
     /* A handler that interrupted our own work on this thread cannot wait for that work. */
-    long patience = kp_guard ? 0 : KP_GATE_LAST_MS;
+    long patience = kp_guard ? 0 : kp_wait_first(KP_WAIT_REPORT);
     /* A handler may have interrupted a driver call of this same thread; the driver would deadlock. */
     bool in_call = kp_guard || kp_in_driver;
     /* Gives another thread's replay time to end, but writes the report in any case. */

@@ -25,7 +25,7 @@ static struct kp_process *const process = &kp_process_now;
  * next: then the window is spoilt. */
 static struct kp_alone enter_for_window(void)
 {
-    struct kp_alone gate = kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
+    struct kp_alone gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
     if (!gate.in)
         kp_window_spoil();
     return gate;
@@ -152,8 +152,7 @@ void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc)
  * for what this thread does next. */
 static bool may_rest(CUcontext ctx)
 {
-    enum { MOST_MS = 1000 };
-    return kp_wait_context(&process->driver, ctx, MOST_MS, KP_SHORT_MS) == CUDA_SUCCESS;
+    return kp_wait_for(&process->driver, ctx, KP_WAIT_WORK) == CUDA_SUCCESS;
 }
 
 /* Frees up to `bytes` of memory of each context; UINT64_MAX: all, including that of the profilers. While a stream is
@@ -175,7 +174,7 @@ static struct kp_alone enter_to_give(void)
     if (gate.in && !kp_window_is_open())
         return gate;
     kp_gate_end_alone(&gate);
-    return kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
+    return kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
 }
 
 /* Alone in the gate. */
@@ -231,7 +230,7 @@ void kp_process_gives_room(uint64_t bytes)
 /* Enters the gate alone while a window watches. If it cannot, the window must be closed, or is already spoilt. */
 static struct kp_alone enter_beside_window(void)
 {
-    struct kp_alone gate = kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
+    struct kp_alone gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
     if (gate.in && !(kp_process_active() && kp_window_watches()))
         kp_gate_end_alone(&gate);
     return gate;
@@ -332,17 +331,15 @@ void kp_process_make_ready(void)
 /* Returns true if a context is idle, or is soon: the gate is held meanwhile. */
 static bool is_idle(CUcontext ctx)
 {
-    enum { MOST_MS = 2 };
-    return kp_wait_briefly(&process->driver, ctx, MOST_MS, MOST_MS) == CUDA_SUCCESS;
+    return kp_wait_quietly(&process->driver, ctx, KP_WAIT_STEP_ASIDE) == CUDA_SUCCESS;
 }
 
 /* Only tries, like kp_process_make_ready. */
 void kp_process_leave_alone(void)
 {
-    enum { PATIENCE_MS = 2 };
     if (!process->options.cupti_leaves || !kp_context_is_in_the_way())
         return;
-    KP_ALONE gate = kp_gate_alone(0, PATIENCE_MS);
+    KP_ALONE gate = kp_gate_alone(0, kp_wait_first(KP_WAIT_STEP_ASIDE));
     if (!gate.in)
         return;
     bool idle = !kp_window_is_open() && !kp_timed_waits() && kp_gate_captures() <= 0 && !kp_graph_any();
@@ -354,7 +351,7 @@ void kp_process_loads_images(void)
 {
     if (atomic_load(&process->images))
         return;
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_MS);
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
     if (!gate.in || !kp_process_active() || atomic_exchange(&process->images, true) || atomic_load(&process->ending))
         return;
     kp_context_prepare_images(&process->setup);

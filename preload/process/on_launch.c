@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "base/work.h"
 #include "collectors/code/cubin.h"
 #include "preload/gate/gate.h"
@@ -159,7 +160,7 @@ static CUresult leave_out(const struct kp_launch *l, const struct way *way, enum
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
 {
     kp_process_begin();
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_MS);
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
     if (!gate.in)
         return leave_out(l, way, KP_REASON_BUSY);
     if (kp_gate_captures() > 0) { /* a capture has begun; no further one can begin here */
@@ -460,7 +461,7 @@ static CUresult choose_in_range(struct kp_launch *l)
 static void open_late(const struct kp_launch *l)
 {
     char *bad_input = NULL;
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_MS);
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
     if (gate.in && kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0) {
         decide_range(l);
         kp_range_open_window(&process->setup, l, &bad_input);

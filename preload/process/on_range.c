@@ -36,10 +36,6 @@ static bool may_begin(void)
 
 /* ---- waits if the program is not repeated ---- */
 
-/* The longest waits for the work before a range, for its own work at its end, and for a capture's end, ms; all of them
- * together, after which they are short. */
-enum { BEFORE_MS = 5000, CAPTURE_MS = 1000, ALL_MS = 20000, SHORT_MS = 200, FIRST_MS = 10 };
-
 /* Returns true if counters go on or off at this edge, so that nothing may run meanwhile. `ends`: the range that ends;
  * 0: one starts. The first run of a program counts nothing. */
 static bool counts_at(uint64_t ends)
@@ -52,8 +48,9 @@ static bool counts_at(uint64_t ends)
 
 static long limit_of(uint64_t ends, long wasted_ms)
 {
-    long ms = !ends ? BEFORE_MS : kp_gate_captures() > 0 ? CAPTURE_MS : KP_END_MS;
-    long left = wasted_ms < ALL_MS ? ALL_MS - wasted_ms : SHORT_MS;
+    enum kp_wait w = !ends ? KP_WAIT_BEFORE_RANGE : kp_gate_captures() > 0 ? KP_WAIT_RANGE_CAPTURE : KP_WAIT_RANGE_END;
+    const long ms = kp_wait_first(w), all = kp_span_ms(KP_SPAN_BUDGET);
+    long left = wasted_ms < all ? all - wasted_ms : kp_wait_next(w);
     return ms < left ? ms : left;
 }
 
@@ -64,7 +61,7 @@ static struct kp_alone enter(uint64_t ends, long patience_ms, bool *idle)
     static long wasted_ms; /* inside the gate */
     long start = kp_now_ms();
     *idle = false;
-    for (long slice = FIRST_MS;;
+    for (long slice = kp_span_ms(KP_SPAN_RANGE_SLICE);;
          slice *= kp_gate_captures() > 0 ? 1 : 2) { /* a capture is not waited for in the gate */
         struct kp_alone gate = kp_gate_alone(KP_FOREVER, patience_ms);
         if (!gate.in)
@@ -104,7 +101,7 @@ static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool insi
     bool idle;
     char *bad_input = NULL;
     kp_process_begin();
-    KP_ALONE gate = enter(0, KP_GATE_MS, &idle);
+    KP_ALONE gate = enter(0, kp_wait_first(KP_WAIT_GATE), &idle);
     if (!gate.in || !may_begin())
         return;
     open_range(id, name, nvtx, inside);
@@ -118,7 +115,7 @@ static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool insi
 static void end(uint64_t id)
 {
     bool idle;
-    KP_ALONE gate = enter(id, KP_GATE_LAST_MS, &idle);
+    KP_ALONE gate = enter(id, kp_wait_first(KP_WAIT_GATE_LAST), &idle);
     if (!gate.in)
         kp_window_spoil();
     else if (kp_ranges_id() == id)

@@ -29,8 +29,7 @@ static atomic_bool told; /* that launches are not profiled */
 /* Returns true if the work of a context ends soon, so that CUPTI can be detached from it. */
 static bool ends_soon(CUcontext ctx)
 {
-    return kp_gate_captures() <= 0 &&
-           kp_wait_context(&process->driver, ctx, KP_EXIT_MS, KP_SHORT_MS) != CUDA_ERROR_NOT_READY;
+    return kp_gate_captures() <= 0 && kp_wait_for(&process->driver, ctx, KP_WAIT_LEAVE) != CUDA_ERROR_NOT_READY;
 }
 
 /* Closes the window and leaves CUPTI. Within a driver call of this thread, as in a callback, the window is given up: it
@@ -42,7 +41,7 @@ static void leave_cupti(const char *name)
         kp_window_spoil();
         return;
     }
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, KP_GATE_LAST_MS);
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
     if (!gate.in) {
         kp_window_spoil(); /* a call in flight may wait for what this thread does next */
     } else if (kp_process_active() && !atomic_load(&process->ending) && kp_window_may_close()) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/fast_path.h"
 #include "preload/os/log.h"
@@ -31,12 +32,11 @@ void kp_phase_launched(void)
 
 void kp_phase_hold(void)
 {
-    enum { MOST_MS = 1000 };
     static __thread bool held;
     if (held || !atomic_load(&process->leaving) || atomic_load(&process->exiter) == kp_thread_id())
         return;
     held = true;
-    kp_wait_while(&process->leaving, 1, MOST_MS);
+    kp_wait_while(&process->leaving, 1, kp_wait_first(KP_WAIT_HELD));
 }
 
 void kp_phase_go(enum kp_phase p)

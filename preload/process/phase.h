@@ -16,9 +16,6 @@
 #include "preload/program/filter.h"
 #include "report/options/options.h"
 
-/* Patience at the gate, ms: of a call that can go on without what it waits for, and of one that cannot. */
-enum { KP_GATE_MS = 2000, KP_GATE_LAST_MS = 10000 };
-
 enum kp_phase { KP_PHASE_ASLEEP, KP_PHASE_AWAKE, KP_PHASE_UNPROFILED, KP_PHASE_FORKED, KP_PHASE_FINISHED };
 
 struct kp_process {

@@ -11,6 +11,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "base/work.h"
 #include "collectors/code/cubin.h"
 #include "preload/process/ending.h"
@@ -412,7 +413,7 @@ void kp_process_cuda_started(void)
     KP_GUARDED;
     is_watched();
     pin_driver();
-    if (kp_lock_take(process->lock, KP_GATE_LAST_MS)) {
+    if (kp_lock_take(process->lock, kp_wait_first(KP_WAIT_START))) {
         if (atomic_load(&process->phase) == KP_PHASE_ASLEEP)
             wake();
         kp_lock_give(process->lock);

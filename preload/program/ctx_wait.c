@@ -4,13 +4,10 @@
 #include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "base/work.h"
 #include "preload/os/guard.h"
 #include "preload/os/worker.h"
-
-/* A busy machine begins a thread late. What a caller has patience for is the driver: so it counts from there on, and a
- * thread may take so long besides. */
-enum { BEGINS_MS = 2000 };
 
 /* The state of a wait: its thread has not started; asks the driver; must not ask any more, because the waiter has given
  * up; has ended. */
@@ -87,12 +84,13 @@ static bool is_done(const struct wait *w)
     return atomic_load(&w->state) == DONE;
 }
 
-/* Returns how long a caller that started at `start` with a limit of `ms` keeps waiting. */
+/* Returns how long a caller that started at `start` with a limit of `ms` keeps waiting. A busy machine starts a thread
+ * late, and the limit is for the driver: so it counts from the start of the thread. */
 static long left_of(const struct wait *w, long start, long ms)
 {
     long now = kp_now_ms(), begun = atomic_load(&w->begun_ms);
     if (atomic_load(&w->state) == NEW)
-        return now - start < kp_work_patience(BEGINS_MS) ? ms : 0;
+        return now - start < kp_work_patience(kp_wait_first(KP_WAIT_THREAD_BEGINS)) ? ms : 0;
     return kp_work_patience(ms) - (now - (begun > start ? begun : start));
 }
 
@@ -117,7 +115,7 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     }
     struct wait *w = begin(d, ctx);
     if (!w)
-        return d->cuCtxSynchronize();
+        return CUDA_ERROR_NOT_READY; /* nothing else asks with a limit */
     if (becomes_done(w, ms))
         return end(w);
     int new = NEW;

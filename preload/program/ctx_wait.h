@@ -12,8 +12,8 @@
 #include "collectors/facts/driver.h"
 
 /* Waits until all work of `ctx`, which must be current, is done, at most `ms`. Returns CUDA_SUCCESS, an error of the
- * context, or CUDA_ERROR_NOT_READY after the time limit. The wait then goes on in the background, and later calls
- * for this context join it. */
+ * context, or CUDA_ERROR_NOT_READY after the time limit, or at once where no thread can be had for it. The wait goes on
+ * in the background after its limit, and later calls for this context join it. */
 CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms);
 
 /* Returns true if a wait for `ctx` goes on in the background: work that it had then has not ended. */

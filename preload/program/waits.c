@@ -20,12 +20,11 @@ CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms)
 
 /* Total of waits that timed out in a process, ms: time that the program would not need without us. Later waits are
  * short, as a program that hung is likely to hang again. */
-enum { WASTED_MS = 20000 };
 static long wasted_ms;
 
 static long within_budget(long ms, long least)
 {
-    long left = WASTED_MS - wasted_ms;
+    long left = kp_span_ms(KP_SPAN_BUDGET) - wasted_ms;
     left = left < least ? least : left;
     return ms < left ? ms : left;
 }
@@ -43,10 +42,11 @@ CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms)
     return note_wasted(kp_wait_stream(d, stream, ms), start);
 }
 
-CUresult kp_wait_copy(const struct kp_driver *d, long ms)
+CUresult kp_wait_copy(const struct kp_driver *d)
 {
+    const long ms = within_budget(kp_wait_first(KP_WAIT_WORK), kp_wait_next(KP_WAIT_WORK));
     long start = kp_now_ms();
-    return note_wasted(kp_wait_stream(d, CU_STREAM_LEGACY, within_budget(ms, KP_SHORT_MS)), start);
+    return note_wasted(kp_wait_stream(d, CU_STREAM_LEGACY, ms), start);
 }
 
 CUresult kp_wait_briefly(const struct kp_driver *d, CUcontext ctx, long ms, long least)
@@ -59,6 +59,16 @@ CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long
 {
     kp_progress_step("waiting for launches to end", false);
     return kp_wait_briefly(d, ctx, ms, least);
+}
+
+CUresult kp_wait_for(const struct kp_driver *d, CUcontext ctx, enum kp_wait w)
+{
+    return kp_wait_context(d, ctx, kp_wait_first(w), kp_wait_next(w));
+}
+
+CUresult kp_wait_quietly(const struct kp_driver *d, CUcontext ctx, enum kp_wait w)
+{
+    return kp_wait_briefly(d, ctx, kp_wait_first(w), kp_wait_next(w));
 }
 
 CUresult kp_wait_again(const struct kp_driver *d, CUcontext ctx, long ms, unsigned *outlasted)

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "base/wait_limits.h"
 #include "collectors/providers/library.h"
 #include "preload/gate/fast_path.h"
 #include "preload/os/log.h"
@@ -28,8 +29,6 @@
 #include "report/model/nvtx_expr.h"
 #include "report/pages/page.h"
 #include "report/store/store.h"
-
-enum { CLOSE_PATIENCE_MS = 3000 };
 
 /* A result that the store refused, kept for the report. */
 struct kept {
@@ -759,7 +758,7 @@ void kp_session_timeline_end(void)
     char *err = NULL;
     bool on = kp_timeline_is_on();
     uint64_t dropped = on ? kp_timeline_dropped() : 0;
-    if (!kp_timeline_has_begun() || !kp_lock_take(storing, CLOSE_PATIENCE_MS))
+    if (!kp_timeline_has_begun() || !kp_lock_take(storing, kp_wait_first(KP_WAIT_SESSION)))
         return;
     kp_timeline_stop(); /* later records are too late */
     struct kp_quiet q = kp_quiet_begin();
@@ -1116,9 +1115,9 @@ static void close_session(void)
 void kp_session_close(void)
 {
     /* An exit from a signal handler may have interrupted a lock's holder on this same thread. */
-    if (!kp_lock_take(storing, CLOSE_PATIENCE_MS))
+    if (!kp_lock_take(storing, kp_wait_first(KP_WAIT_SESSION)))
         return;
-    if (kp_lock_take(lock, CLOSE_PATIENCE_MS)) {
+    if (kp_lock_take(lock, kp_wait_first(KP_WAIT_SESSION))) {
         close_session();
         kp_lock_give(lock);
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "base/work.h"
 #include "base/text.h"
 #include "preload/who/timeline.h"
@@ -461,12 +462,12 @@ void kp_nvtx_end(uint64_t id)
 /* The locks are only tried: a handler may end the program on a thread that holds one. */
 void kp_nvtx_end_timeline(void)
 {
-    enum { PATIENCE_MS = 100 };
+    const long ms = kp_wait_first(KP_WAIT_NVTX);
     if (!kp_timeline_is_on() || !enter())
         return;
-    bool taken = kp_lock_take(stacks.lock, PATIENCE_MS);
+    bool taken = kp_lock_take(stacks.lock, ms);
     for (struct stack *s = taken ? stacks.first : NULL; s; s = s->next) {
-        if (!kp_lock_take(&s->lock, PATIENCE_MS))
+        if (!kp_lock_take(&s->lock, ms))
             continue;
         for (unsigned i = 0; i < s->n; i++)
             put_on_timeline(&s->pushed[i]);
@@ -474,7 +475,7 @@ void kp_nvtx_end_timeline(void)
     }
     if (taken)
         kp_lock_give(stacks.lock);
-    taken = kp_lock_take(started.lock, PATIENCE_MS);
+    taken = kp_lock_take(started.lock, ms);
     for (size_t i = 0; taken && i < started.n; i++)
         put_on_timeline(started.list[i]);
     if (taken)

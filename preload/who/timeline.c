@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/wait_limits.h"
 #include "base/work.h"
 #include "base/text.h"
 #include "collectors/providers/observe.h"
@@ -115,9 +116,8 @@ static int64_t converted(int64_t t)
  * the lock an activity is lost, nothing worse. */
 static bool enter(void)
 {
-    enum { PATIENCE_MS = 2000 };
     kp_work_begin(); /* CUPTI calls from within the program's calls, too */
-    bool entered = kp_lock_take(line.lock, PATIENCE_MS);
+    bool entered = kp_lock_take(line.lock, kp_wait_first(KP_WAIT_TIMELINE));
     if (!entered)
         kp_work_end();
     return entered;

@@ -23,6 +23,7 @@ for file in $documents; do
     diff "$file" "$tmp/made" >"$tmp/diff" || { fail "$file is stale, run make tables"; cat "$tmp/diff"; }
 done
 tools/gen_locks.sh | diff docs/locks.md - || fail "docs/locks.md is stale, run make tables"
+tools/gen_waits.sh | diff docs/waits.md - || fail "docs/waits.md is stale, run make tables"
 tools/gen_limits.sh | diff docs/limits.md - || fail "docs/limits.md is stale, run make tables"
 [ "$(wc -c <docs/limits.md)" -le 12288 ] || fail "docs/limits.md has more than 12 KB: $(wc -c <docs/limits.md)"
 
@@ -36,6 +37,20 @@ unused_reasons() {
 expect "reasons that no code uses" "$(unused_reasons report/model/reasons.def)" ""
 { cat report/model/reasons.def; echo 'KP_REASON(NOBODY, "nobody", VALUE, "x", "", "")'; } >"$tmp/more.def"
 expect "a reason that no code uses is seen" "$(unused_reasons "$tmp/more.def")" KP_REASON_NOBODY
+
+# --- waits: code asks each row, and the table has all limits ---
+# Prints the rows of a file that no code asks.
+unused_waits() {
+    sed -n 's/^KP_\(WAIT\|SPAN\)(\([A-Z_]*\),.*/KP_\1_\2/p' "$1" | sort >"$tmp/waits"
+    grep -rhowE 'KP_(WAIT|SPAN)_[A-Z_]*' --include='*.c' base collectors cupti preload | sort -u | comm -23 "$tmp/waits" -
+}
+expect "waits that no code asks" "$(unused_waits base/waits.def)" ""
+{ cat base/waits.def; echo 'KP_WAIT(NOBODY, 1, 1, 1, "x", "y")'; } >"$tmp/more.def"
+expect "a wait that no code asks is seen" "$(unused_waits "$tmp/more.def")" KP_WAIT_NOBODY
+# An age of a window and of an answer, and a period of CUPTI's threads, are not waits.
+expect "times beside the table" "$(grep -rlE '\b[A-Z_]*_MS *= *[0-9]' --include='*.[ch]' base collectors cupti preload | sort | tr '\n' ' ')" \
+    "collectors/run/collector.c cupti/pcsamp.c preload/gate/window_facts.c "
+
 for table in statuses queries diff_flags report_flags sets sections rules; do
     expect "tables $table of the manual" "$(grep -c "^<!-- table $table:" docs/manual.md)" 1
 done

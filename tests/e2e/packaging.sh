@@ -88,6 +88,7 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/docs/pytorch.md
 644 share/doc/kprof/docs/removed.md
 644 share/doc/kprof/docs/session.md
+644 share/doc/kprof/docs/waits.md
 644 share/doc/kprof/examples/README.md
 644 share/doc/kprof/examples/fixes.cu
 644 share/doc/kprof/examples/h200-demo.kprof

@@ -24,7 +24,7 @@ static const enum kp_stage stages[OPS] = {
 
 /* How a call fails. What issues the window can be refused in the middle, fault in the middle, or end late; and a pass
  * that is refused in the middle can be done without. */
-enum way { FAILS, REFUSED, LATE, GIVEN_UP, CUT };
+enum way { FAILS, REFUSED, LATE, GIVEN_UP, CUT, UNENDED };
 
 enum { MAX_LOG = 512, MAX_GROUPS = 4, MAX_FAULTS = 2, WORDS = 4 };
 
@@ -89,6 +89,7 @@ static int note(struct gpu *g, enum op op, size_t group)
                    : g->faults[i].way == LATE     ? KP_ISSUE_TOO_LONG
                    : g->faults[i].way == GIVEN_UP ? KP_ISSUE_GIVEN_UP
                    : g->faults[i].way == CUT      ? KP_ISSUE_CUT
+                   : g->faults[i].way == UNENDED  ? KP_ISSUE_UNENDED
                                                   : 100 * ((int)op + 1) + (int)g->calls[op];
     assert_true(g->n < MAX_LOG);
     g->log[g->n++] = (struct call){.op = op, .code = code, .group = group};
@@ -472,6 +473,23 @@ static void test_given_up_in_the_middle(void **state)
     PROMISE(out.damaged && !out.dead);
 }
 
+/* What has not ended in time is left alone: any call might wait for it. */
+static void test_unended_in_a_pass(void **state)
+{
+    (void)state;
+    const struct script s = {.passes = {3}, .groups = 1, .needed = {3}, .rehearsals = 1};
+    const struct fault faults[MAX_FAULTS] = {{ISSUE, 2, UNENDED}};
+    struct kp_replay_outcome out;
+    struct gpu g;
+    run(&g, &s, faults, &out);
+    assert_true(out.dead);
+    assert_false(out.damaged);
+    assert_int_equal(out.failed, KP_STAGE_ISSUE);
+    assert_int_equal(out.code, KP_ISSUE_UNENDED);
+    assert_int_equal(out.passes, 1);
+    assert_int_equal(g.log[g.n - 1].op, ISSUE); /* neither stopped nor restored */
+}
+
 /* The memory has been put back for a pass that does not come. */
 static void test_start_fails(void **state)
 {
@@ -586,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_rehearsal_too_long),
         cmocka_unit_test(test_refused_in_the_middle),
         cmocka_unit_test(test_given_up_in_the_middle),
+        cmocka_unit_test(test_unended_in_a_pass),
         cmocka_unit_test(test_start_fails),
         cmocka_unit_test(test_own_execution),
         cmocka_unit_test(test_every_single_failure),
