@@ -28,6 +28,7 @@ A wait without a row ends with what it waits for:
 - *The worker* evaluates and stores, and waits for no work of the GPU. *A thread of ours* is joined when it has done its work, or
   waits for what has a row. One that is parked waits for the end of the process, and nobody waits for it.
 - *The thread that waits for a context* is in the driver for as long as that takes. Who waits for the thread has a row.
+  Where no thread can be had, streams that do not wait for the legacy stream are waited for without a limit.
 - *Copies, restores and flushes of ours* run behind work that has ended; the driver is waited for until they have.
 - *A call of the program* that kprof makes in its place, the freeing of host memory, waits for the GPU as the driver's own does.
 - *The process that starts nvdisasm* does nothing else. *A write* to a log or file that blocks takes as long as one of the program's.

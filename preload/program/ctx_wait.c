@@ -102,6 +102,25 @@ static bool becomes_done(struct wait *w, long ms)
     return is_done(w);
 }
 
+CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms)
+{
+    long start = kp_now_ms(), waited = 0;
+    CUresult rc = d->cuStreamQuery(stream);
+    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && waited < kp_work_patience(ms); rc = d->cuStreamQuery(stream)) {
+        if (spins++ > 100)
+            kp_nap(waited);
+        waited = kp_now_ms() - start;
+    }
+    return rc;
+}
+
+/* Waits for the current context without a thread. Work of streams that do not wait for the legacy one has no limit. */
+static CUresult wait_here(const struct kp_driver *d, long ms)
+{
+    CUresult rc = kp_wait_stream(d, CU_STREAM_LEGACY, ms);
+    return rc == CUDA_SUCCESS ? d->cuCtxSynchronize() : rc;
+}
+
 CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
 {
     long start = kp_now_ms();
@@ -115,7 +134,7 @@ CUresult kp_patience_wait(const struct kp_driver *d, CUcontext ctx, long ms)
     }
     struct wait *w = begin(d, ctx);
     if (!w)
-        return CUDA_ERROR_NOT_READY; /* nothing else asks with a limit */
+        return wait_here(d, ms);
     if (becomes_done(w, ms))
         return end(w);
     int new = NEW;

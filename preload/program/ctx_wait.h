@@ -27,4 +27,7 @@ void kp_patience_reap(void);
 /* Forgets the waits in a forked child, where the waiting threads do not exist. */
 void kp_patience_forked(void);
 
+/* Waits for a stream, at most `ms`, on this thread; does not use the budget of waits.h. */
+CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms);
+
 #endif

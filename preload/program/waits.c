@@ -6,18 +6,6 @@
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 
-CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms)
-{
-    long start = kp_now_ms(), waited = 0;
-    CUresult rc = d->cuStreamQuery(stream);
-    for (int spins = 0; rc == CUDA_ERROR_NOT_READY && waited < kp_work_patience(ms); rc = d->cuStreamQuery(stream)) {
-        if (spins++ > 100)
-            kp_nap(waited);
-        waited = kp_now_ms() - start;
-    }
-    return rc;
-}
-
 /* Total of waits that timed out in a process, ms: time that the program would not need without us. Later waits are
  * short, as a program that hung is likely to hang again. */
 static long wasted_ms;

@@ -10,9 +10,8 @@
 
 #include "base/wait_limits.h"
 #include "collectors/facts/driver.h"
+#include "preload/program/ctx_wait.h"
 
-/* Waits for a stream; does not use the budget. */
-CUresult kp_wait_stream(const struct kp_driver *d, CUstream stream, long ms);
 /* Waits for a rehearsed launch: how long is known from the program's own, so that no budget makes it shorter. */
 CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms);
 /* Waits for a copy, or another short operation, on the default stream of the current context, whatever other streams

@@ -69,7 +69,7 @@ for harm in "DELETE FROM code" "UPDATE location SET parent = position" "DELETE F
     cp "$source/tests/data/h200-source.kprof" "$tmp/harmed"
     sqlite_text "$tmp/harmed" "$harm"
     "$kprof" report --page details,source "$tmp/harmed" >"$tmp/out" 2>"$tmp/err"
-    expect "$harm: lines that tell" "$(grep -c 'is damaged or was cut short, and has not all of the code' "$tmp/err")" 1
+    expect "$harm: lines that tell" "$(grep -c 'is damaged or truncated, and lacks some of the code' "$tmp/err")" 1
 done
 "$kprof" report --page details,source "$source/tests/data/h200-source.kprof" 2>&1 >/dev/null | grep damaged &&
     fail "a sound session is called damaged"

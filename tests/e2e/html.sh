@@ -304,7 +304,7 @@ late "the file exists; use --force-overwrite, or name another file" "echo new >$
 expect "status of a strict run whose HTML cannot be written" $code 88
 expect "a file that came meanwhile" "$(cat "$tmp/run/new.html")" new
 KPROF_HTML=$tmp/run/alone.html KPROF_EXPORT=$tmp/run/alone.kprof LD_LIBRARY_PATH=$build/fake LD_PRELOAD=$library "$programs/p_direct" >"$tmp/out" 2>"$tmp/said"
-grep -q "^==WARNING== No HTML is written with LD_PRELOAD alone; .kprof report --html FILE $tmp/run/alone.kprof. makes it" "$tmp/said" ||
+grep -q "^==WARNING== No HTML is written with LD_PRELOAD alone; .kprof report --html FILE $tmp/run/alone.kprof. writes it" "$tmp/said" ||
     fail "the library alone says: $(cat "$tmp/said")"
 
 for name in chromium chromium-browser google-chrome; do

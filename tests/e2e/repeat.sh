@@ -29,17 +29,17 @@ once() {
         export KPROF_SET=$set
         repeat "heap, $set" "$p" heap
         expect "heap, $set: profiled" "$(account profiled)" "$(launches)"
-        expect "heap, $set: notes" "$(notes "Note: takes or frees memory of the device's heap")" 4
+        expect "heap, $set: notes" "$(notes "Note: allocates or frees memory of the device's heap")" 4
         repeat "blocks of the heap, $set" "$p" heap-blocks
         expect "blocks of the heap, $set: notes" "$(notes "Note: can reach blocks of the device's heap")" 4
         repeat "launches of the device, $set" "$p" launches
-        expect "launches of the device, $set: notes" "$(notes 'Note: gives the device work of its own')" 3
+        expect "launches of the device, $set: notes" "$(notes 'Note: launches work from the device')" 3
         repeat "virtual memory, $set" "$p" virtual
-        expect "virtual memory, $set: notes" "$(notes 'Note: can reach memory of cuMemCreate')" 0
+        expect "virtual memory, $set: notes" "$(notes 'Note: can reach host or managed memory of cuMemCreate')" 0
         repeat "virtual memory of the host, $set" "$p" virtual-host
         # The first launch of each of two kernels is watched.
         expect "virtual memory of the host, $set: profiled" "$(account profiled)" "$(($(launches) - 2))"
-        expect "virtual memory of the host, $set: notes" "$(notes 'Note: can reach memory of cuMemCreate')" 3
+        expect "virtual memory of the host, $set: notes" "$(notes 'Note: can reach host or managed memory of cuMemCreate')" 3
     done
     unset KPROF_SET
     # The kernel is not selected, but its blocks are there from then on.

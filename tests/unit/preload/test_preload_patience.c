@@ -68,8 +68,16 @@ static CUresult CUDAAPI synchronize(void)
     return atomic_load(&gpu.result);
 }
 
-static const struct kp_driver driver = {
-    .cuCtxPushCurrent = push_current, .cuCtxPopCurrent = pop_current, .cuCtxSynchronize = synchronize};
+static CUresult query(CUstream stream)
+{
+    assert_ptr_equal(stream, CU_STREAM_LEGACY);
+    return atomic_load(&gpu.busy[0]) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+static const struct kp_driver driver = {.cuCtxPushCurrent = push_current,
+                                        .cuCtxPopCurrent = pop_current,
+                                        .cuCtxSynchronize = synchronize,
+                                        .cuStreamQuery = query};
 
 /* ---- threads ---- */
 
@@ -252,17 +260,22 @@ static void test_contexts(void **state)
     assert_int_equal(kp_patience_wait(&driver, elsewhere, LONG_MS), CUDA_SUCCESS);
 }
 
-/* Without a thread to be had, nothing is waited for: the wait would have no limit. */
+/* Where no thread can be had, the legacy stream is polled, with the same limit, before the driver waits. */
 static void test_no_threads(void **state)
 {
+    pthread_t thread;
     (void)state;
     gpu.no_threads = true;
     atomic_store(&gpu.busy[0], true);
-    assert_int_equal(wait_here(LONG_MS), CUDA_ERROR_NOT_READY);
+    assert_int_equal(wait_here(SHORT_MS), CUDA_ERROR_NOT_READY);
     assert_int_equal(gpu.waits, 0);
-    let_end(0);
-    gpu.no_threads = false;
+    assert_int_equal(pthread_create(&thread, NULL, let_end_later, NULL), 0);
     assert_int_equal(wait_here(LONG_MS), CUDA_SUCCESS);
+    pthread_join(thread, NULL);
+    assert_int_equal(gpu.waits, 1);
+    assert_int_equal(gpu.pushed, 0);
+    atomic_store(&gpu.result, CUDA_ERROR_LAUNCH_FAILED);
+    assert_int_equal(wait_here(LONG_MS), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 /* In a child the threads of its parent do not exist: none of their waits is waited for in vain. */
