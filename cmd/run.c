@@ -523,8 +523,10 @@ static int settle(struct run *r)
     settle_sessions(r);
     if (!r->used && !r->o.quiet)
         say_why_nothing(r);
-    if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
+    if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen)) {
         say_not_stored(r);
+        r->found |= judge(r) ? 0 : kp_failure_bit(KP_FAILURE_EXPORT);
+    }
     if (known)
         say_where(r);
     return known && r->o.strict ? strict_status(r) : -1;
