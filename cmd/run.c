@@ -32,8 +32,13 @@
 static const char library_name[] = KP_LIBRARY;
 static const char session_ending[] = ".kprof", status_name[] = "status";
 
-/* Signals that the user may send to the command but mean for the program. */
+/* Signals that the user may send to the command but mean for the program; held back until the command ends. All others
+ * that would end the command are so, too, as long as the program runs: it is not left behind. */
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+/* Signals that end no process. */
+static const int harmless[] = {SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
+/* Signals that a terminal sends to the program as well. */
+static const int of_terminal[] = {SIGINT, SIGQUIT, SIGHUP};
 
 /* --- before the program starts --- */
 
@@ -140,7 +145,7 @@ static int set_session_file(const char *folder)
 struct child {
     pid_t pid;
     int status; /* as waitpid gives it */
-    int signal; /* of `forwarded` that the command got meanwhile; 0 = none */
+    int signal; /* that the command got meanwhile and has forwarded; 0 = none */
     bool held;  /* the signals are held back: */
     sigset_t mask;
     struct sigaction on_child; /* as they were before */
@@ -158,6 +163,14 @@ static void become(char **argv, const sigset_t *mask, const struct sigaction *on
     _exit(KP_EXIT_NOT_FOUND);
 }
 
+static bool is_one_of(const int *signals, size_t n, int sig)
+{
+    for (size_t i = 0; i < n; i++)
+        if (signals[i] == sig)
+            return true;
+    return false;
+}
+
 /* Waits for the child, and forwards signals meanwhile. Does not forward the terminal's signals, which the program
  * has got already. */
 static void wait_for(struct child *c, const sigset_t *awaited)
@@ -167,7 +180,12 @@ static void wait_for(struct child *c, const sigset_t *awaited)
         int sig = sigwaitinfo(awaited, &info);
         if (sig > 0 && sig != SIGCHLD)
             c->signal = sig;
-        if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
+        if (sig <= 0 || sig == SIGCHLD ||
+            (info.si_code == SI_KERNEL && is_one_of(of_terminal, sizeof of_terminal / sizeof *of_terminal, sig)))
+            continue;
+        if (info.si_code == SI_QUEUE)
+            sigqueue(c->pid, sig, info.si_value);
+        else
             kill(c->pid, sig);
     }
 }
@@ -205,19 +223,29 @@ static int cannot_execute(const char *name, int why, const char *const *commands
 }
 
 /* Holds back, once, the signals that are forwarded to the program. */
-static sigset_t hold_signals(struct child *c)
+static void hold_signals(struct child *c)
 {
     struct sigaction plain = {.sa_handler = SIG_DFL};
-    sigset_t awaited;
-    sigemptyset(&awaited);
-    sigaddset(&awaited, SIGCHLD);
+    sigset_t held;
+    if (c->held)
+        return;
+    sigemptyset(&held);
+    sigaddset(&held, SIGCHLD);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        sigaddset(&awaited, forwarded[i]);
-    if (!c->held) {
-        sigprocmask(SIG_BLOCK, &awaited, &c->mask);
-        sigaction(SIGCHLD, &plain, &c->on_child); /* some parents leave it ignored, which would discard the status */
-    }
+        sigaddset(&held, forwarded[i]);
+    sigprocmask(SIG_BLOCK, &held, &c->mask);
+    sigaction(SIGCHLD, &plain, &c->on_child); /* some parents leave it ignored, which would discard the status */
     c->held = true;
+}
+
+/* Holds back all that would end the command as well. *before receives the mask to restore. */
+static sigset_t hold_more(sigset_t *before)
+{
+    sigset_t awaited;
+    sigfillset(&awaited);
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        sigdelset(&awaited, harmless[i]);
+    sigprocmask(SIG_BLOCK, &awaited, before);
     return awaited;
 }
 
@@ -227,16 +255,19 @@ static int run_program(char **argv, const char *const *commands, struct child *c
     int failure[2], why = 0;
     if (pipe2(failure, O_CLOEXEC))
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
-    sigset_t awaited = hold_signals(c);
+    hold_signals(c);
+    sigset_t before, awaited = hold_more(&before);
     c->pid = fork();
     if (!c->pid)
         become(argv, &c->mask, &c->on_child, failure[1]);
     close(failure[1]);
+    ssize_t n = c->pid < 0 ? 0 : read(failure[0], &why, sizeof why);
+    close(failure[0]);
+    if (c->pid > 0)
+        wait_for(c, &awaited);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (c->pid < 0)
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
-    ssize_t n = read(failure[0], &why, sizeof why);
-    close(failure[0]);
-    wait_for(c, &awaited);
     return n == sizeof why ? cannot_execute(argv[0], why, commands) : 0;
 }
 

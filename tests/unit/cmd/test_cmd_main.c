@@ -927,8 +927,8 @@ static void signals_are_handed_on_once(void **state)
     static const struct {
         int sig;
         const char *name;
-    } signals[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},
-                   {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}};
+    } signals[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},   {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"},
+                   {SIGUSR2, "USR2"}, {SIGALRM, "ALRM"}, {SIGPIPE, "PIPE"}, {SIGXCPU, "XCPU"}, {SIGPROF, "PROF"}};
     (void)state;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         char script[256];
@@ -944,6 +944,24 @@ static void signals_are_handed_on_once(void **state)
     wait_for_output();
     kill(pid, SIGTERM);
     assert_killed(finish(pid), SIGTERM);
+}
+
+/* Whatever ends the command ends the program: in the end its parent is gone in the same way. */
+static void no_program_is_left_behind(void **state)
+{
+    const int signals[] = {SIGALRM, SIGPIPE, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF,  SIGIO,
+                           SIGSYS,  SIGPWR,  SIGABRT, SIGSEGV, SIGRTMIN,  SIGRTMAX, SIGSTKFLT};
+    (void)state;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        pid_t pid = start((char *[]){command, "sh", "-c", "echo $$; exec sleep 20", NULL}, NULL);
+        wait_for_output();
+        kill(pid, signals[i]);
+        struct outcome o = finish(pid);
+        pid_t program = (pid_t)atol(o.out);
+        assert_true(program > 0);
+        assert_int_equal(kill(program, 0), -1);
+        assert_killed(o, signals[i]);
+    }
 }
 
 static void assert_tmp_is_empty(void)
@@ -1089,6 +1107,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_the_library_nothing_runs),
         cmocka_unit_test(the_programs_end_is_the_commands_end),
         cmocka_unit_test(signals_are_handed_on_once),
+        cmocka_unit_test(no_program_is_left_behind),
         cmocka_unit_test(a_killed_program_gets_its_report),
         cmocka_unit_test(a_program_below_the_program_gets_its_report),
         cmocka_unit_test(a_finished_program_is_left_alone),
