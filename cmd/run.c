@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -144,22 +145,25 @@ static int set_session_file(const char *folder)
 
 struct child {
     pid_t pid;
-    int status; /* as waitpid gives it */
-    int signal; /* that the command got meanwhile and has forwarded; 0 = none */
-    bool held;  /* the signals are held back: */
+    int status;         /* as waitpid gives it */
+    int signal;         /* that the command got meanwhile and has forwarded; 0 = none */
+    const char *binary; /* path of a program that no shell can read; NULL = it may be a script */
+    bool held;          /* the signals are held back: */
     sigset_t mask;
     struct sigaction on_child; /* as they were before */
 };
 
-/* Runs in the forked child. Reports through `failure` why the program could not be executed. */
-static void become(char **argv, const sigset_t *mask, const struct sigaction *on_child, int failure)
+/* Runs in the forked child. Stores in *failure, which the parent shares, why the program could not be executed. A file
+ * that the kernel refuses is run by the shell, but for a binary one. */
+static void become(char **argv, const struct child *c, volatile int *failure)
 {
-    sigaction(SIGCHLD, on_child, NULL);
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    execvp(argv[0], argv);
-    int why = errno;
-    if (write(failure, &why, sizeof why) < 0)
-        why = 0; /* the parent is gone, so nobody reads it */
+    sigaction(SIGCHLD, &c->on_child, NULL);
+    sigprocmask(SIG_SETMASK, &c->mask, NULL);
+    if (c->binary)
+        execv(c->binary, argv);
+    else
+        execvp(argv[0], argv);
+    *failure = errno;
     _exit(KP_EXIT_NOT_FOUND);
 }
 
@@ -200,20 +204,34 @@ static bool is_session(const char *path)
     return is;
 }
 
+/* Reports that execution found no file: the program, or the one that is to read it. */
+static int not_found(const char *name, const char *const *commands)
+{
+    struct stat st;
+    char *path = kp_check_find_program(name), *reader = path ? kp_check_interpreter(path) : NULL;
+    const char *near = path ? NULL : kp_nearest(name, commands);
+    if (reader)
+        kp_console_error(0, "%s: its interpreter %s: %s", name, reader, strerror(ENOENT));
+    else if (near)
+        kp_console_error(0, "%s: no such program; did you mean `kprof %s`?", name, near);
+    else if (!strcmp(name, "help") || !strcmp(name, "version"))
+        kp_console_error(0, "%s: no such program; did you mean `kprof --%s`?", name, name);
+    else if (!strchr(name, '/') && !stat(name, &st) && S_ISREG(st.st_mode))
+        kp_console_error(0, "%s: no such program in PATH; the one here is ./%s", name, name);
+    else
+        kp_console_error(0, "%s: no such program", name);
+    free(reader);
+    free(path);
+    return KP_EXIT_NOT_FOUND;
+}
+
 static int cannot_execute(const char *name, int why, const char *const *commands)
 {
     struct stat st;
     if (!*name)
         return kp_console_error(KP_EXIT_NOT_FOUND, "the program's name is empty");
-    const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
-    if (near)
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
-    if (why == ENOENT && (!strcmp(name, "help") || !strcmp(name, "version")))
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
-    if (why == ENOENT && !strchr(name, '/') && !stat(name, &st) && S_ISREG(st.st_mode))
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program in PATH; the one here is ./%s", name, name);
     if (why == ENOENT)
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+        return not_found(name, commands);
     if (!stat(name, &st) && S_ISDIR(st.st_mode))
         return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s is a folder; name a program in it", name);
     if (is_session(name))
@@ -252,23 +270,24 @@ static sigset_t hold_more(sigset_t *before)
 /* Returns 0 when the program ran, else an exit status. */
 static int run_program(char **argv, const char *const *commands, struct child *c)
 {
-    int failure[2], why = 0;
-    if (pipe2(failure, O_CLOEXEC))
+    /* Needs no descriptor: there may be none left. */
+    int *failure = mmap(NULL, sizeof *failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (failure == MAP_FAILED)
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
     hold_signals(c);
     sigset_t before, awaited = hold_more(&before);
     c->pid = fork();
+    int error = errno;
     if (!c->pid)
-        become(argv, &c->mask, &c->on_child, failure[1]);
-    close(failure[1]);
-    ssize_t n = c->pid < 0 ? 0 : read(failure[0], &why, sizeof why);
-    close(failure[0]);
+        become(argv, c, failure);
     if (c->pid > 0)
         wait_for(c, &awaited);
     sigprocmask(SIG_SETMASK, &before, NULL);
+    int why = *failure;
+    munmap(failure, sizeof *failure);
     if (c->pid < 0)
-        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
-    return n == sizeof why ? cannot_execute(argv[0], why, commands) : 0;
+        return kp_console_error(KP_EXIT_FAILED, "cannot start a process for %s: %s", argv[0], strerror(error));
+    return why ? cannot_execute(argv[0], why, commands) : 0;
 }
 
 /* --- after the program has ended --- */
@@ -674,6 +693,7 @@ static int run(struct run *r, char **argv, const char *const *commands)
     kp_idle_tell(&r->o);
     kp_idle_tell_overwrite(&r->o, *r->o.export_file || *r->o.html_file || *r->o.session_file, "--export or --html");
     r->program = kp_check_find_program(argv[0]);
+    r->child.binary = r->program && kp_check_is_binary(r->program) ? r->program : NULL;
     remove_old(r);
     status = kp_options_by_runs(&r->o) ? run_series(r, argv, commands) : run_program(argv, commands, &r->child);
     return status ? status : settle(r);

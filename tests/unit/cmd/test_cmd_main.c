@@ -910,6 +910,39 @@ static void the_programs_end_is_the_commands_end(void **state)
     assert_exited(finish(pid), 5, "", no_session);
 }
 
+static void put_program(const char *path, const char *bytes, size_t n)
+{
+    FILE *f = fopen(path, "we");
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* What the kernel refuses is a script for the shell, unless it is binary. */
+static void files_that_cannot_be_executed_are_told_of(void **state)
+{
+    static const char elf[] = "\177ELFgarbage", zero[] = "\0\1\n", script[] = "echo from $1; exit 5\n",
+                      lost[] = "#! /no/such/reader -x\n";
+    char path[PATH_MAX], err[2 * PATH_MAX];
+    (void)state;
+    snprintf(path, sizeof path, "%s", inside("tmp/file"));
+    const struct {
+        const char *bytes;
+        size_t n;
+    } binary[] = {{elf, sizeof elf - 1}, {zero, sizeof zero - 1}};
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) {
+        put_program(path, binary[i].bytes, binary[i].n);
+        snprintf(err, sizeof err, "==ERROR== %s: %s\n", path, strerror(ENOEXEC));
+        assert_exited(RUN(path), 126, "", err);
+    }
+    put_program(path, script, sizeof script - 1);
+    assert_exited(RUN("--quiet", path, "it"), 5, "from it\n", "");
+    put_program(path, lost, sizeof lost - 1);
+    snprintf(err, sizeof err, "==ERROR== %s: its interpreter /no/such/reader: %s\n", path, strerror(ENOENT));
+    assert_exited(RUN(path), 127, "", err);
+    unlink(path);
+}
+
 /* Waits until the program has written something. */
 static void wait_for_output(void)
 {
@@ -1106,6 +1139,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_library_is_preloaded_before_others),
         cmocka_unit_test(without_the_library_nothing_runs),
         cmocka_unit_test(the_programs_end_is_the_commands_end),
+        cmocka_unit_test(files_that_cannot_be_executed_are_told_of),
         cmocka_unit_test(signals_are_handed_on_once),
         cmocka_unit_test(no_program_is_left_behind),
         cmocka_unit_test(a_killed_program_gets_its_report),
