@@ -141,8 +141,8 @@ static int claim(const char *path, bool overwrite, char **err)
     return rc;
 }
 
-/* Opens the file of that name. "./" goes before a relative one: SQLite reads ":memory:", "file:..." and an empty name as
- * something else than a file. */
+/* Opens the file of that name. "./" goes before a relative one: SQLite reads ":memory:", "file:..." and an empty name
+ * as something else than a file. */
 static int connect_to(struct kp_store *s, int flags)
 {
     const char *path = s->copy ? s->copy : s->path;
