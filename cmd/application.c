@@ -101,7 +101,7 @@ static int prepare_run(struct series *s)
         return status;
     }
     s->folders_made = ++s->made;
-    if (set_path("KPROF_REPLAY_FOLDER", a->folder, "") || set_path("KPROF_SESSION_FILE", folder, "/%p.kprof") ||
+    if (setenv("KPROF_REPLAY_FOLDER", a->folder, 1) || set_path("KPROF_SESSION_FILE", folder, "/%p.kprof") ||
         setenv("KPROF_REPLAY_RUN", number, 1) || (s->made > 1 && set_later_run()))
         return no_memory();
     return 0;

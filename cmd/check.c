@@ -390,6 +390,33 @@ char *kp_check_find_program(const char *name)
     return NULL;
 }
 
+/* Reads the start of a file up to `size` bytes. Returns how many there are. */
+static size_t read_start(const char *path, char *start, size_t size)
+{
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(start, 1, size, f) : 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+bool kp_check_is_binary(const char *path)
+{
+    enum { LOOKED_AT = 80 };
+    char start[LOOKED_AT];
+    size_t n = read_start(path, start, sizeof start);
+    const char *end = memchr(start, '\n', n);
+    return (n >= SELFMAG && !memcmp(start, ELFMAG, SELFMAG)) || memchr(start, '\0', end ? (size_t)(end - start) : n);
+}
+
+char *kp_check_interpreter(const char *path)
+{
+    char start[PATH_MAX] = "";
+    read_start(path, start, sizeof start - 1);
+    const char *name = start + 2 + strspn(start + 2, " \t");
+    return strncmp(start, "#!", 2) != 0 ? NULL : strndup(name, strcspn(name, " \t\n"));
+}
+
 /* Returns true if an executable of this machine's kind names an interpreter, the dynamic loader. */
 static bool has_loader(FILE *f, const Elf64_Ehdr *head)
 {

@@ -2,6 +2,8 @@
 #ifndef KP_CMD_CHECK_H
 #define KP_CMD_CHECK_H
 
+#include <stdbool.h>
+
 #include "base/failures.h"
 
 struct kp_options;
@@ -15,6 +17,12 @@ char *kp_check_export_path(const struct kp_options *o);
 
 /* Returns the file that execvp would execute for `name`; malloc'ed, NULL when there is none. */
 char *kp_check_find_program(const char *name);
+
+/* Returns true if no shell can read the file as a script, as bash judges it. */
+bool kp_check_is_binary(const char *path);
+
+/* Returns the interpreter that the first line of a script names; malloc'ed, NULL when it names none. */
+char *kp_check_interpreter(const char *path);
 
 /* Returns why the loader would not preload a library into this program: the end of a sentence. NULL without a known
  * reason. Static text. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/idle.h"
 #include "report/define/section_files.h"
@@ -150,8 +151,10 @@ void kp_open_tell_twice(char *const *paths, size_t n, const char *so)
         while (is_there && k < i && (files[k].st_ino != files[i].st_ino || files[k].st_dev != files[i].st_dev))
             k++;
         char *text = NULL;
-        if (is_there && k < i && asprintf(&text, "%s is the same file as %s: %s", paths[i], paths[k], so) >= 0)
+        if (is_there && k < i && asprintf(&text, "%s is the same file as %s: %s", paths[i], paths[k], so) >= 0) {
+            kp_blank_controls(text, strlen(text)); /* names are the user's: they make no line of their own */
             kp_console_warn(text);
+        }
         free(text);
     }
     free(files);

@@ -65,11 +65,10 @@ void kp_run_outcome_free(struct kp_run_outcome *o)
 
 static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
 {
-    char *word = strchr(line, ' '), *end = line + strcspn(line, "\n");
+    char *word = strchr(line, ' '), *end = line + strlen(line);
     long pid = strtol(line, NULL, 10);
     if (!word || pid <= 0)
         return 0;
-    *end = '\0';
     *word++ = '\0';
     char *rest = strchr(word, ' ');
     if (rest)
@@ -111,7 +110,7 @@ int kp_run_outcome_read(const char *path, struct kp_run_outcome *out)
     FILE *f = fopen(path, "re");
     if (!f)
         return -errno;
-    while (!rc && getline(&line, &size, f) > 0)
+    while (!rc && getdelim(&line, &size, '\0', f) > 0)
         rc = read_line(line, out, &r);
     for (size_t i = 0; i < r.n; i++)
         out->unfinished += kill((pid_t)r.pids[i], 0) && errno == ESRCH; /* otherwise it outlives the program */

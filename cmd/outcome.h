@@ -8,8 +8,8 @@
 
 #include "base/failures.h"
 
-/* The lines of the status file: "PROCESS WORD REST". The WORDs are started (CUDA has), failed KIND, stored PATH,
- * left (excluded by the options), runs NUMBER and ended SEEN MATCHED. */
+/* The lines of the status file: "PROCESS WORD REST", each ended by a zero. The WORDs are started (CUDA has), failed
+ * KIND, stored PATH, left (excluded by the options), runs NUMBER and ended SEEN MATCHED. */
 struct kp_run_outcome {
     kp_failure_set failures;
     bool started, left;

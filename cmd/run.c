@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -32,8 +33,13 @@
 static const char library_name[] = KP_LIBRARY;
 static const char session_ending[] = ".kprof", status_name[] = "status";
 
-/* Signals that the user may send to the command but mean for the program. */
+/* Signals that the user may send to the command but mean for the program; held back until the command ends. All others
+ * that would end the command are so, too, as long as the program runs: it is not left behind. */
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+/* Signals that end no process. */
+static const int harmless[] = {SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
+/* Signals that a terminal sends to the program as well. */
+static const int of_terminal[] = {SIGINT, SIGQUIT, SIGHUP};
 
 /* --- before the program starts --- */
 
@@ -139,23 +145,34 @@ static int set_session_file(const char *folder)
 
 struct child {
     pid_t pid;
-    int status; /* as waitpid gives it */
-    int signal; /* of `forwarded` that the command got meanwhile; 0 = none */
-    bool held;  /* the signals are held back: */
+    int status;         /* as waitpid gives it */
+    int signal;         /* that the command got meanwhile and has forwarded; 0 = none */
+    const char *binary; /* path of a program that no shell can read; NULL = it may be a script */
+    bool held;          /* the signals are held back: */
     sigset_t mask;
     struct sigaction on_child; /* as they were before */
 };
 
-/* Runs in the forked child. Reports through `failure` why the program could not be executed. */
-static void become(char **argv, const sigset_t *mask, const struct sigaction *on_child, int failure)
+/* Runs in the forked child. Stores in *failure, which the parent shares, why the program could not be executed. A file
+ * that the kernel refuses is run by the shell, but for a binary one. */
+static void become(char **argv, const struct child *c, volatile int *failure)
 {
-    sigaction(SIGCHLD, on_child, NULL);
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    execvp(argv[0], argv);
-    int why = errno;
-    if (write(failure, &why, sizeof why) < 0)
-        why = 0; /* the parent is gone, so nobody reads it */
+    sigaction(SIGCHLD, &c->on_child, NULL);
+    sigprocmask(SIG_SETMASK, &c->mask, NULL);
+    if (c->binary)
+        execv(c->binary, argv);
+    else
+        execvp(argv[0], argv);
+    *failure = errno;
     _exit(KP_EXIT_NOT_FOUND);
+}
+
+static bool is_one_of(const int *signals, size_t n, int sig)
+{
+    for (size_t i = 0; i < n; i++)
+        if (signals[i] == sig)
+            return true;
+    return false;
 }
 
 /* Waits for the child, and forwards signals meanwhile. Does not forward the terminal's signals, which the program
@@ -167,7 +184,12 @@ static void wait_for(struct child *c, const sigset_t *awaited)
         int sig = sigwaitinfo(awaited, &info);
         if (sig > 0 && sig != SIGCHLD)
             c->signal = sig;
-        if (sig > 0 && sig != SIGCHLD && info.si_code != SI_KERNEL)
+        if (sig <= 0 || sig == SIGCHLD ||
+            (info.si_code == SI_KERNEL && is_one_of(of_terminal, sizeof of_terminal / sizeof *of_terminal, sig)))
+            continue;
+        if (info.si_code == SI_QUEUE)
+            sigqueue(c->pid, sig, info.si_value);
+        else
             kill(c->pid, sig);
     }
 }
@@ -182,20 +204,34 @@ static bool is_session(const char *path)
     return is;
 }
 
+/* Reports that execution found no file: the program, or the one that is to read it. */
+static int not_found(const char *name, const char *const *commands)
+{
+    struct stat st;
+    char *path = kp_check_find_program(name), *reader = path ? kp_check_interpreter(path) : NULL;
+    const char *near = path ? NULL : kp_nearest(name, commands);
+    if (reader)
+        kp_console_error(0, "%s: its interpreter %s: %s", name, reader, strerror(ENOENT));
+    else if (near)
+        kp_console_error(0, "%s: no such program; did you mean `kprof %s`?", name, near);
+    else if (!strcmp(name, "help") || !strcmp(name, "version"))
+        kp_console_error(0, "%s: no such program; did you mean `kprof --%s`?", name, name);
+    else if (!strchr(name, '/') && !stat(name, &st) && S_ISREG(st.st_mode))
+        kp_console_error(0, "%s: no such program in PATH; the one here is ./%s", name, name);
+    else
+        kp_console_error(0, "%s: no such program", name);
+    free(reader);
+    free(path);
+    return KP_EXIT_NOT_FOUND;
+}
+
 static int cannot_execute(const char *name, int why, const char *const *commands)
 {
     struct stat st;
     if (!*name)
         return kp_console_error(KP_EXIT_NOT_FOUND, "the program's name is empty");
-    const char *near = why == ENOENT ? kp_nearest(name, commands) : NULL;
-    if (near)
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof %s`?", name, near);
-    if (why == ENOENT && (!strcmp(name, "help") || !strcmp(name, "version")))
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program; did you mean `kprof --%s`?", name, name);
-    if (why == ENOENT && !strchr(name, '/') && !stat(name, &st) && S_ISREG(st.st_mode))
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program in PATH; the one here is ./%s", name, name);
     if (why == ENOENT)
-        return kp_console_error(KP_EXIT_NOT_FOUND, "%s: no such program", name);
+        return not_found(name, commands);
     if (!stat(name, &st) && S_ISDIR(st.st_mode))
         return kp_console_error(KP_EXIT_NOT_EXECUTABLE, "%s is a folder; name a program in it", name);
     if (is_session(name))
@@ -205,39 +241,53 @@ static int cannot_execute(const char *name, int why, const char *const *commands
 }
 
 /* Holds back, once, the signals that are forwarded to the program. */
-static sigset_t hold_signals(struct child *c)
+static void hold_signals(struct child *c)
 {
     struct sigaction plain = {.sa_handler = SIG_DFL};
-    sigset_t awaited;
-    sigemptyset(&awaited);
-    sigaddset(&awaited, SIGCHLD);
+    sigset_t held;
+    if (c->held)
+        return;
+    sigemptyset(&held);
+    sigaddset(&held, SIGCHLD);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        sigaddset(&awaited, forwarded[i]);
-    if (!c->held) {
-        sigprocmask(SIG_BLOCK, &awaited, &c->mask);
-        sigaction(SIGCHLD, &plain, &c->on_child); /* some parents leave it ignored, which would discard the status */
-    }
+        sigaddset(&held, forwarded[i]);
+    sigprocmask(SIG_BLOCK, &held, &c->mask);
+    sigaction(SIGCHLD, &plain, &c->on_child); /* some parents leave it ignored, which would discard the status */
     c->held = true;
+}
+
+/* Holds back all that would end the command as well. *before receives the mask to restore. */
+static sigset_t hold_more(sigset_t *before)
+{
+    sigset_t awaited;
+    sigfillset(&awaited);
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        sigdelset(&awaited, harmless[i]);
+    sigprocmask(SIG_BLOCK, &awaited, before);
     return awaited;
 }
 
 /* Returns 0 when the program ran, else an exit status. */
 static int run_program(char **argv, const char *const *commands, struct child *c)
 {
-    int failure[2], why = 0;
-    if (pipe2(failure, O_CLOEXEC))
+    /* Needs no descriptor: there may be none left. */
+    int *failure = mmap(NULL, sizeof *failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (failure == MAP_FAILED)
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
-    sigset_t awaited = hold_signals(c);
+    hold_signals(c);
+    sigset_t before, awaited = hold_more(&before);
     c->pid = fork();
+    int error = errno;
     if (!c->pid)
-        become(argv, &c->mask, &c->on_child, failure[1]);
-    close(failure[1]);
+        become(argv, c, failure);
+    if (c->pid > 0)
+        wait_for(c, &awaited);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    int why = *failure;
+    munmap(failure, sizeof *failure);
     if (c->pid < 0)
-        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(errno));
-    ssize_t n = read(failure[0], &why, sizeof why);
-    close(failure[0]);
-    wait_for(c, &awaited);
-    return n == sizeof why ? cannot_execute(argv[0], why, commands) : 0;
+        return kp_console_error(KP_EXIT_FAILED, "cannot start a process for %s: %s", argv[0], strerror(error));
+    return why ? cannot_execute(argv[0], why, commands) : 0;
 }
 
 /* --- after the program has ended --- */
@@ -523,8 +573,10 @@ static int settle(struct run *r)
     settle_sessions(r);
     if (!r->used && !r->o.quiet)
         say_why_nothing(r);
-    if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen))
+    if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen)) {
         say_not_stored(r);
+        r->found |= judge(r) ? 0 : kp_failure_bit(KP_FAILURE_EXPORT);
+    }
     if (known)
         say_where(r);
     return known && r->o.strict ? strict_status(r) : -1;
@@ -641,6 +693,7 @@ static int run(struct run *r, char **argv, const char *const *commands)
     kp_idle_tell(&r->o);
     kp_idle_tell_overwrite(&r->o, *r->o.export_file || *r->o.html_file || *r->o.session_file, "--export or --html");
     r->program = kp_check_find_program(argv[0]);
+    r->child.binary = r->program && kp_check_is_binary(r->program) ? r->program : NULL;
     remove_old(r);
     status = kp_options_by_runs(&r->o) ? run_series(r, argv, commands) : run_program(argv, commands, &r->child);
     return status ? status : settle(r);

@@ -19,18 +19,18 @@ static struct {
 } outcome;
 
 /* Opens the file for each line: a program may close descriptors that it does not know. The command makes and removes
- * the file; lines that several processes append do not mix. */
+ * the file; lines that several processes append do not mix. A zero ends each, as a path may contain a line break. */
 static void tell(const char *word, const char *rest)
 {
     char *line = NULL;
     int saved = errno;
     if (!outcome.file || outcome.pid != getpid())
         return;
-    int n = asprintf(&line, "%d %s%s%s\n", (int)outcome.pid, word, *rest ? " " : "", rest);
+    int n = asprintf(&line, "%d %s%s%s", (int)outcome.pid, word, *rest ? " " : "", rest);
     struct kp_quiet q = kp_quiet_begin();
     int fd = n > 0 ? open(outcome.file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
     if (fd >= 0) {
-        if (write(fd, line, (size_t)n) != n)
+        if (write(fd, line, (size_t)n + 1) != n + 1)
             errno = saved; /* there is no other way to report it */
         close(fd);
     }

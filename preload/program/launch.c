@@ -109,21 +109,25 @@ static size_t params_space(const struct kp_launch *l, const struct kp_function *
 /* Entries of `extra`, key and value in turn, up to the end mark. */
 struct extra_view {
     const void *buffer;
-    size_t size;
+    const size_t *size;
 };
 
+/* Returns true if `extra` can be copied: it is empty, or has a buffer and its size. The driver is to see any other as
+ * it came: it refuses it, or is a later one that knows its keys and sizes. */
 static bool read_extra(const struct kp_launch *l, struct extra_view *v)
 {
+    enum { BUFFER_MOST = 32 << 10 }; /* the largest parameters of a kernel are 32,764 bytes */
     memset(v, 0, sizeof(*v));
     for (void **e = l->extra; e && e[0] != CU_LAUNCH_PARAM_END; e += 2) {
         if (e[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
             v->buffer = e[1];
         else if (e[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            v->size = *(const size_t *)e[1];
+            v->size = e[1];
         else
-            return false; /* a key of a later driver: it stays in the caller's memory */
+            return false;
     }
-    return v->buffer != NULL;
+    bool empty = l->extra && l->extra[0] == CU_LAUNCH_PARAM_END;
+    return empty || (v->buffer && v->size && *v->size <= BUFFER_MOST);
 }
 
 enum { EXTRA_WORDS = 5 }; /* buffer key and value, size key and value, end */
@@ -146,17 +150,20 @@ static char *copy_extra(struct kp_launch *l, const struct extra_view *v, char *t
 {
     void **list = (void **)to;
     to += aligned(EXTRA_WORDS * sizeof(void *));
+    l->extra = list;
+    list[0] = CU_LAUNCH_PARAM_END;
+    if (!v->buffer)
+        return to;
     size_t *size = (size_t *)to;
     to += aligned(sizeof(*size));
-    *size = v->size;
-    memcpy(to, v->buffer, v->size);
+    *size = *v->size;
+    memcpy(to, v->buffer, *size);
     list[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
     list[1] = to;
     list[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
     list[3] = size;
     list[4] = CU_LAUNCH_PARAM_END;
-    l->extra = list;
-    return to + aligned(v->size);
+    return to + aligned(*size);
 }
 
 int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
@@ -168,13 +175,12 @@ int kp_launch_copy(struct kp_launch *l, const struct kp_function *f)
         return -ENOMEM; /* the arguments are gone */
     bool has_extra = read_extra(l, &extra);
     l->extra_copied = has_extra;
-    if (l->extra && l->extra[0] == CU_LAUNCH_PARAM_END)
-        l->extra = NULL; /* empty, and the caller's */
     size_t params = params_space(l, f);
     size_t attributes = l->config.numAttrs * sizeof(CUlaunchAttribute);
     size_t bytes = params + aligned(attributes);
     if (has_extra)
-        bytes += aligned(EXTRA_WORDS * sizeof(void *)) + aligned(sizeof(size_t)) + aligned(extra.size);
+        bytes +=
+            aligned(EXTRA_WORDS * sizeof(void *)) + aligned(sizeof(size_t)) + aligned(extra.size ? *extra.size : 0);
     if (!bytes)
         return 0;
     char *to = aligned_alloc(ARGUMENT_ALIGN, aligned(bytes));

@@ -50,6 +50,7 @@ enum { KP_OPTION_AUTO = -1 }; /* of AUTO_COUNT */
 #define KP_FIELD_RANGES     char *
 #define KP_FIELD_VARY       char *
 #define KP_FIELD_PATH       char *
+#define KP_FIELD_PLACE      char *
 #define KP_FIELD_FOLDER     char *   /* absolute */
 #define KP_FIELD_RENAMES    char *   /* absolute */
 #define KP_FIELD_COUNT      uint64_t /* 0 = no limit, or automatic, unless the help says more */
@@ -92,6 +93,7 @@ enum kp_option_kind {
     KP_OPT_TIME,       /* in seconds, or with ms, s, m */
     KP_OPT_DEVICES,    /* a comma list of numbers */
     KP_OPT_PATH,       /* for kp_expand_path() */
+    KP_OPT_PLACE,      /* a file or folder, its name as it is */
     KP_OPT_FOLDER,     /* for kp_sections_load(); checking loads it; stored as an absolute path */
     KP_OPT_RENAMES,    /* for kp_renames_load(); checking loads it; stored as an absolute path */
     KP_OPT_SWITCH,

@@ -141,9 +141,16 @@ static int claim(const char *path, bool overwrite, char **err)
     return rc;
 }
 
+/* Opens the file of that name. "./" goes before a relative one: SQLite reads ":memory:", "file:..." and an empty name
+ * as something else than a file. */
 static int connect_to(struct kp_store *s, int flags)
 {
-    int rc = sqlite3_open_v2(s->copy ? s->copy : s->path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    const char *path = s->copy ? s->copy : s->path;
+    char *name = NULL;
+    if (asprintf(&name, "%s%s", *path == '/' ? "" : "./", path) < 0)
+        return SQLITE_NOMEM;
+    int rc = sqlite3_open_v2(name, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    free(name);
     if (s->db)
         sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
     return rc;

@@ -28,6 +28,10 @@ limited() { # LIMIT [PROGRAM...]
 for n in 4 5 6 8 12 16 32; do
     limited --nofile=$n
 done
+# The command needs few of its own.
+LD_LIBRARY_PATH="$build/fake" prlimit --nofile=4 "$build/kprof" --quiet -- sh -c 'exit 7' >"$tmp/said" 2>&1
+expect "the command with four files: status" "$?" 7
+expect "the command with four files: errors" "$(cat "$tmp/said")" ""
 limited --nofile=8:1024
 limited --nofile=8 "$p" forks
 # Without optimisation the frames of the program and of the fakes alone are too large for the smallest stacks.

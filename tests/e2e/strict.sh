@@ -160,6 +160,26 @@ says "an export made meanwhile" "^==ERROR== nothing was written to $tmp/late, .*
 run -o here sh -c "cd folder && $p" # where the command was started
 [ -s here ] || fail "a relative export: not where the command was started"
 
+run --strict -o taken sh -c "$p; rm taken" # a session that is gone is a failure of its own
+expect "an export that the program removes: status" "$code" "$(status_of export)"
+
+# --- names that hold line breaks, tabs and % ---
+odd=$(printf 'a\tb%%c\nd') pattern=$(printf 'a\tb%%%%c\nd')
+mkdir "$odd"
+ln -s "$(realpath "$build/fake")" "$odd/cupti"
+cd "$odd" || exit 1
+for mode in kernel application; do
+    log=$pattern.log TMPDIR=$tmp/$odd run -f --strict --replay-mode $mode -o "$pattern.k" --html "$pattern.html" \
+        --cupti-dir "$tmp/$odd/cupti" "$p"
+    expect "odd names, $mode: status" "$code" 0
+    says "odd names, $mode" '^==\(ERROR\|WARNING\)==' 0
+    expect "odd names, $mode: files" "$(ls -A | wc -l)" 9 # of two lines each: the export, the page and the log
+    "$build/kprof" report "$odd.k" | grep -q axpy || fail "odd names, $mode: the export is no report"
+done
+"$build/kprof" diff "$odd.k" "$odd.k" >/dev/null 2>kprof.err
+expect "odd names: diff warns in one line" "$(cat kprof.err | wc -l)" 1
+cd "$tmp" || exit 1
+
 # --- metrics of which there are some ---
 run --metrics gpu__time_duratio.sum,smsp__inst_executed.sum "$p"
 expect "one of two metrics: status" "$code" 0

@@ -36,6 +36,15 @@ int main(void)
     report("both ways at once is an error",
            cuLaunchKernel(get_function(&linked, &s, "increment"), 1, 1, 1, 128, 1, 1, 0, s.stream, reversed,
                           reversed) == CUDA_ERROR_INVALID_VALUE);
+    /* The driver judges what is not whole, and sees it as it is. */
+    size_t huge = SIZE_MAX / 2;
+    void *none[] = {CU_LAUNCH_PARAM_END}, *no_size[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &small, CU_LAUNCH_PARAM_END};
+    void *too_large[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &small, CU_LAUNCH_PARAM_BUFFER_SIZE, &huge,
+                         CU_LAUNCH_PARAM_END};
+    void **malformed[] = {none, no_size, too_large};
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(*malformed); i++)
+        report("not whole: an error", cuLaunchKernel(get_function(&linked, &s, "increment"), 1, 1, 1, 128, 1, 1, 0,
+                                                     s.stream, NULL, malformed[i]) == CUDA_ERROR_INVALID_VALUE);
     close_session(&linked, &s);
     return program_wrong;
 }

@@ -910,6 +910,39 @@ static void the_programs_end_is_the_commands_end(void **state)
     assert_exited(finish(pid), 5, "", no_session);
 }
 
+static void put_program(const char *path, const char *bytes, size_t n)
+{
+    FILE *f = fopen(path, "we");
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* What the kernel refuses is a script for the shell, unless it is binary. */
+static void files_that_cannot_be_executed_are_told_of(void **state)
+{
+    static const char elf[] = "\177ELFgarbage", zero[] = "\0\1\n", script[] = "echo from $1; exit 5\n",
+                      lost[] = "#! /no/such/reader -x\n";
+    char path[PATH_MAX], err[2 * PATH_MAX];
+    (void)state;
+    snprintf(path, sizeof path, "%s", inside("tmp/file"));
+    const struct {
+        const char *bytes;
+        size_t n;
+    } binary[] = {{elf, sizeof elf - 1}, {zero, sizeof zero - 1}};
+    for (size_t i = 0; i < sizeof binary / sizeof *binary; i++) {
+        put_program(path, binary[i].bytes, binary[i].n);
+        snprintf(err, sizeof err, "==ERROR== %s: %s\n", path, strerror(ENOEXEC));
+        assert_exited(RUN(path), 126, "", err);
+    }
+    put_program(path, script, sizeof script - 1);
+    assert_exited(RUN("--quiet", path, "it"), 5, "from it\n", "");
+    put_program(path, lost, sizeof lost - 1);
+    snprintf(err, sizeof err, "==ERROR== %s: its interpreter /no/such/reader: %s\n", path, strerror(ENOENT));
+    assert_exited(RUN(path), 127, "", err);
+    unlink(path);
+}
+
 /* Waits until the program has written something. */
 static void wait_for_output(void)
 {
@@ -927,8 +960,8 @@ static void signals_are_handed_on_once(void **state)
     static const struct {
         int sig;
         const char *name;
-    } signals[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},
-                   {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}};
+    } signals[] = {{SIGTERM, "TERM"}, {SIGINT, "INT"},   {SIGHUP, "HUP"},   {SIGQUIT, "QUIT"}, {SIGUSR1, "USR1"},
+                   {SIGUSR2, "USR2"}, {SIGALRM, "ALRM"}, {SIGPIPE, "PIPE"}, {SIGXCPU, "XCPU"}, {SIGPROF, "PROF"}};
     (void)state;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         char script[256];
@@ -944,6 +977,24 @@ static void signals_are_handed_on_once(void **state)
     wait_for_output();
     kill(pid, SIGTERM);
     assert_killed(finish(pid), SIGTERM);
+}
+
+/* Whatever ends the command ends the program: in the end its parent is gone in the same way. */
+static void no_program_is_left_behind(void **state)
+{
+    const int signals[] = {SIGALRM, SIGPIPE, SIGXCPU, SIGXFSZ, SIGVTALRM, SIGPROF,  SIGIO,
+                           SIGSYS,  SIGPWR,  SIGABRT, SIGSEGV, SIGRTMIN,  SIGRTMAX, SIGSTKFLT};
+    (void)state;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        pid_t pid = start((char *[]){command, "sh", "-c", "echo $$; exec sleep 20", NULL}, NULL);
+        wait_for_output();
+        kill(pid, signals[i]);
+        struct outcome o = finish(pid);
+        pid_t program = (pid_t)atol(o.out);
+        assert_true(program > 0);
+        assert_int_equal(kill(program, 0), -1);
+        assert_killed(o, signals[i]);
+    }
 }
 
 static void assert_tmp_is_empty(void)
@@ -1088,7 +1139,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_library_is_preloaded_before_others),
         cmocka_unit_test(without_the_library_nothing_runs),
         cmocka_unit_test(the_programs_end_is_the_commands_end),
+        cmocka_unit_test(files_that_cannot_be_executed_are_told_of),
         cmocka_unit_test(signals_are_handed_on_once),
+        cmocka_unit_test(no_program_is_left_behind),
         cmocka_unit_test(a_killed_program_gets_its_report),
         cmocka_unit_test(a_program_below_the_program_gets_its_report),
         cmocka_unit_test(a_finished_program_is_left_alone),

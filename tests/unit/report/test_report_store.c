@@ -1281,6 +1281,34 @@ static void a_commit_cut_short_is_undone(void **state)
     kp_session_free(&session);
 }
 
+/* What SQLite itself would take for a database in memory, or for a URI, is the name of a file. */
+static void any_name_is_that_of_a_file(void **state)
+{
+    static const char *const names[] = {":memory:", "file:y", "file:z?mode=memory", "a?b#c%41", "q\nq\t%"};
+    const struct kp_test_place *p = *state;
+    struct kp_session session = full_session();
+    char before[PATH_MAX], path[2 * PATH_MAX];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(p->folder), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct kp_store *s = create(names[i]);
+        put_session(s, &session);
+        assert_int_equal(put_typical(s, 0), 0);
+        kp_store_close(s);
+        snprintf(path, sizeof path, "%s/%s", p->folder, names[i]);
+        const char *const both[] = {names[i], path};
+        for (size_t k = 0; k < 2; k++) {
+            s = kp_test_reopen(both[k]);
+            assert_int_equal(count_typical(s), 1);
+            kp_store_close(s);
+        }
+        snprintf(path, sizeof path, "%s-journal", names[i]);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+    assert_int_equal(chdir(before), 0);
+    kp_session_free(&session);
+}
+
 static void the_page_is_what_was_rendered_in_the_process(void **state)
 {
     struct kp_test_place *p = *state;
@@ -1378,6 +1406,7 @@ int main(void)
         IN_A_FOLDER(descriptors_stay_out_of_the_way),
         IN_A_FOLDER(a_killed_writer_loses_nothing),
         IN_A_FOLDER(a_commit_cut_short_is_undone),
+        IN_A_FOLDER(any_name_is_that_of_a_file),
         IN_A_FOLDER(the_page_is_what_was_rendered_in_the_process),
     };
     return cmocka_run_group_tests_name("report/store", tests, NULL, NULL);
