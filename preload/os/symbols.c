@@ -40,8 +40,13 @@ void *kp_symbols_driver(const char *symbol)
     return kp_elf_find(driver_soname, symbol);
 }
 
+/* Calls dlsym only if another library has the symbol, too: it would clear the error that the program's dlerror is to
+ * return. */
 void *kp_symbols_behind_door(const char *symbol)
 {
+    void *only = symbol[0] == 'c' && symbol[1] == 'u' ? kp_elf_find_only(driver_soname, symbol) : NULL;
+    if (only)
+        return only;
     if (!kp_real_dlsym)
         kp_symbols_init();
     void *next = kp_real_dlsym ? kp_real_dlsym(RTLD_NEXT, symbol) : NULL;
