@@ -18,6 +18,7 @@
 #include "preload/gate/fast_path.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
+#include "preload/os/kept_environment.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/os/progress.h"
@@ -165,10 +166,12 @@ static bool is_run_allowed(const struct kp_options *o)
 
 static int read_environment(void)
 {
-    static char *no_environment[] = {NULL}; /* after clearenv() */
-    if (!environment.read)
-        environment.rc = kp_options_from_env(&process->options, environ ? environ : no_environment, &environment.why);
+    if (environment.read)
+        return environment.rc;
+    char **entries = kp_environment_with_kept();
+    environment.rc = entries ? kp_options_from_env(&process->options, entries, &environment.why) : -ENOMEM;
     environment.read = true;
+    free(entries);
     return environment.rc;
 }
 
@@ -211,7 +214,7 @@ static bool read_options(void)
 }
 
 /* Remembers the first process that the library is loaded into: the variable passes to all its children. If the program
- * is a script, the first process never uses CUDA. Without the option, this only costs a look at the environment. */
+ * is a script, the first process never uses CUDA. Without the option, this only costs two looks at the environment. */
 __attribute__((constructor)) static void note_application(void)
 {
     char pid[16];
@@ -219,6 +222,7 @@ __attribute__((constructor)) static void note_application(void)
         snprintf(pid, sizeof(pid), "%d", (int)getpid());
         setenv("KPROF_APPLICATION", pid, 0);
     }
+    kp_environment_keep();
 }
 
 static void leave_alone(const char *name, enum kp_reason why)
