@@ -20,7 +20,7 @@ static bool is_option(const char *entry)
     return !strncmp(entry, prefix, sizeof(prefix) - 1);
 }
 
-void kp_environment_keep(void)
+void kp_kept_note(void)
 {
     size_t size = 0;
     for (char **e = environ; e && *e; e++)
@@ -51,7 +51,7 @@ static char *find_entry(char *const *entries, size_t n, const char *name)
     return NULL;
 }
 
-char **kp_environment_with_kept(void)
+char **kp_kept_entries(void)
 {
     size_t n = count(), all = n;
     char **list = malloc((n + kept.n + 1) * sizeof(*list)), *entry = kept.text;
@@ -66,7 +66,7 @@ char **kp_environment_with_kept(void)
     return list;
 }
 
-const char *kp_environment_option(const char *name)
+const char *kp_kept_option(const char *name)
 {
     char *entry = kept.text, *found = find_entry(environ, count(), name);
     for (size_t i = 0; i < kept.n && !found; i++, entry += strlen(entry) + 1)

@@ -6,13 +6,13 @@
 #define KP_PRELOAD_OS_KEPT_ENVIRONMENT_H
 
 /* Keeps the variables whose names begin with KPROF_. Call it once, when the library is loaded. */
-void kp_environment_keep(void);
+void kp_kept_note(void);
 
 /* Returns the environment's entries and the kept ones that it lacks, as a list that ends with NULL, to be freed; the
  * entries stay where they are. NULL if memory runs out. */
-char **kp_environment_with_kept(void);
+char **kp_kept_entries(void);
 
 /* Returns the value of the variable `name`, which begins with KPROF_; NULL if there is none. Not to be freed. */
-const char *kp_environment_option(const char *name);
+const char *kp_kept_option(const char *name);
 
 #endif

@@ -11,6 +11,7 @@ void *(*kp_real_dlsym)(void *handle, const char *name);
 void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);
 void *(*kp_real_dlopen)(const char *file, int flags);
 void *(*kp_real_dlmopen)(long space, const char *file, int flags);
+int (*kp_real_dlclose)(void *library);
 
 static struct kp_dl loader;
 
@@ -24,10 +25,11 @@ static void *find_libc(const char *name)
 void kp_symbols_init(void)
 {
     void *sym = find_libc("dlsym"), *vsym = find_libc("dlvsym"), *open = find_libc("dlopen"),
-         *mopen = find_libc("dlmopen");
+         *mopen = find_libc("dlmopen"), *close = find_libc("dlclose");
     memcpy(&loader.open, &open, sizeof(open));
     memcpy(&kp_real_dlopen, &open, sizeof(open));
     memcpy(&kp_real_dlmopen, &mopen, sizeof(mopen));
+    memcpy(&kp_real_dlclose, &close, sizeof(close));
     memcpy(&loader.sym, &sym, sizeof(sym));
     loader.directory_of = kp_elf_directory_of;
     loader.same_file = kp_elf_same;

@@ -168,7 +168,7 @@ static int read_environment(void)
 {
     if (environment.read)
         return environment.rc;
-    char **entries = kp_environment_with_kept();
+    char **entries = kp_kept_entries();
     environment.rc = entries ? kp_options_from_env(&process->options, entries, &environment.why) : -ENOMEM;
     environment.read = true;
     free(entries);
@@ -222,7 +222,7 @@ __attribute__((constructor)) static void note_application(void)
         snprintf(pid, sizeof(pid), "%d", (int)getpid());
         setenv("KPROF_APPLICATION", pid, 0);
     }
-    kp_environment_keep();
+    kp_kept_note();
 }
 
 static void leave_alone(const char *name, enum kp_reason why)
@@ -297,11 +297,24 @@ static void open_log(void)
 }
 
 /* Pins the driver: a program may close it before it ends, but our table must stay valid. */
+static atomic_bool pinned;
+
 static void pin_driver(void)
 {
-    static atomic_bool pinned;
-    if (!atomic_exchange(&pinned, true))
-        kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (!atomic_load(&pinned) && kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+        atomic_store(&pinned, true);
+}
+
+void kp_process_library_closes(void)
+{
+    if (kp_guard || atomic_load(&pinned))
+        return;
+    kp_work_begin();
+    if (kp_symbols_driver("cuInit")) {
+        KP_GUARDED;
+        pin_driver();
+    }
+    kp_work_end();
 }
 
 /* Returns true if the memory of the process is limited: the driver needs it first. */

@@ -12,7 +12,7 @@ done
 
 # The options are those from before main, even if the program clears its environment.
 KPROF_KERNEL_NAME=nothing profiled "$programs/p_harm" clearenv
-expect "clearenv: options" "$(grep -c 'not selected by kernel-name: 2' "$tmp/kprof.err")" 1
+expect "clearenv: options" "$(grep -c 'not selected by kernel-name: 2' "$tmp/report")" 1
 
 # Divisions by zero that trap, an errno and an error of the loader's that stay, a cancelled thread's cuInit, fork handlers
 # that launch. TSan holds the lock of its threads during a fork, so that nobody can start one in a handler there.
