@@ -92,6 +92,7 @@ THREAD_LOCAL struct {
 
 THREAD_LOCAL signals mask; /* the program's, which the outermost scope gives back */
 THREAD_LOCAL int cancel;   /* likewise */
+THREAD_LOCAL int error;    /* likewise: its errno */
 
 /* ---- signals: system calls, because a program may define functions of these names ---- */
 
@@ -214,8 +215,10 @@ static void let_in(void (*call)(void *arg), void *arg)
     depth = 0;
     has_points = takes_long = false;
     to_program();
+    errno = error;
     if (call)
         call(arg);
+    error = errno;
     takes_long = is_long;
     to_work();
     ends = is_end;
@@ -392,7 +395,7 @@ bool kp_safe_point(void)
 {
     if (!has_points || depth != 1)
         return false;
-    int error = errno;
+    int own = errno;
     if (takes_long)
         let_defaults();
     if (any_waits()) {
@@ -401,7 +404,7 @@ bool kp_safe_point(void)
         else
             let_in(NULL, NULL);
     }
-    errno = error;
+    errno = own;
     return true;
 }
 
@@ -467,7 +470,7 @@ void kp_work_begin(void)
         depth++;
         return;
     }
-    int error = errno;
+    int before = errno;
     kp_work_reclaim();
     takes_long = has_points = false;
     to_work();
@@ -475,7 +478,7 @@ void kp_work_begin(void)
     if (paused && !kp_guard && !kp_in_driver) /* else the driver has called us back, and has its locks */
         finish_paused();
     takes_long = has_points = false;
-    errno = error;
+    errno = error = before;
 }
 
 void kp_work_end(void)
@@ -484,11 +487,11 @@ void kp_work_end(void)
         depth--;
         return;
     }
-    int error = errno;
+    int before = error; /* a handler that runs as soon as it may can begin work of its own */
     has_points = false;
     depth = 0;
     to_program();
-    errno = error;
+    errno = before;
 }
 
 /* The first function on a stack. It never returns: the entry is reused. */
@@ -579,13 +582,13 @@ bool kp_work_abandoned(void)
 
 void kp_work_takes_long(void)
 {
-    int error = errno;
+    int own = errno;
     if (depth && !takes_long) {
         takes_long = true;
         looked_ns = 0;
         let_defaults();
     }
-    errno = error;
+    errno = own;
 }
 
 void kp_work_ends_process(void)

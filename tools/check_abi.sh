@@ -11,7 +11,7 @@ command=$2
 symbols=$3
 baseline=2.17
 # Names that a program may request from us instead of the driver, the runtime or libc.
-doors='^(cu[A-Z]|cuda[A-Z]|cupti[A-Z]|nvtx|__cu)[A-Za-z0-9_]*$|^(InitializeInjectionNvtx2|dlopen|dlmopen|dlsym|dlvsym|__libc_start_main|exit|_exit|_Exit|quick_exit)$'
+doors='^(cu[A-Z]|cuda[A-Z]|cupti[A-Z]|nvtx|__cu)[A-Za-z0-9_]*$|^(InitializeInjectionNvtx2|dlclose|dlopen|dlmopen|dlsym|dlvsym|__libc_start_main|exit|_exit|_Exit|quick_exit)$'
 faults=0
 
 fault() {

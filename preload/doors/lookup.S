@@ -1,7 +1,8 @@
 /*
  * Replaces dlsym and dlvsym. RTLD_NEXT and RTLD_DEFAULT depend on the caller, which the real function finds by its
  * return address. So those, and every name that cannot be a door's, must reach it as a tail jump. The same applies to
- * dlopen and dlmopen, which search for a bare file name by the caller's object.
+ * dlopen and dlmopen, which search for a bare file name by the caller's object. dlclose is here because
+ * C code would give it glibc's version.
  */
 #ifndef __x86_64__
 #error "the lookups are written for x86-64"
@@ -9,6 +10,7 @@
 
         .hidden kp_dlsym, kp_dlvsym, kp_symbols_init, kp_real_dlsym, kp_real_dlvsym, kp_real_dlopen, kp_real_dlmopen
         .hidden kp_past_waits, kp_past_deep, kp_past_open, kp_past_look, kp_past_namespace
+        .hidden kp_past_close, kp_real_dlclose
 
 /* Calls a function with three argument registers kept; the stack is aligned in it. */
 #define KP_KEEPING(function)                                                                                           \
@@ -103,5 +105,19 @@ dlmopen:
 3:      ret
         .cfi_endproc
         .size   dlmopen, .-dlmopen
+
+        .globl  dlclose
+        .type   dlclose, @function
+        .p2align 4
+dlclose:
+        .cfi_startproc
+        endbr64
+        cmpq    $0, kp_real_dlclose(%rip)
+        jne     1f
+        KP_KEEPING(kp_symbols_init)
+1:      KP_KEEPING(kp_past_close)
+        jmp     *kp_real_dlclose(%rip)
+        .cfi_endproc
+        .size   dlclose, .-dlclose
 
         .section .note.GNU-stack, "", @progbits

@@ -39,3 +39,8 @@ void kp_past_namespace(void)
     if (!kp_guard)
         kp_process_namespace();
 }
+
+void kp_past_close(void)
+{
+    kp_process_library_closes();
+}

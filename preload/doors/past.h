@@ -23,4 +23,7 @@ void kp_past_look(void);
 /* Notes that a library is opened in a namespace of its own (called from lookup.S). */
 void kp_past_namespace(void);
 
+/* Notes that a library is about to be closed (called from lookup.S). */
+void kp_past_close(void);
+
 #endif

@@ -226,6 +226,24 @@ void *kp_elf_find(const char *soname, const char *name)
     return w.found;
 }
 
+static int visit_all(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct by_name *w = arg;
+    struct object o;
+    (void)size;
+    void *found = read_object(info, &o) && !is_self(&o) ? find_in(&o, w->name) : NULL;
+    bool other = found && (w->found || !named(&o, w->soname));
+    w->found = other ? NULL : found ? found : w->found;
+    return other;
+}
+
+void *kp_elf_find_only(const char *soname, const char *name)
+{
+    struct by_name w = {.soname = soname, .name = name};
+    walk(visit_all, &w);
+    return w.found;
+}
+
 /* `use` gets the object that is found: after the walk another thread may have unloaded it. */
 struct by_address {
     const void *address;

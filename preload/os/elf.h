@@ -19,6 +19,9 @@ void *kp_elf_bootstrap(const char *name);
  * soname begins with `soname`. NULL `soname` means any object. Never searches this library itself. NULL if absent. */
 void *kp_elf_find(const char *soname, const char *name);
 
+/* The same, but NULL if another object has a function of that name, too. */
+void *kp_elf_find_only(const char *soname, const char *name);
+
 /* Returns the address of function `name` as the dynamic linker would bind it for the code at `caller`, without this
  * library. Searches the objects that the caller's object needs, breadth first, then all other objects in load order. */
 void *kp_elf_find_for(const void *caller, const char *name);

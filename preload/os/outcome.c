@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "preload/os/kept_environment.h"
 #include "preload/os/quiet.h"
 
 static struct {
@@ -42,7 +43,7 @@ static void tell(const char *word, const char *rest)
 
 void kp_outcome_open(void)
 {
-    const char *file = getenv("KPROF_STATUS_FILE");
+    const char *file = kp_kept_option("KPROF_STATUS_FILE");
     outcome.file = file && *file ? strdup(file) : NULL;
     outcome.pid = getpid();
     tell("started", "");

@@ -12,6 +12,7 @@ extern void *(*kp_real_dlsym)(void *handle, const char *name);
 extern void *(*kp_real_dlvsym)(void *handle, const char *name, const char *version);
 extern void *(*kp_real_dlopen)(const char *file, int flags);
 extern void *(*kp_real_dlmopen)(long space, const char *file, int flags);
+extern int (*kp_real_dlclose)(void *library);
 
 /* Finds the functions above. Never fails on a C library that has them. */
 void kp_symbols_init(void);

@@ -19,6 +19,7 @@
 #include "preload/gate/fast_path.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
+#include "preload/os/kept_environment.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/os/progress.h"
@@ -166,10 +167,12 @@ static bool is_run_allowed(const struct kp_options *o)
 
 static int read_environment(void)
 {
-    static char *no_environment[] = {NULL}; /* after clearenv() */
-    if (!environment.read)
-        environment.rc = kp_options_from_env(&process->options, environ ? environ : no_environment, &environment.why);
+    if (environment.read)
+        return environment.rc;
+    char **entries = kp_kept_entries();
+    environment.rc = entries ? kp_options_from_env(&process->options, entries, &environment.why) : -ENOMEM;
     environment.read = true;
+    free(entries);
     return environment.rc;
 }
 
@@ -212,7 +215,7 @@ static bool read_options(void)
 }
 
 /* Remembers the first process that the library is loaded into: the variable passes to all its children. If the program
- * is a script, the first process never uses CUDA. Without the option, this only costs a look at the environment. */
+ * is a script, the first process never uses CUDA. Without the option, this only costs two looks at the environment. */
 __attribute__((constructor)) static void note_application(void)
 {
     char pid[16];
@@ -220,6 +223,7 @@ __attribute__((constructor)) static void note_application(void)
         snprintf(pid, sizeof(pid), "%d", (int)getpid());
         setenv("KPROF_APPLICATION", pid, 0);
     }
+    kp_kept_note();
 }
 
 static void leave_alone(const char *name, enum kp_reason why)
@@ -294,11 +298,24 @@ static void open_log(void)
 }
 
 /* Pins the driver: a program may close it before it ends, but our table must stay valid. */
+static atomic_bool pinned;
+
 static void pin_driver(void)
 {
-    static atomic_bool pinned;
-    if (!atomic_exchange(&pinned, true))
-        kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (!atomic_load(&pinned) && kp_symbols_dl()->open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+        atomic_store(&pinned, true);
+}
+
+void kp_process_library_closes(void)
+{
+    if (kp_guard || atomic_load(&pinned))
+        return;
+    kp_work_begin();
+    if (kp_symbols_driver("cuInit")) {
+        KP_GUARDED;
+        pin_driver();
+    }
+    kp_work_end();
 }
 
 /* Returns true if the memory of the process is limited: the driver needs it first. */

@@ -27,6 +27,10 @@ void kp_process_cuda_starts(void);
 void kp_process_cuda_started(void);
 void kp_process_cuda_failed(void);
 
+/* Keeps the driver loaded, if it is, before a library is closed: one whose destructor starts CUDA may be about to take
+ * the driver with it, and by then the dynamic linker ends a process that wants to keep it. */
+void kp_process_library_closes(void);
+
 /* Returns the driver's entry points; NULL before CUDA has started. */
 const struct kp_driver *kp_process_driver(void);
 

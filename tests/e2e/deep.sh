@@ -34,6 +34,14 @@ expect "namespace: said" "$(words 'opened with dlmopen has a CUDA driver of its 
 LD_LIBRARY_PATH=$build/fake "$build/kprof" --strict --quiet "$p" new "$plugin" run_linked >"$tmp/out" 2>"$tmp/err"
 expect "namespace: strict" $? 96
 
+# CUDA starts in a destructor, while the dynamic linker unloads the driver with the library; or goes on behind it.
+for times in 1 3; do
+    PLUGIN_AT_CLOSE=1 both "at close, $times" "$p" local "$plugin" getpagesize $times
+    expect "at close, $times: seen" "$(account seen)" "$(launches)"
+    both "closed, $times" "$p" local "$plugin" run_linked $times
+    expect "closed, $times: seen" "$(account seen)" "$(launches)"
+done
+
 # Nothing is said of a program that is linked to CUDA and does not use it, or has a namespace without CUDA.
 both unused "$p" now "$plugin" getpagesize
 expect "unused: words" "$(words '')" 0

@@ -10,11 +10,15 @@ for habit in none vfork lose_reader; do
     expect "$habit: launches reported" "$(reported)" 2
 done
 
-# Divisions by zero that trap, an errno that stays, a cancelled thread's cuInit, fork handlers that launch. TSan holds the
-# lock of its threads during a fork, so that nobody can start one in a handler there.
+# The options are those from before main, even if the program clears its environment.
+KPROF_KERNEL_NAME=nothing profiled "$programs/p_harm" clearenv
+expect "clearenv: options" "$(grep -c 'not selected by kernel-name: 2' "$tmp/report")" 1
+
+# Divisions by zero that trap, an errno and an error of the loader's that stay, a cancelled thread's cuInit, fork handlers
+# that launch. TSan holds the lock of its threads during a fork, so that nobody can start one in a handler there.
 case "${KP_TEST_PRELOAD_FIRST:-}" in *libtsan*) forks= ;; *) forks=fork ;; esac
 for way in "" KPROF_SET=full KPROF_REPLAY_MODE=rotate KPROF_WINDOW=1; do
-    for habit in traps traps_late errno cancel_init $forks; do
+    for habit in traps traps_late errno all_errno dlerror cancel_init $forks; do
         both "$habit $way" env $way "$programs/p_harm" $habit
     done
 done

@@ -1,5 +1,6 @@
 /* LINK: -shared -lcuda -ldl */
-/* A library with CUDA: linked to the driver, or opening it; with PLUGIN_AT_LOAD set it launches in its constructor. */
+/* A library with CUDA: linked to the driver, or opening it; with PLUGIN_AT_LOAD set it launches in its constructor,
+ * with PLUGIN_AT_CLOSE in its destructor. */
 #include "linked.h"
 
 #include "opened.h"
@@ -32,5 +33,11 @@ int run_opened(void)
 __attribute__((constructor)) static void begin(void)
 {
     if (getenv("PLUGIN_AT_LOAD"))
+        run_linked();
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    if (getenv("PLUGIN_AT_CLOSE"))
         run_linked();
 }

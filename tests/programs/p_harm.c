@@ -1,7 +1,8 @@
-/* LINK: -lcuda -lpthread -lm */
+/* LINK: -lcuda -lpthread -lm -ldl */
 /* Two launches by a program that does what the argument names: habits that are legal without a profiler. */
 #include "linked.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
@@ -92,6 +93,67 @@ static void cancel_init(void)
     pthread_join(thread, NULL);
 }
 
+/* Says what a successful call has left of errno and of the loader's error, which it should not touch, and sets them. */
+static bool looks_at_loader;
+
+static void look(const char *call)
+{
+    int error = errno;
+    const char *text = looks_at_loader ? dlerror() : NULL;
+
+    if (error != ENOTTY)
+        printf("%s: errno %d\n", call, error);
+    if (looks_at_loader && !text)
+        printf("%s: the loader's error is gone\n", call);
+    if (looks_at_loader && dlopen("/nowhere", RTLD_NOW))
+        puts("a library that is nowhere");
+    errno = ENOTTY;
+}
+
+#define LOOK(call)                                                                                                     \
+    do {                                                                                                               \
+        MUST(call);                                                                                                    \
+        look(#call);                                                                                                   \
+    } while (0)
+
+static void look_at_errors(bool at_loader)
+{
+    CUdevice device;
+    CUcontext ctx;
+    CUstream stream;
+    CUmodule module;
+    CUfunction f;
+    CUdeviceptr memory;
+    int host[8] = {0}, n = 8;
+    void *params[] = {&memory, &n}, *found;
+
+    looks_at_loader = at_loader;
+    if (at_loader && dlopen("/nowhere", RTLD_NOW))
+        puts("a library that is nowhere");
+    errno = ENOTTY;
+    for (int i = 0; i < 2; i++) {
+        LOOK(cuInit(0));
+        LOOK(cuDeviceGet(&device, 0));
+        LOOK(cuDevicePrimaryCtxRetain(&ctx, device));
+        LOOK(cuCtxSetCurrent(ctx));
+        LOOK(cuModuleLoadData(&module, "FAKEMOD increment"));
+        LOOK(cuModuleGetFunction(&f, module, "increment"));
+        LOOK(cuMemAlloc(&memory, sizeof(host)));
+        LOOK(cuMemcpyHtoD(memory, host, sizeof(host)));
+        LOOK(cuStreamCreate(&stream, 0));
+        LOOK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+        LOOK(cuStreamSynchronize(stream));
+        LOOK(cuMemcpyDtoH(host, memory, sizeof(host)));
+        LOOK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+        LOOK(cuMemFree(memory));
+        LOOK(cuGetProcAddress("cuMemAlloc", &found, CUDA_VERSION, 0, NULL));
+        LOOK(cuStreamDestroy(stream));
+        LOOK(cuModuleUnload(module));
+        LOOK(cuCtxSynchronize());
+        LOOK(cuDevicePrimaryCtxRelease(device));
+    }
+}
+
 enum { MANY = 100 };
 
 static bool waits_at_forks;
@@ -145,12 +207,16 @@ int main(int argc, char **argv)
         trap();
     if (!strcmp(what, "cancel_init"))
         cancel_init();
+    if (!strcmp(what, "all_errno"))
+        look_at_errors(false);
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
     errno = 0;
     launch_one();
     if (!strcmp(what, "errno") && errno)
         puts("a launch has changed errno");
+    if (!strcmp(what, "dlerror")) /* the first launch may have had CUPTI opened */
+        look_at_errors(true);
     if (!strcmp(what, "traps_late"))
         trap();
     int more = 0;
