@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/work.h"
+
 extern char **environ;
 
 static const char prefix[] = "KPROF_";
@@ -25,7 +27,11 @@ void kp_kept_note(void)
     size_t size = 0;
     for (char **e = environ; e && *e; e++)
         size += is_option(*e) ? strlen(*e) + 1 : 0;
-    char *to = kept.text = size ? malloc(size) : NULL;
+    if (!size)
+        return;
+    kp_work_begin();
+    char *to = kept.text = malloc(size);
+    kp_work_end();
     for (char **e = environ; to && *e; e++)
         if (is_option(*e)) {
             to = stpcpy(to, *e) + 1;
