@@ -4,8 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/work.h"
+#include <sys/mman.h>
 
 extern char **environ;
 
@@ -29,10 +28,12 @@ void kp_kept_note(void)
         size += is_option(*e) ? strlen(*e) + 1 : 0;
     if (!size)
         return;
-    kp_work_begin();
-    char *to = kept.text = malloc(size);
-    kp_work_end();
-    for (char **e = environ; to && *e; e++)
+    /* not malloc: a signal's handler may run now */
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return;
+    char *to = kept.text = at;
+    for (char **e = environ; *e; e++)
         if (is_option(*e)) {
             to = stpcpy(to, *e) + 1;
             kept.n++;
