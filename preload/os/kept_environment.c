@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 extern char **environ;
 
@@ -25,8 +26,14 @@ void kp_kept_note(void)
     size_t size = 0;
     for (char **e = environ; e && *e; e++)
         size += is_option(*e) ? strlen(*e) + 1 : 0;
-    char *to = kept.text = size ? malloc(size) : NULL;
-    for (char **e = environ; to && *e; e++)
+    if (!size)
+        return;
+    /* not malloc: a signal's handler may run now */
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return;
+    char *to = kept.text = at;
+    for (char **e = environ; *e; e++)
         if (is_option(*e)) {
             to = stpcpy(to, *e) + 1;
             kept.n++;

@@ -12,7 +12,7 @@ seed=${E2E_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
 echo "seed $seed: again with E2E_SEED=$seed"
 
 # Where the library calls what it passes on: doors and trampolines.
-passed='^(kp_gate_common|cu[A-Z].*|cuda[A-Z].*|pointer_.*|kp_cu[A-Z].*|issue|issue_.*|kp_launch_issue.*|bare|exit|_exit|_Exit|quick_exit|go|end|call_main|dlsym|dlvsym|kp_dlsym|kp_dlvsym)$'
+passed='^(kp_gate_common|cu[A-Z].*|cuda[A-Z].*|pointer_.*|kp_cu[A-Z].*|issue|issue_.*|kp_launch_issue.*|bare|exit|_exit|_Exit|quick_exit|go|end|call_main|dlclose|dlsym|dlvsym|kp_dlsym|kp_dlvsym)$'
 SIGNAL_PASSES=$(nm -S --defined-only "$library" | python3 -c '
 import re, sys
 rows = [line.split() for line in sys.stdin]
