@@ -7,7 +7,8 @@ kprof=$(realpath "$build/kprof")
 demo=$source/examples/h200-demo.kprof
 mkdir "$tmp/own"
 export TMPDIR="$tmp/own"
-left() { expect "left after $1" "$(ls "$TMPDIR" | paste -sd' ')" "${2:-}"; }
+# A program that is killed while TSan's runtime starts leaves a file of that.
+left() { expect "left after $1" "$(ls "$TMPDIR" | grep -v '^tsan\.rodata\.' | paste -sd' ')" "${2:-}"; }
 
 # The reader of the output goes before anything is printed.
 into_nothing() { # WHAT COMMAND...
