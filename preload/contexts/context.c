@@ -362,13 +362,13 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup)
         return;
     }
     complete_cupti(setup);
-    /* KP_VENDOR: the first use of CUPTI must not be the profiler's: cuGreenCtxCreate says then that it is not supported
-     * (CUPTI 13.0, H200). Without a timeline the watch of module images comes first. */
+    /* KP_VENDOR: if the profiler is CUPTI's first use, cuGreenCtxCreate returns CUDA_ERROR_NOT_SUPPORTED (CUPTI 13.0,
+     * H200). Without a timeline, watching module images comes first. */
     int rc = loaded.cupti ? kp_timeline_begin(loaded.cupti, on_many) : 0;
-    start_cupti(setup);
     struct kp_why why = {KP_REASON_NONE, NULL};
     if (rc)
         why = kp_library_explain(loaded.cupti, KP_REASON_TIMELINE_UNRECORDED, rc);
+    start_cupti(setup);
     if (loaded.cupti)
         kp_exit_first();
     if (why.reason || !loaded.cupti)

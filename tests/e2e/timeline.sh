@@ -85,6 +85,9 @@ look "small buffers" same "$tmp/plain.log" "$tmp/s.kprof"
 both "not recorded" env KPROF_TIMELINE=on FAKE_FAIL=cuptiActivityEnable:999 "$programs/p_direct"
 grep -q '==WARNING== .*cannot record a timeline' "$tmp/kprof.err" "$tmp/report" || { fail "what is not recorded is not told"; show; }
 expect "not recorded: profiled" "$(account profiled)" "$(launches)"
+both "not recorded, nor counted" env KPROF_TIMELINE=on FAKE_FAIL=cuptiActivityEnable:1,cuptiProfilerInitialize:1 "$programs/p_direct"
+grep -q '^==WARNING== cannot record a timeline: CUPTI_ERROR_INVALID_PARAMETER (1)$' "$tmp/kprof.err" "$tmp/report" ||
+    { fail "not recorded, nor counted: the warning lacks CUPTI's own name of the error"; show; }
 both "not recorded again" env KPROF_TIMELINE=on KPROF_WINDOW=1 FAKE_FAIL=cuptiActivityEnable:999:9 "$programs/p_window" many 5
 grep -q '==WARNING== The timeline ends early' "$tmp/kprof.err" "$tmp/report" || { fail "a timeline that ends early is not told"; show; }
 expect "not recorded again: profiled" "$(account profiled)" "$(launches)"
