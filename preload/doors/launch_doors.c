@@ -142,6 +142,15 @@ static __attribute__((noinline)) CUresult go(struct looked_at *a)
     return a->rc;
 }
 
+/* Fills what launches of a kernel with parameters have in common. */
+static inline void fill_kernel(struct kp_launch *l, bool ptsz, CUfunction f, CUstream stream, void **params)
+{
+    l->ptsz = ptsz;
+    l->f = f;
+    l->stream = stream;
+    l->params = params;
+}
+
 CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction f, unsigned gx, unsigned gy,
                            unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream,
                            void **params, void **extra)
@@ -153,12 +162,9 @@ CUresult kp_cuLaunchKernel(PFN_cuLaunchKernel_v4000 real, bool ptsz, CUfunction 
     if (is_bare())
         return bare(real(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra));
     LOOKED_AT(a);
+    fill_kernel(&a->launch, ptsz, f, stream, params);
     a->launch.issue = issue_kernel;
     a->launch.real.kernel = real;
-    a->launch.ptsz = ptsz;
-    a->launch.f = f;
-    a->launch.stream = stream;
-    a->launch.params = params;
     a->launch.extra = extra;
     set_shape(&a->launch, gx, gy, gz, bx, by, bz, shared);
     return go(a);
@@ -176,13 +182,10 @@ CUresult kp_cuLaunchKernelEx(PFN_cuLaunchKernelEx_v11060 real, bool ptsz, const 
     if (is_bare())
         return bare(real(config, f, params, extra));
     LOOKED_AT(a);
+    fill_kernel(&a->launch, ptsz, f, config->hStream, params);
     a->launch.issue = kp_launch_issue_ex;
     a->launch.real.kernel_ex = real;
-    a->launch.ptsz = ptsz;
-    a->launch.f = f;
-    a->launch.stream = config->hStream;
     a->launch.config = *config;
-    a->launch.params = params;
     a->launch.extra = extra;
     kp_launch_shape_ex(&a->launch);
     return go(a);
@@ -195,12 +198,9 @@ CUresult kp_cuLaunchCooperativeKernel(PFN_cuLaunchCooperativeKernel_v9000 real, 
     if (is_bare())
         return bare(real(f, gx, gy, gz, bx, by, bz, shared, stream, params));
     LOOKED_AT(a);
+    fill_kernel(&a->launch, ptsz, f, stream, params);
     a->launch.issue = issue_cooperative;
     a->launch.real.cooperative = real;
-    a->launch.ptsz = ptsz;
-    a->launch.f = f;
-    a->launch.stream = stream;
-    a->launch.params = params;
     set_shape(&a->launch, gx, gy, gz, bx, by, bz, shared);
     return go(a);
 }
