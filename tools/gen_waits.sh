@@ -14,24 +14,23 @@ rows() {
 cat <<'END'
 # Waits
 
-Who waits in `libkprof.so`, what for, and how long. `base/waits.def` has a row for each limit; `tools/gen_waits.sh` makes this
-page from it. `tests/unit/preload/test_preload_waits.c` has each of them run out.
+Who waits in `libkprof.so`, for what, and how long. `base/waits.def` has a row for each limit, and `tools/gen_waits.sh` makes this
+page from it. `tests/unit/preload/test_preload_waits.c` lets each of these waits run out.
 
-- *First* is the limit while no wait of the kind has run out.
-- *Next* is the limit after one has. Waits for launches share a budget besides: once it is spent, each has this limit.
+- *First* is the limit until a wait of this kind has run out.
+- *Next* is the limit after that. Waits for launches also share a budget: once it is spent, each has this limit.
 - *At exit* is the limit while the program ends.
 
-A wait without a row ends with what it waits for:
+A wait without a row ends when what it waits for ends:
 
-- *A lock*, where `KP_FOREVER` stands, is held around work that waits for nothing without a limit. The gate's is held while a
-  window is repeated, and each wait of that has a row. So calls that wait for the gate wait for these.
-- *The worker* evaluates and stores, and waits for no work of the GPU. *A thread of ours* is joined when it has done its work, or
-  waits for what has a row. One that is parked waits for the end of the process, and nobody waits for it.
-- *The thread that waits for a context* is in the driver for as long as that takes. Who waits for the thread has a row.
-  Where no thread can be had, streams that do not wait for the legacy stream are waited for without a limit.
-- *Copies, restores and flushes of ours* run behind work that has ended; the driver is waited for until they have.
-- *A call of the program* that kprof makes in its place, the freeing of host memory, waits for the GPU as the driver's own does.
-- *The process that starts nvdisasm* does nothing else. *A write* to a log or file that blocks takes as long as one of the program's.
+- *Locks*: code that holds a lock waits for nothing that has no limit. The gate is held during a replay, whose waits have rows.
+- *The worker* evaluates and stores results, and never waits for the GPU. *Threads of kprof's* are joined once their work is done,
+  or wait for something that has a row. A parked thread waits for the end of the process, and nothing waits for it.
+- *The thread that waits for a context* stays in the driver as long as the work takes. Whoever waits for the thread has a row.
+  If no thread can be created, streams that do not synchronise with the legacy stream are waited for without a limit.
+- *Copies, restores and flushes of kprof's* run after work that has ended; kprof waits for the driver until they have run.
+- *A call of the program* that kprof makes on its behalf, the freeing of host memory, waits for the GPU as it does without kprof.
+- *The process that starts nvdisasm* does nothing else. *A write* to a log or file that blocks takes as long as it takes the program.
 
 | wait | who waits | what for | first, ms | next, ms | at exit, ms |
 | --- | --- | --- | --- | --- | --- |
@@ -39,7 +38,7 @@ END
 rows 'KP_WAIT(id, first, next, at_exit, who, what)' 'id | who | what | first | next | at_exit'
 cat <<'END'
 
-Times that no wait runs into, and the budget:
+Periods, and the budget:
 
 | time | ms | what it is |
 | --- | --- | --- |

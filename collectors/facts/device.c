@@ -128,9 +128,9 @@ CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *
     return CUDA_SUCCESS;
 }
 
-/* Finds how many blocks the named barriers allow. The driver's occupancy answer includes them, so it is asked about
- * blocks of one warp without dynamic shared memory. If the answer is below the other limits, the barriers bind. If the
- * other limits leave room for an SM's most blocks and the driver grants all of them, the barriers do not limit.
+/* Finds how many blocks the named barriers allow. The driver's occupancy answer includes them, so the driver is asked
+ * about blocks of one warp without dynamic shared memory. If the answer is below the other limits, the barriers bind.
+ * If the other limits leave room for an SM's most blocks and the driver grants all of them, the barriers do not limit.
  * Otherwise nothing is known. */
 static uint32_t barrier_limit(const struct kp_driver *d, const struct kp_device *device, const struct kp_function *f)
 {

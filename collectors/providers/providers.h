@@ -79,7 +79,7 @@ struct kp_providers_setup {
     CUcontext ctx;
     const char *chip;
     const uint8_t *availability;
-    struct kp_taken *taken; /* is told where the profiler allocates memory; NULL = nobody is */
+    struct kp_taken *taken; /* receives the memory that the profiler allocates, or NULL */
     int ordinal;
     int cc_major, cc_minor;
     unsigned kinds; /* requested in addition to the counters */
