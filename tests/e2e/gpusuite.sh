@@ -249,4 +249,49 @@ expect "contact.sh: files" "$(ls "$tmp/met" | tr '\n' ' ')" "contact.json contac
 PATH=$tmp/stubs:$PATH bash "$gpu/contact.sh" "$tmp/met" nosuch >"$tmp/said" 2>&1
 expect "contact.sh, no such case: exit status" $? 2
 
+# bounded.sh over the same: what kprof says of kinds is in the table, "about" leaves a hundredth, and launches are traced.
+mkdir -p "$tmp/bounded"
+bounded() { # NAME, and what it does on stdin
+    cat >"$tmp/bounded/$1.cu"
+}
+bounded bad </dev/null
+bounded p_nodes </dev/null
+bounded lacks <<<'echo "SKIP no thing"'
+bounded fails <<<'exit 4'
+bounded hangs <<<"[ -z \"\$LD_PRELOAD\" ] || { echo '==KPROF== Profiling k' >\"\$KPROF_LOG_FILE\"; $tmp/sleeps 63; }; echo ok"
+bounded near <<<'[ -z "$LD_PRELOAD" ] && echo "about 1.00 of 3" || echo "about 1.005 of 3"'
+bounded far <<<'[ -z "$LD_PRELOAD" ] && echo "about 1.00 of 3" || echo "about 1.02 of 3"'
+bounded codes <<<'[ -z "$LD_PRELOAD" ] || exit 3'
+cat >"$tmp/bounded/says.cu" <<'END'
+[ -z "$LD_PRELOAD" ] || echo "==KPROF== 7,192 launches seen, 98 profiled
+==KPROF== $1" | tr _ ' ' >"$KPROF_LOG_FILE"
+END
+cat >"$tmp/bounded/cases.txt" <<'END'
+# said otherwise
+all says.cu all_98_kernels_and_shapes_have_results;_profiling_added_2.5_s
+some says.cu 1,511_of_1,600_kernels_and_shapes_have_results;_the_others
+END
+PATH=$tmp/stubs:$PATH CUDA_HOME=$tmp/none BOUNDED=$tmp/bounded LIMIT=16 TRACES=1 LD_LIBRARY_PATH=$(realpath "$build/fake") \
+    bash "$gpu/bounded.sh" "$tmp/met" >"$tmp/said" 2>&1
+expect "bounded.sh: exit status" $? 1
+pgrep -f "$tmp/sleeps" >/dev/null && fail "bounded.sh: what a program started runs on"
+expect "bounded.sh: rows" "$(sed -E -n 's/^\| ([a-z])/\1/p' "$tmp/said" | sed -E 's/-?[0-9]+\.[0-9]/S/g; s/ +/ /g; s/ \|$//')" \
+    "case | launches seen | native, s | with kprof, s | added, s | measured | kinds with results | verdict
+all | 7,192 | S | S | S | 98 | 98 of 98 | ok
+some | 7,192 | S | S | S | 98 | 1511 of 1600 | ok
+bad | | | | | | | does not build
+codes | | S | S | S | 0 | | differs
+fails | | S | | | | | ends natively with 4
+far | | S | S | S | 0 | | differs
+hangs | | S | S | S | 1 | | no end
+lacks | | S | | | | | SKIP no thing
+near | | S | S | S | 0 | | ok
+p_nodes | 23 | S | S | S | 23 | all | ok"
+for text in "far: default: 'about 1.00 of 3' is 'about 1.02 of 3'" '# p_nodes, '; do
+    grep -qF -- "$text" "$tmp/said" || fail "bounded.sh: not said: $text"
+done
+expect "bounded.sh: files" "$(ls "$tmp/met" | grep -v contact | tr '\n' ' ')" "bounded.json bounded.md bounded.tar.gz traces.tar.gz "
+PATH=$tmp/stubs:$PATH CUDA_HOME=$tmp/none BOUNDED=$tmp/bounded UNTIL=0 bash "$gpu/bounded.sh" "$tmp/met" near >"$tmp/said" 2>&1
+grep -q '^| near .* | no time was left |$' "$tmp/said" || fail "bounded.sh: runs without time"
+
 finish
