@@ -627,6 +627,7 @@ static const char *keep_chip(const char *name)
 static void plan_context(const struct kp_context_setup *setup, struct kp_context *c, char **bad_input)
 {
     const char *chip = NULL;
+    c->mode = setup->mode;
     int rc = kp_library_chip(loaded.cupti, c->device.device, &chip);
     c->chip = keep_chip(chip);
     if (setup->mode->lists != KP_LISTS_FIRST)
@@ -892,17 +893,9 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         join_series(setup, c);
 }
 
-void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
+/* Ends the context's rotation and collector, plans, and opens another. */
+static void make_anew(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    if (c->availability || !c->plan || c->no_counters.reason || holder_of(c))
-        return;
-    kp_taken_begin(&c->taken, true);
-    int rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
-    kp_taken_end(&c->taken);
-    if (rc) {
-        without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_NO_AVAILABILITY, rc));
-        return;
-    }
     kp_rotation_end(c->rotation); /* asks the collector */
     c->rotation = NULL;
     kp_collector_close(c->collector, true);
@@ -915,6 +908,38 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
     c->no_one_pass = c->no_turns = false;
     if (!make_plan(setup, c, NULL))
         open_collector(setup, c);
+}
+
+void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    if (c->availability || !c->plan || c->no_counters.reason || holder_of(c))
+        return;
+    kp_taken_begin(&c->taken, true);
+    int rc = kp_library_availability(loaded.cupti, c->ctx, &c->availability);
+    kp_taken_end(&c->taken);
+    if (rc) {
+        without_counters(c, kp_library_explain(loaded.cupti, KP_REASON_NO_AVAILABILITY, rc));
+        return;
+    }
+    make_anew(setup, c);
+}
+
+void kp_context_change_mode(const struct kp_context_setup *setup, const struct kp_mode *mode)
+{
+    ((struct kp_context_setup *)setup)->mode = mode; /* the process's own, which nothing else writes */
+    kp_passing_outdate();
+}
+
+void kp_context_follow_mode(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    if (c->mode == setup->mode)
+        return;
+    c->mode = setup->mode;
+    struct kp_rotation_key *served = c->rotation ? kp_rotation_take_served(c->rotation) : NULL;
+    bool may = c->collector && c->plan && !c->no_counters.reason;
+    if (may)
+        make_anew(setup, c);
+    kp_rotation_give_served(may ? kp_context_rotation(setup, c) : NULL, served);
 }
 
 static bool adds_up(void *of, size_t i)
@@ -960,8 +985,8 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
         !(kp_plan_counts(c->plan) || kp_collector_beside(c->collector)))
         return c->rotation;
     struct kp_rotation_extras extras = extras_of(c);
-    c->rotation = kp_mode_recurs_beside(setup->mode) ? kp_rotation_new_beside(o->rotate_launches)
-                                                     : kp_rotation_new(c->plan, &extras, o->rotate_launches);
+    c->rotation = kp_mode_recurs(setup->mode) ? kp_rotation_new(c->plan, &extras, o->rotate_launches)
+                                              : kp_rotation_new_beside(o->rotate_launches);
     return c->rotation;
 }
 
@@ -995,6 +1020,13 @@ bool kp_context_samples(const struct kp_context *c)
     for (size_t i = c->collector ? kp_collector_beside(c->collector) : 0; i && !any; i--)
         any = is_first(c->collector, i - 1);
     return any && !kp_timeline_is_on();
+}
+
+void kp_context_each_rotation(void (*fn)(struct kp_rotation *r, void *arg), void *arg)
+{
+    for (const struct kp_context *c = contexts; c; c = c->next)
+        if (c->rotation)
+            fn(c->rotation, arg);
 }
 
 void kp_context_pass_on(void)
@@ -1064,6 +1096,8 @@ static void forget_functions(struct kp_context *c)
 
 static void free_context(struct kp_context *c, bool alive)
 {
+    if (c->rotation)
+        kp_rotation_count_ended(c->rotation);
     kp_rotation_end(c->rotation); /* asks the collector */
     kp_collector_close(c->collector, alive);
     kp_taken_close(&c->taken);

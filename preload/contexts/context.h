@@ -55,6 +55,7 @@ struct kp_context {
     struct kp_context_facts facts;
     const char *chip; /* CUPTI's name, "" without CUPTI */
     uint8_t *availability;
+    const struct kp_mode *mode; /* that it was planned for */
     struct kp_plan *plan;
     size_t
         beside; /* application replay: the group of kp_collector_beside that this run measures, from 1 on; 0 = none */
@@ -95,7 +96,7 @@ struct kp_context {
 struct kp_context_setup {
     const struct kp_driver *driver;
     const struct kp_options *options;
-    const struct kp_mode *mode;
+    const struct kp_mode *_Atomic mode; /* kp_context_change_mode changes it */
     const struct kp_section *const *sections;
     size_t n_sections;
     bool configs; /* a shown metric needs the configuration that a launch ran with */
@@ -131,6 +132,9 @@ bool kp_context_first_of_library(const struct kp_driver *d, CUkernel kernel);
 /* Returns the rotation of the context; NULL without counters or memory. */
 struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, struct kp_context *c);
 
+/* Calls `fn` for the rotation of each context that has one. */
+void kp_context_each_rotation(void (*fn)(struct kp_rotation *r, void *arg), void *arg);
+
 /* Passes on what rotations have counted, if the process ends with its contexts. No kp_counters may be in use. */
 void kp_context_pass_on(void);
 
@@ -148,6 +152,13 @@ bool kp_context_one_pass(const struct kp_context_setup *setup, struct kp_context
 /* Plans again, for the counters that the device has, after the profiler refused a plan for all counters of the chip.
  * Does so once; later calls do nothing. No kp_counters may be in use. */
 void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_context *c);
+
+/* Has the process go on in another mode: each context plans again at its next launch. */
+void kp_context_change_mode(const struct kp_context_setup *setup, const struct kp_mode *mode);
+/* Plans anew if the mode has changed since the context was planned. Kinds that have results of their own
+ * (kp_rotation_served) pass in its new rotation. The context is current and idle, no window is open, and no kp_counters
+ * are in use. */
+void kp_context_follow_mode(const struct kp_context_setup *setup, struct kp_context *c);
 
 /* Returns true if the program uses, or may come to use, several devices: launches on one may wait for those on
  * another. */

@@ -42,14 +42,17 @@ struct kp_mode {
     enum kp_mode_workload workload;
     enum kp_mode_again again;
     enum kp_mode_lists lists;
-    bool varies; /* variants of the launch are repeated, too, so its writes are not watched */
-    bool aside;  /* a workload is counted as the program makes it: its launches and calls pass as if there were no
-                    window, only the end of its context closes it, and nothing waits before it */
+    bool bounded; /* what it adds to the program is bounded: options->budget */
+    bool varies;  /* variants of the launch are repeated, too, so its writes are not watched */
+    bool aside;   /* a workload is counted as the program makes it: its launches and calls pass as if there were no
+                     window, only the end of its context closes it, and nothing waits before it */
 
     /* How a window of it is counted: the first that suits, and opens, has it. NULL ends the list. */
     const struct kp_strategy *const *strategies;
     /* The mode of launches that must not be repeated; NULL: no separate one. */
     const struct kp_mode *otherwise;
+    /* Of a bounded mode: the one that takes over for good when launches are too dear; NULL: none does. */
+    const struct kp_mode *next;
 };
 
 static inline bool kp_mode_repeats(const struct kp_mode *m)

@@ -147,6 +147,7 @@ enum kp_pass_why {
     KP_PASS_ID,
     KP_PASS_COUNT,
     KP_PASS_ROTATED,
+    KP_PASS_BUDGET,
     KP_PASS_WHYS
 };
 

@@ -38,6 +38,7 @@ struct kp_entry {
     bool as_graph;                      /* its next execution is that of a graph, for the probe */
     struct kp_result *result;           /* NULL: not wanted. The journal frees it */
     struct kp_rotation_key *key;        /* what it counts for; NULL = for itself */
+    struct kp_rotation_key *kind;       /* in a bounded mode, the kernel and shape that its result is of; or NULL */
 };
 
 /* What the journal reports of itself. */

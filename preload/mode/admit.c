@@ -136,6 +136,11 @@ static bool is_memory_unsaved(const struct kp_question *q)
     return c->unsaved;
 }
 
+static enum kp_reason is_dear(const struct kp_question *q)
+{
+    return q->dear_reason;
+}
+
 /* Only where launches are replayed. */
 static const struct row once_reasons[] = {
     {.holds = reaches_heap, .why = KP_REASON_HOST_HEAP},
@@ -151,6 +156,7 @@ static const struct row once_reasons[] = {
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
     {.holds = is_memory_unsaved, .why = KP_REASON_MEMORY_UNSAVED, .once = true},
+    {.says = is_dear, .once = true},
     {.holds = NULL},
 };
 
@@ -235,13 +241,18 @@ static void find_reach(struct kp_question *q)
     q->fit.quiet = q->fit.host && !q->fit.heap && !managed && !f->loud;
 }
 
+bool kp_admit_ends(const struct kp_known_function *f)
+{
+    return f && f->ends >= (f->once & SHARES ? KP_ENDS_ENOUGH : 1);
+}
+
 void kp_admit_judge(struct kp_question *q)
 {
     const struct kp_known_function *f = q->function;
     const struct row *row;
     q->fit = (struct kp_fit){.mode = q->launch->is_graph && !q->by_node ? KP_RANGE_USER : KP_RANGE_AUTO,
                              .waits_reason = kp_stuck_known(q->launch, f),
-                             .ends = f && f->ends >= (f->once & SHARES ? KP_ENDS_ENOUGH : 1),
+                             .ends = kp_admit_ends(f),
                              .patience = KP_WAIT_ALONE};
     if (f)
         find_reach(q);

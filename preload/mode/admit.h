@@ -34,10 +34,16 @@ struct kp_question {
     struct kp_fit fit;
     size_t by_node;              /* number of kernels of a graph whose nodes are repeated one by one; else 0 */
     struct kp_rotation_key *key; /* what the launch counts for; NULL = for itself */
+    /* In a bounded mode, the launch's kernel and shape, NULL = not known; and why it is not worth a replay. */
+    struct kp_rotation_key *kind;
+    enum kp_reason dear_reason;
 };
 
 /* Sets `fit`. */
 void kp_admit_judge(struct kp_question *q);
+
+/* Returns true if launches of the function (NULL for a graph) were seen to end by themselves often enough. */
+bool kp_admit_ends(const struct kp_known_function *f);
 
 /* Returns true if its context can count, and there is something to count. Closing a window may change that. */
 bool kp_admit_counters(const struct kp_question *q);

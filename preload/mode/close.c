@@ -14,6 +14,7 @@
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 #include "preload/who/timeline.h"
+#include "preload/mode/bounded.h"
 #include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/results/harvest.h"
@@ -172,6 +173,8 @@ static void close_for(enum kp_reason why, const char *what)
         return;
     const struct kp_journal_facts j = kp_journal_facts();
     const struct kp_strategy *s = w->strategy;
+    const struct kp_context_setup *setup = w->setup;
+    kp_bounded_enter(setup);
     kp_work_takes_long();
     kp_traps_hold(&traps); /* values are computed here */
     kp_debug(KP_DEBUG_WINDOW, "closes (%s): %s; launches %zu, with results %zu, operations %zu", s->name, what,
@@ -188,8 +191,10 @@ static void close_for(enum kp_reason why, const char *what)
     if (s->close)
         exit_before_cupti();
     kp_progress_end();
-    if (noted)
+    bool bounded = kp_bounded_closed(setup, took_ns, j.wanted);
+    if (noted && !bounded)
         kp_close_reasons_tell_early(took_ns);
+    kp_bounded_leave(setup);
     kp_traps_let(&traps);
 }
 

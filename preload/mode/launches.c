@@ -13,6 +13,7 @@
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/results/batch.h"
+#include "preload/mode/bounded.h"
 #include "preload/mode/close.h"
 #include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
@@ -33,6 +34,7 @@ static struct kp_window *const w = &kp_window_now;
 static CUresult without_window(struct kp_entry *e)
 {
     struct kp_launch l = e->launch;
+    kp_bounded_refused(e);
     e->launch.copy = NULL;
     kp_journal_drop_last();
     kp_window_close(KP_REASON_WANT_DEVICE_MEMORY);
@@ -103,6 +105,7 @@ static CUresult run_recorded(const struct kp_question *q, struct kp_entry *e, en
     }
     if (rc != CUDA_SUCCESS) {
         kp_rotate_refused(w, e->key);
+        kp_bounded_refused(e);
         kp_journal_drop_last();
     } else if (q->fit.host && w->strategy->rewinds && !watch(q, e)) {
         *skip_reason = leave_waiting(e);
@@ -193,6 +196,7 @@ static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp
         return pass(l, KP_REASON_LOST, skip_reason);
     }
     kp_rotate_took(w, e, q->key);
+    kp_bounded_took(w, e, q->kind);
     return run_recorded(q, e, skip_reason);
 }
 
@@ -264,11 +268,13 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
         return pass(l, KP_REASON_NO_FACTS, skip_reason);
     }
     struct kp_candidate now = *what;
-    struct kp_question q = {w, setup, c, l, &now, f, {.once_reason = KP_REASON_NONE}, 0, NULL};
+    struct kp_question q = {.window = w, .setup = setup, .context = c, .launch = l, .what = &now, .function = f};
     if (what->outside)
         return kp_timing_launch(&q, l, skip_reason);
     bool recorded = is_first_of(f) && kp_mode_recurs(setup->mode) && kp_rotate_record(c);
     enum kp_reason rotated = kp_rotate_judge(&q, &now);
+    if (!rotated)
+        rotated = kp_bounded_judge(&q, &now);
     CUresult rc = run_known(&q, &now, l, f, skip_reason);
     if (recorded)
         kp_rotate_end_record();
@@ -299,8 +305,8 @@ static void note_held(const struct kp_driver *d, const struct kp_launch *l)
         kp_window_heap_blocks();
 }
 
-CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
-                                const struct kp_launches_way *way, enum kp_reason *skip_reason, char **bad_input)
+static CUresult run_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
+                               const struct kp_launches_way *way, enum kp_reason *skip_reason, char **bad_input)
 {
     const struct kp_driver *d = setup->driver;
     bool current;
@@ -317,7 +323,7 @@ CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_
     if (!c || *bad_input || c->dead) {
         make_way_unknown(KP_REASON_ELSEWHERE, c);
         rc = pass(l, c && c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NO_CONTEXT, skip_reason);
-    } else if (is_held(setup, ctx, l)) {
+    } else if (is_held(setup, ctx, l) || (!w->open && !kp_bounded_follows(setup, c))) {
         note_held(d, l);
         rc = pass(l, KP_REASON_UNENDED, skip_reason);
     } else {
@@ -328,6 +334,15 @@ CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_
     }
     kp_launch_free(l);
     kp_visit_end(d, &v);
+    return rc;
+}
+
+CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
+                                const struct kp_launches_way *way, enum kp_reason *skip_reason, char **bad_input)
+{
+    kp_bounded_enter(setup);
+    CUresult rc = run_in_context(setup, l, way, skip_reason, bad_input);
+    kp_bounded_leave(setup);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "preload/program/hostmem.h"
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
+#include "preload/mode/bounded.h"
 #include "preload/mode/close.h"
 #include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
@@ -50,14 +51,9 @@ static int record_node(void *arg, const struct kp_graph_node *node)
     if (!e)
         return -1;
     e->reaches_host = p->touches;
+    kp_bounded_took_node(w, e);
     p->at++;
     return 0;
-}
-
-static void drop_from(size_t first)
-{
-    while (kp_journal_facts().records > first)
-        kp_journal_drop_last();
 }
 
 static CUresult pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
@@ -84,6 +80,15 @@ static struct kp_entry *next_entry(size_t *k)
     while (!e && *k < n)
         e = kp_journal_entry((*k)++);
     return e;
+}
+
+static void drop_from(size_t first)
+{
+    const struct kp_entry *e;
+    for (size_t k = first; (e = next_entry(&k));)
+        kp_bounded_refused(e);
+    while (kp_journal_facts().records > first)
+        kp_journal_drop_last();
 }
 
 /* Learns whether kernels of the graph, which has ended, have changed host memory. */
@@ -257,8 +262,12 @@ static struct choice judge(struct passage *p)
         struct kp_known_function *f = kp_launches_function(p->setup, p->context, &k->launch);
         if (!f || !f->facts.params_known || kp_launch_copy(&k->launch, &f->facts))
             return (struct choice){.whole = KP_REASON_GRAPH_NO_FACTS};
-        struct kp_question q = {w, p->setup, p->context, &k->launch, &k->what, f, {.once_reason = KP_REASON_NONE},
-                                0, NULL};
+        struct kp_question q = {.window = w,
+                                .setup = p->setup,
+                                .context = p->context,
+                                .launch = &k->launch,
+                                .what = &k->what,
+                                .function = f};
         kp_admit_judge(&q);
         bool loud = q.fit.host && !q.fit.quiet && !q.fit.heap;
         enum kp_reason why = q.fit.once_reason && !q.fit.once ? q.fit.once_reason : q.fit.waits_reason;
@@ -322,7 +331,8 @@ static CUresult run_by_node(struct passage *p, struct kp_launch *l, enum kp_reas
 {
     /* What applies to the graph as one workload does not matter here. */
     const struct kp_candidate what = {.wanted = true, .last = p->what->last};
-    struct kp_question q = {w, p->setup, p->context, l, &what, NULL, {.once_reason = KP_REASON_NONE}, p->of->n, NULL};
+    struct kp_question q = {
+        .window = w, .setup = p->setup, .context = p->context, .launch = l, .what = &what, .by_node = p->of->n};
     enum kp_reason why = KP_REASON_NONE;
     kp_admit_judge(&q);
     enum kp_reason close_reason = w->open ? join_reason(p, &q) : KP_REASON_NONE;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "preload/mode/bounded.h"
 #include "preload/mode/close.h"
 #include "base/debug.h"
 #include "base/lock.h"
@@ -88,6 +89,7 @@ bool kp_window_open(struct kp_window *w, struct kp_question *q, enum kp_reason *
     w->setup = q->setup;
     w->context = q->context;
     w->mode = q->fit.mode;
+    w->most = kp_bounded_room(q);
     w->once_reason = q->fit.once_reason;
     w->opened_ns = kp_now_ns();
     w->ran_ms = 0;

@@ -19,7 +19,7 @@ static enum kp_reason open_in(const struct kp_context_setup *setup, struct kp_co
 {
     const struct kp_launch nothing = {.is_graph = true}; /* a graph is counted as a whole, too */
     const struct kp_candidate what = {.wanted = true};
-    struct kp_question q = {w, setup, c, &nothing, &what, NULL, {.once_reason = KP_REASON_NONE}, 0, NULL};
+    struct kp_question q = {.window = w, .setup = setup, .context = c, .launch = &nothing, .what = &what};
     enum kp_reason reason = KP_REASON_NONE;
     kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
     kp_session_collection(c->plan ? c->plan->listed : NULL,

@@ -82,14 +82,29 @@ static struct {
     uint64_t window; /* its journal's serial */
     CUstream streams[8];
     size_t n;
-    bool others;     /* there were more, or one that another thread cannot ask about */
-    unsigned unseen; /* kp_flags_unseen() when the context was idle */
+    bool others;                           /* there were more, or one that another thread cannot ask about */
+    unsigned unseen;                       /* kp_flags_unseen() when the context was idle */
+    struct kp_known_function *reaching[8]; /* functions of those that can reach host memory, and are not known to end */
+    size_t n_reaching;
 } passed;
 
-static void note_passed(const struct kp_launch *l)
+static void note_reaching(struct kp_known_function *f)
+{
+    enum { MOST = sizeof(passed.reaching) / sizeof(*passed.reaching) };
+    size_t i = 0;
+    while (i < passed.n_reaching && passed.reaching[i] != f)
+        i++;
+    if (i < MOST)
+        passed.reaching[i] = f;
+    passed.n_reaching += i == passed.n_reaching && i < MOST;
+}
+
+static void note_passed(const struct kp_question *q)
 {
     enum { MOST = sizeof(passed.streams) / sizeof(*passed.streams) };
-    CUstream stream = kp_launch_stream(l);
+    CUstream stream = kp_launch_stream(q->launch);
+    if (q->function && q->fit.host && !q->fit.ends)
+        note_reaching((struct kp_known_function *)q->function);
     size_t i = 0;
     while (i < passed.n && passed.streams[i] != stream)
         i++;
@@ -100,8 +115,12 @@ static void note_passed(const struct kp_launch *l)
     passed.n += i == passed.n && i < MOST;
 }
 
+/* The context is idle: what has passed has ended by itself. */
 static void note_idle(uint64_t window)
 {
+    for (size_t i = 0; i < passed.n_reaching; i++)
+        passed.reaching[i]->ends += passed.reaching[i]->ends < KP_ENDS_ENOUGH;
+    passed.n_reaching = 0;
     passed.window = window;
     passed.n = 0;
     passed.others = false;
@@ -114,8 +133,18 @@ static void know_window(uint64_t window)
 {
     if (passed.window == window)
         return;
+    passed.n_reaching = 0;
     note_idle(window);
     passed.others = true;
+}
+
+/* Returns true if all launches that have passed have ended. */
+static bool have_all_ended(const struct kp_driver *d)
+{
+    bool ended = !passed.others && passed.unseen == kp_flags_unseen();
+    for (size_t i = 0; ended && i < passed.n; i++)
+        ended = d->cuStreamQuery(passed.streams[i]) == CUDA_SUCCESS;
+    return ended;
 }
 
 /* Returns true if all launches that have passed end soon. Asks their streams, because the wait for a context needs a
@@ -197,7 +226,9 @@ static enum kp_reason why_not_waited(const struct kp_question *q)
 {
     if (q->fit.waits_reason)
         return q->fit.waits_reason;
-    if (q->fit.host && !q->fit.ends)
+    if (q->fit.host && !q->fit.ends && passed.n_reaching && have_all_ended(q->setup->driver))
+        note_idle(passed.window);
+    if (q->fit.host && !kp_admit_ends(q->function))
         return KP_REASON_REACHES_HOST;
     return becomes_idle(q->window, true) ? KP_REASON_NONE : KP_REASON_UNENDED;
 }
@@ -216,7 +247,7 @@ bool kp_rotate_lets_by(struct kp_question *q, struct kp_candidate *what, enum kp
         q->key = NULL;
     }
     if (!what->wanted && w->context == q->context)
-        note_passed(q->launch);
+        note_passed(q);
     return !what->wanted;
 }
 
@@ -235,7 +266,7 @@ void kp_rotate_pass(const struct kp_question *q)
     if (!is_worth_going_on(q, q->context->rotation) && may_close(q))
         kp_window_close(KP_REASON_NONE_COMES);
     else
-        note_passed(q->launch);
+        note_passed(q);
 }
 
 /* ---- alongside a replay ---- */
@@ -244,7 +275,7 @@ enum kp_reason kp_rotate_find_turn(struct kp_question *q)
 {
     bool beside = kp_mode_recurs_beside(q->setup->mode) && q->function;
     struct kp_rotation *r = beside ? kp_context_rotation(q->setup, q->context) : NULL;
-    struct kp_rotation_key *k = r ? kp_rotation_find(r, q->launch, &q->function->facts) : NULL;
+    struct kp_rotation_key *k = q->kind ? q->kind : r ? kp_rotation_find(r, q->launch, &q->function->facts) : NULL;
     bool first = k && kp_rotation_is_first(k);
     if (!k || (!first && !kp_context_turns(q->setup, q->context)))
         return KP_REASON_NONE; /* it is counted by itself */

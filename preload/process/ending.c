@@ -26,6 +26,7 @@
 #include "preload/session/session.h"
 #include "preload/who/nvtx.h"
 #include "preload/who/timeline.h"
+#include "preload/mode/bounded.h"
 #include "preload/mode/close_reasons.h"
 #include "preload/gate/window_facts.h"
 #include "preload/mode/timing_records.h"
@@ -289,6 +290,7 @@ static void write_report(void)
     kp_filter_unwanted(process->filter, note_unwanted, NULL);
     kp_log_behind_stdout();
     kp_close_reasons_tell();
+    kp_bounded_tell();
     kp_nvtx_end_timeline();
     kp_session_timeline_end();
     kp_nvtx_each_seen(kp_session_range);

@@ -26,6 +26,7 @@
 #include "preload/session/session.h"
 #include "preload/who/timeline.h"
 #include "preload/gate/window_facts.h"
+#include "preload/mode/bounded.h"
 #include "preload/mode/range_window.h"
 #include "preload/mode/window.h"
 
@@ -110,13 +111,21 @@ static bool shape_of(const struct kp_launch *l, struct kp_pass_shape *s)
     return fits;
 }
 
+/* Returns true if launches of a kernel and shape pass that is complete, or has results enough. */
+static bool lets_kinds_pass(void)
+{
+    return kp_mode_recurs(process->setup.mode) || process->setup.mode->bounded;
+}
+
 /* Finds out why launches like this one need not be looked at again. */
 static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
 {
     *known = (struct kp_pass_known){atomic_load(&process->profiling) ? KP_PASS_NOT : KP_PASS_PROFILER, 0, NULL};
     if (!known->why)
         known->why = kp_filter_passes(process->filter, l->f, &known->also);
-    if (!known->why && kp_mode_recurs(process->setup.mode) && kp_filter_takes_all(process->filter, l->f))
+    if (!known->why && kp_bounded_is_spent())
+        known->why = KP_PASS_BUDGET;
+    if (!known->why && lets_kinds_pass() && kp_filter_takes_all(process->filter, l->f))
         kp_rotation_passing(l, known);
 }
 
@@ -258,7 +267,9 @@ static enum kp_reason unwanted_for(struct kp_launch *l, struct kp_candidate *wha
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    return kp_mode_recurs(process->setup.mode) ? kp_rotation_passes(l) : KP_REASON_NONE;
+    if (kp_bounded_is_spent())
+        return KP_REASON_BUDGET;
+    return lets_kinds_pass() ? kp_rotation_passes(l) : KP_REASON_NONE;
 }
 
 enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside)

@@ -21,7 +21,7 @@ enum { FEW = 16 };
 struct kp_batch {
     struct kp_result **results;
     char **bases;
-    struct kp_rotation_key **keys;
+    struct kp_rotation_key **keys, **kinds;
     bool *quiet;   /* see kp_rotation_times */
     bool *watched; /* see kp_batch_watch */
     bool first;    /* it may be the first to show that of a kernel */
@@ -47,6 +47,7 @@ static void free_batch(struct kp_batch *b)
     free(b->results);
     free(b->bases);
     free(b->keys);
+    free(b->kinds);
     free(b->quiet);
     free(b->watched);
     kp_why_free(&b->why);
@@ -61,9 +62,10 @@ struct kp_batch *kp_batch_new(size_t n)
     b->results = calloc(n + 1, sizeof(*b->results));
     b->bases = calloc(n + 1, sizeof(*b->bases));
     b->keys = calloc(n + 1, sizeof(*b->keys));
+    b->kinds = calloc(n + 1, sizeof(*b->kinds));
     b->quiet = calloc(n + 1, sizeof(*b->quiet));
     b->watched = calloc(n + 1, sizeof(*b->watched));
-    if (b->results && b->bases && b->keys && b->quiet && b->watched)
+    if (b->results && b->bases && b->keys && b->kinds && b->quiet && b->watched)
         return b;
     free_batch(b);
     return NULL;
@@ -82,6 +84,11 @@ void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, str
     b->keys[b->n] = key;
     b->results[b->n] = r;
     b->bases[b->n++] = kp_strdup(base);
+}
+
+void kp_batch_kind(struct kp_batch *b, struct kp_rotation_key *kind)
+{
+    b->kinds[b->n - 1] = kind;
 }
 
 void kp_batch_watch(struct kp_batch *b, bool first)
@@ -183,13 +190,16 @@ static void collect(struct kp_batch *b)
     b->n = n;
 }
 
-/* Stores results; the keys of first ones learn their place. */
-static void hand_over(struct kp_session_entry *entries, struct kp_rotation_key *const *keys, size_t n)
+/* Stores `n` results from the `first` on; the keys of first ones, and kinds, learn their place. */
+static void hand_over(struct kp_session_entry *entries, const struct kp_batch *b, size_t first, size_t n)
 {
     kp_session_results(entries, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         if (entries[i].goes_on)
-            kp_rotation_begun(keys[i], &entries[i]);
+            kp_rotation_begun(b->keys[first + i], &entries[i]);
+        if (b->kinds[first + i])
+            kp_rotation_was_served(b->kinds[first + i], entries[i].id, entries[i].profiled);
+    }
 }
 
 /* Stores each result separately if there is no memory for the list. */
@@ -210,10 +220,10 @@ static void store(struct kp_batch *b)
         if (entries)
             entries[i] = one;
         else
-            hand_over(&one, &b->keys[i], 1);
+            hand_over(&one, b, i, 1);
     }
     if (entries)
-        hand_over(entries, b->keys, b->n);
+        hand_over(entries, b, 0, b->n);
     free(entries);
 }
 

@@ -105,6 +105,7 @@ static void take(const struct kp_harvest *h, struct kp_batch *b, struct kp_entry
 {
     const char *name = e->function && *e->function->base ? e->function->base : e->result->launch.demangled;
     kp_batch_add(b, e->result, name ? name : "", e->key, false);
+    kp_batch_kind(b, e->kind);
     e->result = NULL;
     if (!counted || !is_unaware(h, e))
         return;

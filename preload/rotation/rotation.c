@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/demangle.h"
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/text.h"
@@ -33,12 +35,12 @@ static uint64_t wanted_of(const struct kp_rotation_key *k, size_t group)
 
 bool kp_rotation_lacks(const struct kp_rotation_key *k, size_t group)
 {
-    return k->taken[group] < wanted_of(k, group) && !k->of->given_up[group];
+    return kp_rotation_lacks_any(k) && k->taken[group] < wanted_of(k, group) && !k->of->given_up[group];
 }
 
 bool kp_rotation_lacks_any(const struct kp_rotation_key *k)
 {
-    return k->lacking;
+    return k->lacking && !atomic_load_explicit(&k->measured, memory_order_relaxed);
 }
 
 bool kp_rotation_is_fleeting(const struct kp_rotation_key *k)
@@ -176,7 +178,7 @@ static void add_lacking(struct kp_rotation_key *k, void *arg)
 {
     struct demand *d = arg;
     bool comes = k->gap ? is_expected(k, d->now, d->within) : d->now - k->seen_at < KP_ROTATE_PATIENCE;
-    d->keys += k->lacking && !k->apart && !k->is_fleeting && comes;
+    d->keys += kp_rotation_lacks_any(k) && !k->apart && !k->is_fleeting && comes;
 }
 
 bool kp_rotation_rests(const struct kp_rotation *r)
@@ -215,7 +217,7 @@ struct going {
 static void look_at_going(struct kp_rotation_key *k, void *arg)
 {
     struct going *g = arg;
-    g->any |= k->lacking && !k->apart &&
+    g->any |= kp_rotation_lacks_any(k) && !k->apart &&
               (k->gap ? is_expected(k, g->now, g->within) : !k->is_fleeting && g->now - k->seen_at < g->within);
 }
 
@@ -229,7 +231,7 @@ bool kp_rotation_goes_on(const struct kp_rotation *r, uint64_t within)
 /* Counts complete keys. */
 static void add_complete(struct kp_rotation_key *k, void *arg)
 {
-    *(size_t *)arg += !k->lacking;
+    *(size_t *)arg += !kp_rotation_lacks_any(k);
 }
 
 void kp_rotation_tell(const struct kp_rotation *r, size_t group, char *text, size_t size)
@@ -268,6 +270,72 @@ void kp_rotation_take_first(struct kp_rotation_key *k, enum kp_reason once_reaso
 void kp_rotation_untake_first(struct kp_rotation_key *k)
 {
     k->once_reason = KP_REASON_NONE;
+}
+
+/* ---- launches with a result of their own ---- */
+
+struct kp_rotation_served kp_rotation_served(const struct kp_rotation_key *k)
+{
+    return (struct kp_rotation_served){k->served, atomic_load(&k->measured), atomic_load(&k->uncounted),
+                                       atomic_load(&k->closed)};
+}
+
+void kp_rotation_serve(struct kp_rotation_key *k)
+{
+    k->served++;
+}
+
+void kp_rotation_unserve(struct kp_rotation_key *k)
+{
+    k->served--;
+}
+
+void kp_rotation_was_served(struct kp_rotation_key *k, uint64_t id, bool counted)
+{
+    if (counted && !atomic_load(&k->measured))
+        k->served_id = id;
+    atomic_fetch_add(counted ? &k->measured : &k->uncounted, 1);
+}
+
+void kp_rotation_let_pass(struct kp_rotation_key *k)
+{
+    kp_rotation_close(k);
+}
+
+bool kp_rotation_takes_turns(const struct kp_rotation_key *k)
+{
+    return k->once_reason;
+}
+
+static void count_key(struct kp_rotation_key *k, void *arg)
+{
+    struct kp_rotation_tally *t = arg;
+    size_t at = strlen(t->without);
+    bool has = atomic_load(&k->measured) || k->apart || kp_rotation_has_any(k);
+    t->keys++;
+    t->with_results += has;
+    t->in_part += has && kp_rotation_lacks_any(k);
+    char *name = has ? NULL : kp_demangle_base(k->mangled);
+    if (name && !strstr(t->without, name) && at + strlen(name) + 3 < sizeof(t->without))
+        snprintf(t->without + at, sizeof(t->without) - at, "%s%s", at ? ", " : "", name);
+    free(name);
+}
+
+void kp_rotation_count(const struct kp_rotation *r, struct kp_rotation_tally *t)
+{
+    kp_rotation_each_key(r, count_key, t);
+}
+
+static struct kp_rotation_tally ended;
+
+void kp_rotation_count_ended(const struct kp_rotation *r)
+{
+    kp_rotation_count(r, &ended);
+}
+
+struct kp_rotation_tally kp_rotation_ended(void)
+{
+    return ended;
 }
 
 static void stop_lacking(struct kp_rotation_key *k, void *arg)
@@ -440,7 +508,11 @@ static void end_entry(struct kp_rotation_key *k)
 static void end_key(struct kp_rotation_key *k, void *arg)
 {
     (void)arg;
-    if (k->has_entry)
+    if (atomic_load(&k->measured)) {
+        uint64_t passed = kp_rotation_launches(k) - k->served;
+        if (passed)
+            kp_session_alike(k->served_id, 1 + passed);
+    } else if (k->has_entry)
         end_entry(k);
     else if (k->is_over)
         kp_session_alike(k->id, kp_rotation_launches(k));
@@ -468,4 +540,43 @@ void kp_rotation_end(struct kp_rotation *r)
     atomic_fetch_sub(&kp_rotation_contexts, 1);
     kp_passing_outdate();
     free_rotation(r);
+}
+
+/* ---- from one rotation to another ---- */
+
+struct kp_rotation_key *kp_rotation_take_served(struct kp_rotation *r)
+{
+    struct kp_rotation_key *taken = NULL;
+    for (size_t b = 0; b < KP_ROTATION_BUCKETS; b++)
+        for (struct kp_rotation_key **at = &r->keys[b], *k; (k = *at);) {
+            if (!atomic_load(&k->measured)) {
+                at = &k->next;
+                continue;
+            }
+            *at = k->next;
+            k->next = taken;
+            taken = k;
+            atomic_fetch_sub(&r->n_keys, 1);
+        }
+    return taken;
+}
+
+void kp_rotation_give_served(struct kp_rotation *r, struct kp_rotation_key *keys)
+{
+    bool fine = r != NULL;
+    while (keys) {
+        struct kp_rotation_key *k = keys;
+        keys = k->next;
+        if (r) {
+            k->of = r;
+            add_groups(k, &fine);
+        }
+        if (!fine) {
+            end_key(k, NULL);
+            kp_rotation_free_key(k);
+            continue;
+        }
+        kp_rotation_close(k);
+        kp_rotation_add_key(r, k);
+    }
 }

@@ -120,6 +120,40 @@ void kp_rotation_untake_first(struct kp_rotation_key *k);
  * again is given up. */
 void kp_rotation_failed(struct kp_rotation *r, size_t group, struct kp_why why);
 
+/* What is known of a key whose launches are replayed, or counted in full by themselves: each gets a result of its own,
+ * and those that pass are counted for the first result. */
+struct kp_rotation_served {
+    uint64_t taken;    /* launches recorded for a window: */
+    uint64_t measured; /* with counters, */
+    uint64_t lost;     /* without; the rest are not evaluated yet */
+    bool passes;       /* later launches pass: kp_rotation_let_pass */
+};
+struct kp_rotation_served kp_rotation_served(const struct kp_rotation_key *k);
+/* Note that the last found launch of the key is recorded for such a window; that it was refused after all; and, on the
+ * collecting thread, that its result was stored under that number: with counters, or without. */
+void kp_rotation_serve(struct kp_rotation_key *k);
+void kp_rotation_unserve(struct kp_rotation_key *k);
+void kp_rotation_was_served(struct kp_rotation_key *k, uint64_t id, bool counted);
+/* Takes the keys with such results out of a rotation that ends; and gives them to another (NULL: there is none, they
+ * end), where they pass. */
+struct kp_rotation_key *kp_rotation_take_served(struct kp_rotation *r);
+void kp_rotation_give_served(struct kp_rotation *r, struct kp_rotation_key *keys);
+/* Lets all later launches of the key pass. */
+void kp_rotation_let_pass(struct kp_rotation_key *k);
+/* Returns true if a launch of the key was counted although it must not be replayed, so that later ones take turns. */
+bool kp_rotation_takes_turns(const struct kp_rotation_key *k);
+/* Keys: all, those with a result, and names of kernels without, separated by commas. */
+struct kp_rotation_tally {
+    size_t keys, with_results, in_part; /* in_part: these lack groups of counters */
+    char without[256];
+};
+/* Adds the keys of a rotation. The second adds them for good, as its context ends; the third returns these. */
+void kp_rotation_count(const struct kp_rotation *r, struct kp_rotation_tally *t);
+void kp_rotation_count_ended(const struct kp_rotation *r);
+struct kp_rotation_tally kp_rotation_ended(void);
+/* Calls `fn` for each key. */
+void kp_rotation_each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg);
+
 /* Returns why a launch is not counted: its key is complete, or the time is over; then it is counted for the key. None:
  * it must go through the gate. Costs a lookup without a lock. */
 enum kp_reason kp_rotation_passes(const struct kp_launch *l);

@@ -145,17 +145,28 @@ static bool is_fleeting(const struct kp_rotation *r, const char *mangled)
     return s.ended >= LEAST_ENDED && 2 * s.ended > s.n;
 }
 
+static struct kp_rotation_key **bucket_of_key(struct kp_rotation *r, const struct kp_rotation_shape *s,
+                                              const char *mangled)
+{
+    return &r->keys[kp_hash(mangled, strlen(mangled), kp_hash(s, sizeof(*s), 0)) % KP_ROTATION_BUCKETS];
+}
+
+void kp_rotation_add_key(struct kp_rotation *r, struct kp_rotation_key *k)
+{
+    struct kp_rotation_key **bucket = bucket_of_key(r, &k->shape, k->mangled);
+    k->next = *bucket;
+    *bucket = k;
+    atomic_fetch_add(&r->n_keys, 1);
+}
+
 static struct kp_rotation_key *find_key(struct kp_rotation *r, const struct kp_rotation_shape *s, const char *mangled)
 {
-    size_t bucket = kp_hash(mangled, strlen(mangled), kp_hash(s, sizeof(*s), 0)) % KP_ROTATION_BUCKETS;
-    struct kp_rotation_key *k = r->keys[bucket];
+    struct kp_rotation_key *k = *bucket_of_key(r, s, mangled);
     while (k && (!same_shape(&k->shape, s) || strcmp(k->mangled, mangled) != 0))
         k = k->next;
     if (!k && atomic_load(&r->n_keys) < KP_ROTATION_KEYS && (k = kp_rotation_new_key(r, s, mangled))) {
         k->is_fleeting = is_fleeting(r, mangled);
-        k->next = r->keys[bucket];
-        r->keys[bucket] = k;
-        atomic_fetch_add(&r->n_keys, 1);
+        kp_rotation_add_key(r, k);
     }
     return k;
 }

@@ -52,6 +52,9 @@ struct kp_rotation_key {
     size_t lacking;                           /* groups that lack launches, */
     size_t untaken;                           /* and groups that no launch counts */
     enum kp_reason once_reason;               /* why its first launch was not replayed; none = there was none */
+    uint64_t served;                          /* launches with a result of their own: see struct kp_rotation_served */
+    atomic_uint_fast64_t measured, uncounted; /* of these */
+    uint64_t served_id;                       /* number of the first that was measured */
     uint64_t *collected;                      /* of each group, by the collecting thread: launches that counted it, */
     uint64_t received;                        /* all that ended, */
     uint64_t due;                             /* of the number wanted, */
@@ -117,12 +120,12 @@ extern atomic_uint_fast64_t kp_rotation_clock; /* launches of all keys, except t
 uint64_t kp_rotation_now(void);
 extern atomic_int kp_rotation_contexts; /* with several, a function handle does not determine which */
 
-/* Calls `fn` for each key. */
-void kp_rotation_each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg);
 /* Makes a key that nobody finds yet. NULL if memory is short. */
 struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct kp_rotation_shape *s,
                                             const char *mangled);
 void kp_rotation_free_key(struct kp_rotation_key *k);
+/* Adds a key to a rotation that has none of its kernel and shape. */
+void kp_rotation_add_key(struct kp_rotation *r, struct kp_rotation_key *k);
 /* Lets launches of the key pass from now on; or counts them again. */
 void kp_rotation_close(struct kp_rotation_key *k);
 void kp_rotation_reopen(struct kp_rotation_key *k);

@@ -240,6 +240,7 @@ static void add_passed(enum kp_pass_why why, uint64_t launches)
         [KP_PASS_PROFILER] = KP_REASON_PROFILER,  [KP_PASS_DURATION] = KP_REASON_DURATION,
         [KP_PASS_NAME] = KP_REASON_KERNEL_NAME,   [KP_PASS_ID] = KP_REASON_KERNEL_ID,
         [KP_PASS_COUNT] = KP_REASON_LAUNCH_COUNT, [KP_PASS_ROTATED] = KP_REASON_ROTATED,
+        [KP_PASS_BUDGET] = KP_REASON_BUDGET,
     };
     session.facts.launches_seen += launches;
     add_skip(reasons[why], launches);

@@ -183,6 +183,10 @@ static int read_time(const char *value, uint64_t *out, char **err)
         unit++;
     while (u < sizeof units / sizeof *units && strcmp(units[u].name, unit))
         u++;
+    if (!strcmp(value, "none")) {
+        *out = 0;
+        return 0;
+    }
     if (!isdigit((unsigned char)*value) || fraction == unit || u == sizeof units / sizeof *units)
         return not_a_time(value, err);
     if (errno == ERANGE || whole > UINT64_MAX / units[u].ns - 1)
@@ -687,8 +691,8 @@ static int several_pages(const struct kp_choices *pages, char **err)
 /* A series repeats a launch within the program, one launch at a time, and counts it each time in full. */
 static int check_vary_with(const struct kp_options *o, char **err)
 {
-    if (*o->vary && o->replay_mode != KP_REPLAY_KERNEL)
-        return kp_error(err, "vary needs replay-mode kernel, not %s",
+    if (*o->vary && o->replay_mode != KP_REPLAY_KERNEL && o->replay_mode != KP_REPLAY_AUTO)
+        return kp_error(err, "vary needs replay-mode auto or kernel, not %s",
                         kp_option_word(offsetof(struct kp_options, replay_mode), o->replay_mode));
     if (*o->vary && !strcmp(o->set, "quick") && !*o->section && !*o->metrics)
         return kp_error(err, "vary repeats launches, which the set quick never does; use another set");

@@ -319,6 +319,8 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
         kp_json_count(j, "groups_counted", l->groups_counted);
         kp_json_end(j);
     }
+    if (!l->groups && l->alike > 1)
+        kp_json_count(j, "stands_for", l->alike);
     kp_json_real(j, "profiler_ns", l->profiler_ns);
     kp_json_text(j, "note", l->note);
     write_reason(j, l->reason);

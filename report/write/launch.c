@@ -79,6 +79,22 @@ static void write_counted(const struct kp_launch_info *l, char out[128])
         snprintf(out, 128, "%s counted, each for one of %" PRIu32 " groups of counters", were, l->groups);
 }
 
+/* Says how many launches that passed unmeasured the launch stands for. */
+static void print_passed(struct kp_out *o, const struct kp_launch_info *l)
+{
+    char *text;
+    if (l->groups || l->alike < 2)
+        return;
+    if (kp_out_has(o, asprintf(&text,
+                               "this one and %" PRIu64 " of this kernel and shape that passed unmeasured, within the "
+                               "budget",
+                               l->alike - 1) < 0
+                          ? NULL
+                          : text))
+        kp_out_wrapped(o, "    Launches: ", text);
+    free(text);
+}
+
 /* Says what the values of a rotation are. */
 static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
 {
@@ -103,6 +119,7 @@ void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick
     kp_render_nvtx(o, &l->nvtx);
     kp_render_stack(o, l->stack);
     print_rotation(o, l);
+    print_passed(o, l);
     if (l->note)
         print_note(o, l->note, quick && !l->groups);
 }

@@ -130,6 +130,10 @@ done
 KPROF_KERNEL_NAME='regex:append|wait_flag' chosen waits-when-complete 8 "$p" waits-when-complete
 passed_by waits-when-complete 4
 
+# Kernels that can reach host memory are counted once they were seen to end, also beside an open window.
+complete reaches-host 20 "$p" reaches-host
+expect "reaches-host: entries" "$(reported)" 3
+
 # A host function closes no window that lets others by.
 chosen host 20 "$p" host-functions
 expect "host: closed" "$(windows cuLaunchHostFunc)" 0

@@ -97,5 +97,5 @@ command_says "nothing to vary: add --vary" "$build/kprof" series -k increment --
 [ "$kprof_code" = 2 ] || fail "command: exit code $kprof_code without --vary"
 command_says "unknown kind of variant 'blocks'; did you mean 'block'?" "$build/kprof" series --vary blocks=64 -- "$p"
 command_says "block=0: write threads, such as 128, or 16x8" "$build/kprof" series --vary block=0 -- "$p"
-command_says "vary needs replay-mode kernel" "$build/kprof" series --vary block=64 --replay-mode rotate -- "$p"
+command_says "vary needs replay-mode auto or kernel" "$build/kprof" series --vary block=64 --replay-mode rotate -- "$p"
 finish

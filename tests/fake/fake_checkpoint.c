@@ -2,12 +2,13 @@
 /*
  * A look-alike of libcheckpoint.so: saves and restores every live allocation of a context of the fake driver, including
  * pinned host memory, like the real one. FAKE_FAIL and FAKE_LOG: see fake_common.h. FAKE_SAVE_TAKES: bytes of device
- * memory that a saved state uses.
+ * memory that a saved state uses. FAKE_SAVE_MS: how long saving takes.
  */
 #include <cuda.h>
 #include <cupti_result.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "fake_driver.h"
 
@@ -135,6 +136,8 @@ CUptiResult cuptiCheckpointSave(CUpti_Checkpoint *const handle)
     if (fake_driver()->context_capturing(image->ctx))
         fake_misuse("%s: a stream of the context is capturing", __func__);
     fake_driver()->each_allocation(image->ctx, save_block, image);
+    if (getenv("FAKE_SAVE_MS"))
+        usleep(1000 * (useconds_t)atol(getenv("FAKE_SAVE_MS")));
     if (getenv("FAKE_SAVE_TAKES"))
         image->taken = atol(getenv("FAKE_SAVE_TAKES"));
     fake_driver()->take(image->ctx, image->taken);

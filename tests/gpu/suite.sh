@@ -14,6 +14,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=$1
 shift
 failures=0
+# What a launch costs is measured with every launch; bounded.sh and contact.sh are about the budget.
+export KPROF_BUDGET=${KPROF_BUDGET-none}
 gpu=${GPU:-0}
 # All but the ranks is meant for one GPU.
 step() { # LIMIT NAME ARGUMENTS...

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "linked.h"
 
@@ -366,6 +367,27 @@ static void host_functions(void)
     report_number("called", calls, 2 * rounds);
 }
 
+/* All kernels but one can reach host memory, and end before the next is launched. */
+static void reaches_host(void)
+{
+    int *host, n = N;
+    CUdeviceptr mapped;
+    MUST(cuMemHostAlloc((void **)&host, N * sizeof(*host), CU_MEMHOSTALLOC_DEVICEMAP));
+    memset(host, 0, N * sizeof(*host));
+    MUST(cuMemHostGetDevicePointer(&mapped, host, 0));
+    void *params[] = {&mapped, &n};
+    for (int i = 0; i < rounds; i++) {
+        append(1);
+        finish();
+        MUST(cuLaunchKernel(function("increment"), 4, 1, 1, 128, 1, 1, 0, session.stream, params, NULL));
+        finish();
+        MUST(cuLaunchKernel(function("increment"), 8, 1, 1, 64, 1, 1, 0, session.stream, params, NULL));
+        finish();
+    }
+    report_number("on the host", host[0], 2 * rounds);
+    MUST(cuMemFreeHost(host));
+}
+
 /* A host function waits for the program, behind launches to be counted. FAKE_HOST_THREADS has it run beside them. */
 static void CUDA_CB wait_to_go(void *unused)
 {
@@ -485,6 +507,7 @@ static const struct {
              {"never-ends-at-once", never_ends_at_once},
              {"waits-in-function", waits_in_function},
              {"host-functions", host_functions},
+             {"reaches-host", reaches_host},
              {"streams", streams},
              {"copies", copies},
              {"latecomer", latecomer},

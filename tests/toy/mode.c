@@ -51,7 +51,7 @@ static const struct kp_strategy *const strategies[] = {&by_fours, &kp_strategy_p
 const struct kp_mode kp_modes[] = {
     {
         .name = "toy",
-        .option = KP_REPLAY_KERNEL,
+        .option = KP_REPLAY_AUTO,
         .workload = KP_MODE_LAUNCHES,
         .again = KP_AGAIN_NEVER,
         .lists = KP_LISTS_FIRST,

@@ -621,6 +621,7 @@ static void every_flag_reaches_the_environment(void **state)
     snprintf(nothing, sizeof nothing,
              "==WARNING== --print-source has no effect without --page source\n"
              "==WARNING== --rule has no effect with --apply-rules no\n"
+             "==WARNING== --budget has no effect without --replay-mode auto\n"
              "==WARNING== --rotate-key has no effect without --replay-mode rotate\n"
              "==KPROF== Nothing was written to %s/out. %s",
              now, nothing_more);
@@ -699,6 +700,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_RENAME_KERNELS=/dev/null",
         "KPROF_COLOR=never",
         "KPROF_REPLAY_MODE=kernel",
+        "KPROF_BUDGET=90s",
         "KPROF_APP_REPLAY_MATCH=grid",
         "KPROF_APP_REPLAY_MODE=balanced",
     };
@@ -727,7 +729,8 @@ static void every_flag_reaches_the_environment(void **state)
         "--pm-sampling-interval", "2000", "--pm-sampling-buffer-size=8M", "--pm-sampling-max-passes", "3", "--timeline",
         "--html", "run.%p.html", "--call-stack=native", "--warp-sampling-interval=3", "--warp-sampling-buffer-size",
         "1M", "--sort=name", "--top", "3", "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never",
-        "--strict=no", "--replay-mode", "kernel", "--app-replay-match=grid", "--app-replay-mode", "balanced", "env");
+        "--strict=no", "--replay-mode", "kernel", "--budget=90s", "--app-replay-match=grid", "--app-replay-mode",
+        "balanced", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);
@@ -794,9 +797,10 @@ static void flags_without_effect_are_told_of(void **state)
     assert_exited(RUN("--quiet", "--rotate-key", "nvtx", "true"), 0, "",
                   "==WARNING== --rotate-key has no effect without --replay-mode rotate\n");
     assert_exited(RUN("--quiet", "--rotate-key", "nvtx", "--replay-mode=rotate", "true"), 0, "", "");
-    assert_exited(RUN("--quiet", "--replay-mode=rotate", "--fallback", "quick", "--save=all", "true"), 0, "",
-                  "==WARNING== --fallback has no effect without --replay-mode kernel\n"
-                  "==WARNING== --save has no effect without --replay-mode kernel or --replay-mode range\n");
+    assert_exited(
+        RUN("--quiet", "--replay-mode=rotate", "--fallback", "quick", "--save=all", "true"), 0, "",
+        "==WARNING== --fallback has no effect without --replay-mode auto or --replay-mode kernel\n"
+        "==WARNING== --save has no effect without --replay-mode auto or --replay-mode kernel or --replay-mode range\n");
     assert_exited(RUN("--quiet", "--replay-mode=range", "--save=all", "true"), 0, "", "");
     assert_exited(RUN("--quiet", "--rule", "CPIStall", "--apply-rules=no", "true"), 0, "",
                   "==WARNING== --rule has no effect with --apply-rules no\n");

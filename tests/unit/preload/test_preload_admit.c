@@ -209,8 +209,12 @@ static struct kp_question judged(unsigned of)
                                         .serial = 7,
                                         .questions = 3,
                                         .variables = 1};
-    struct kp_question q = {&t.window, &t.setup, &t.context, &t.launch, &t.what, is_graph ? NULL : &t.function,
-                            {0},       0,        NULL};
+    struct kp_question q = {.window = &t.window,
+                            .setup = &t.setup,
+                            .context = &t.context,
+                            .launch = &t.launch,
+                            .what = &t.what,
+                            .function = is_graph ? NULL : &t.function};
     kp_admit_judge(&q);
     return q;
 }

@@ -16,6 +16,13 @@ static void test_choice(void **state)
         bool quick;
         const char *mode;
     } rows[] = {
+        {{.replay_mode = KP_REPLAY_AUTO, .vary = "", .fallback = KP_FALLBACK_ROTATE}, false, "auto"},
+        {{.replay_mode = KP_REPLAY_AUTO, .vary = "", .fallback = KP_FALLBACK_QUICK}, false, "auto, others once"},
+        {{.replay_mode = KP_REPLAY_AUTO, .vary = "", .fallback = KP_FALLBACK_ROTATE, .only_columns = true},
+         false,
+         "auto, others once"},
+        {{.replay_mode = KP_REPLAY_AUTO, .vary = "", .fallback = KP_FALLBACK_ROTATE}, true, "auto, quick"},
+        {{.replay_mode = KP_REPLAY_AUTO, .vary = "block=64", .fallback = KP_FALLBACK_ROTATE}, false, "series"},
         {{.replay_mode = KP_REPLAY_KERNEL, .vary = "", .fallback = KP_FALLBACK_ROTATE}, false, "kernel"},
         {{.replay_mode = KP_REPLAY_KERNEL, .vary = "", .fallback = KP_FALLBACK_QUICK}, false, "kernel, others once"},
         {{.replay_mode = KP_REPLAY_KERNEL, .vary = "", .fallback = KP_FALLBACK_ROTATE, .only_columns = true},
@@ -51,8 +58,9 @@ static void test_columns(void **state)
         assert_true(!m->varies || kp_mode_repeats(m));
         assert_true(!m->otherwise || (kp_mode_repeats(m) && !kp_mode_repeats(m->otherwise)));
         assert_true(!m->otherwise || m->otherwise->strategies[0]);
+        assert_true(!m->bounded || m->option == KP_REPLAY_AUTO);
     }
-    assert_int_equal(n, 8);
+    assert_int_equal(n, 12);
 }
 
 int main(void)

@@ -677,7 +677,7 @@ static void pass_rotation(void)
     static bool given_up[1];
     static uint64_t taken[1];
     static struct kp_rotation rotation = {.beside = true, .given_up = given_up};
-    static struct kp_rotation_key key = {.of = &rotation, .taken = taken, .untaken = true};
+    static struct kp_rotation_key key = {.of = &rotation, .taken = taken, .lacking = 1, .untaken = true};
     const struct kp_launch launch = {.stream = NULL};
     struct kp_window *w = open_window(0);
     struct kp_question q = {.window = w, .setup = &setup, .context = &context, .launch = &launch, .key = &key};

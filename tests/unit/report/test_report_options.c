@@ -63,7 +63,7 @@ static void defaults(void **state)
     assert_int_equal(o.target_processes, KP_TARGETS_ALL);
     assert_string_equal(o.target_processes_filter, "");
     assert_int_equal(o.application, 0);
-    assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
+    assert_int_equal(o.replay_mode, KP_REPLAY_AUTO);
     assert_int_equal(o.fallback, KP_FALLBACK_ROTATE);
     assert_int_equal(o.rotate_launches, 3);
     assert_int_equal(o.rotate_key, KP_ROTATE_BY_SHAPE);
@@ -73,7 +73,7 @@ static void defaults(void **state)
     assert_int_equal(o.window_memory, 1 << 30);
     assert_true(o.window_reads);
     assert_true(o.cupti_leaves);
-    assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
+    assert_int_equal(o.budget, 60000000000);
     assert_int_equal(o.app_replay_match, KP_MATCH_GRID);
     assert_int_equal(o.app_replay_mode, KP_APP_BALANCED);
     assert_true(o.replay_run == 0);
@@ -123,7 +123,7 @@ static void every_field_has_its_variable(void **state)
         "KPROF_CONFIG=/dev/null", "KPROF_SET=basic", "KPROF_SECTION=Occupancy", "KPROF_METRICS=a,b",
         "KPROF_KERNEL_NAME=regex:^k", "KPROF_LAUNCH_SKIP=5", "KPROF_LAUNCH_COUNT=18446744073709551615",
         "KPROF_WINDOW=1", "KPROF_WINDOW_MEMORY=64M", "KPROF_WINDOW_READS=off", "KPROF_CUPTI_LEAVES=off",
-        "KPROF_GRAPH_PROFILING=graph", "KPROF_REPLAY_MODE=application", "KPROF_FALLBACK=quick",
+        "KPROF_GRAPH_PROFILING=graph", "KPROF_REPLAY_MODE=application", "KPROF_BUDGET=1.5m", "KPROF_FALLBACK=quick",
         "KPROF_ROTATE_LAUNCHES=4", "KPROF_ROTATE_KEY=nvtx", "KPROF_SAVE_TIME=3s", "KPROF_SAVE=changes",
         "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed", "KPROF_REPLAY_RUN=3",
         "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout",
@@ -165,6 +165,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.target_processes, KP_TARGETS_APPLICATION);
     assert_string_equal(o.target_processes_filter, "a,regex:b");
     assert_int_equal(o.application, 4711);
+    assert_int_equal(o.budget, 90000000000);
     assert_int_equal(o.fallback, KP_FALLBACK_QUICK);
     assert_int_equal(o.rotate_launches, 4);
     assert_int_equal(o.rotate_key, KP_ROTATE_BY_NVTX);

@@ -1,0 +1,238 @@
+#include "preload/mode/bounded.h"
+
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/debug.h"
+#include "base/lock.h"
+#include "preload/gate/fast_path.h"
+#include "preload/mode/budget.h"
+#include "preload/mode/strategy.h"
+#include "preload/mode/timing_records.h"
+#include "preload/os/log.h"
+#include "preload/os/outcome.h"
+#include "preload/os/worker.h"
+#include "preload/program/waits.h"
+#include "preload/rotation/rotation.h"
+
+/* The process's budget, and what it is told of. */
+static struct kp_budget budget;
+static unsigned depth;      /* of kp_bounded_enter */
+static uint64_t entered_ns; /* at depth 0 */
+static bool passes;         /* a kind was let through, and that was told */
+static atomic_bool spent;   /* so was that nothing is left */
+
+/* Returns true if the mode is bounded and the user has not lifted the bound. */
+static bool is_bounded(const struct kp_context_setup *setup)
+{
+    return setup->mode->bounded && setup->options->budget;
+}
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+/* ---- what is spent ---- */
+
+void kp_bounded_enter(const struct kp_context_setup *setup)
+{
+    if (!is_bounded(setup) || depth++)
+        return;
+    budget.total_ns = setup->options->budget;
+    entered_ns = kp_clock_ns();
+}
+
+static void tell_spent(void)
+{
+    if (atomic_exchange(&spent, true))
+        return;
+    kp_passing_outdate();
+    kp_log_progress("the budget of %.6g s is spent: all further launches pass unmeasured; more time: --budget, less to "
+                    "measure: --set quick, or --kernel-name",
+                    seconds(budget.total_ns));
+}
+
+void kp_bounded_leave(const struct kp_context_setup *setup)
+{
+    if (!is_bounded(setup) || --depth)
+        return;
+    kp_budget_spend(&budget, kp_clock_ns() - entered_ns);
+    if (kp_budget_is_spent(&budget))
+        tell_spent();
+}
+
+bool kp_bounded_is_spent(void)
+{
+    return atomic_load_explicit(&spent, memory_order_relaxed);
+}
+
+/* ---- kinds ---- */
+
+static enum kp_serve serve(const struct kp_rotation_key *k)
+{
+    const struct kp_rotation_served s = kp_rotation_served(k);
+    const struct kp_budget_kind kind = {s.taken, s.measured, s.lost};
+    return kp_budget_serve(&budget, &kind);
+}
+
+static void let_pass(struct kp_rotation_key *k)
+{
+    kp_rotation_let_pass(k);
+    if (passes || kp_bounded_is_spent())
+        return;
+    passes = true;
+    kp_log_progress(
+        "%.1f s of the budget of %.6g s are spent: launches of kernels and shapes that have results pass from "
+        "here on; --budget none measures every launch",
+        seconds(budget.spent_ns), seconds(budget.total_ns));
+}
+
+size_t kp_bounded_room(const struct kp_question *q)
+{
+    if (!is_bounded(q->setup))
+        return 0;
+    uint64_t room = kp_budget_room(&budget), all = kp_admit_room(q->window);
+    if (room < q->by_node)
+        room = q->by_node; /* the kernels of a graph stay together */
+    return room < all ? (size_t)room : (size_t)all;
+}
+
+static void settle_kind(struct kp_rotation_key *k, void *arg)
+{
+    const struct kp_rotation_served s = kp_rotation_served(k);
+    (void)arg;
+    if (s.measured && !s.passes && serve(k) == KP_SERVE_PASS)
+        let_pass(k);
+}
+
+static void settle_rotation(struct kp_rotation *r, void *arg)
+{
+    kp_rotation_each_key(r, settle_kind, arg);
+}
+
+bool kp_bounded_closed(const struct kp_context_setup *setup, double ns, size_t launches)
+{
+    if (!is_bounded(setup))
+        return false;
+    kp_budget_window(&budget, ns, launches);
+    kp_budget_spend(&budget, kp_clock_ns() - entered_ns); /* so far */
+    entered_ns = kp_clock_ns();
+    kp_context_each_rotation(settle_rotation, NULL);
+    kp_debug(KP_DEBUG_WINDOW, "budget: %.3f of %.6g s are spent; a launch costs %.2f ms", seconds(budget.spent_ns),
+             seconds(budget.total_ns), budget.launch_ns / 1e6);
+    return true;
+}
+
+/* Returns true if the work of the context has ended, so that its profiler can be closed. */
+static bool is_idle(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    CUresult rc = kp_wait_briefly(setup->driver, c->ctx, kp_wait_first(KP_WAIT_BEFORE), kp_wait_next(KP_WAIT_BEFORE));
+    c->stalled = rc == CUDA_ERROR_NOT_READY;
+    return rc == CUDA_SUCCESS;
+}
+
+bool kp_bounded_follows(const struct kp_context_setup *setup, struct kp_context *c)
+{
+    if (!is_bounded(setup))
+        return true;
+    if (setup->mode->next && kp_budget_is_dear(&budget)) {
+        kp_log_progress("%.1f s of the budget of %.6g s are spent, and a launch costs %.0f ms: nothing is replayed any "
+                        "more, and launches of kernels and shapes without results take turns with groups of counters; "
+                        "--budget none replays every launch",
+                        seconds(budget.spent_ns), seconds(budget.total_ns), budget.launch_ns / 1e6);
+        passes = true;
+        kp_context_change_mode(setup, setup->mode->next);
+    }
+    if (c->mode == setup->mode)
+        return true;
+    if (!is_idle(setup, c))
+        return false;
+    kp_worker_drain(KP_FOREVER);
+    kp_timed_end(); /* it ends the rotation and its keys, which launches wait for */
+    kp_context_follow_mode(setup, c);
+    return true;
+}
+
+/* ---- launches ---- */
+
+static struct kp_rotation_key *find_kind(const struct kp_context_setup *setup, struct kp_context *c,
+                                         const struct kp_launch *l, const struct kp_known_function *f)
+{
+    struct kp_rotation *r = f ? kp_context_rotation(setup, c) : NULL;
+    return r ? kp_rotation_find(r, l, &f->facts) : NULL;
+}
+
+enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what)
+{
+    if (!what->wanted || !is_bounded(q->setup))
+        return KP_REASON_NONE;
+    if (kp_bounded_is_spent()) {
+        what->wanted = false;
+        return KP_REASON_BUDGET;
+    }
+    if (kp_mode_recurs(q->setup->mode))
+        return KP_REASON_NONE;
+    q->kind = find_kind(q->setup, q->context, q->launch, q->function);
+    if (!q->kind)
+        return KP_REASON_NONE;
+    enum kp_serve how = kp_rotation_served(q->kind).passes ? KP_SERVE_PASS : serve(q->kind);
+    if (how == KP_SERVE_PASS) {
+        let_pass(q->kind);
+        what->wanted = false;
+        return KP_REASON_ROTATED;
+    }
+    bool turns = how == KP_SERVE_TURNS || kp_rotation_takes_turns(q->kind);
+    q->dear_reason = turns && kp_mode_repeats(q->setup->mode) ? KP_REASON_DEAR : KP_REASON_NONE;
+    return KP_REASON_NONE;
+}
+
+void kp_bounded_took(const struct kp_window *w, struct kp_entry *e, struct kp_rotation_key *kind)
+{
+    if (!kind || !e->result || w->strategy->turn || w->once_reason)
+        return;
+    e->kind = kind;
+    kp_rotation_serve(kind);
+}
+
+void kp_bounded_took_node(const struct kp_window *w, struct kp_entry *e)
+{
+    if (is_bounded(w->setup) && !kp_mode_recurs(w->setup->mode) && e->result)
+        kp_bounded_took(w, e, find_kind(w->setup, w->context, &e->launch, e->function));
+}
+
+void kp_bounded_refused(const struct kp_entry *e)
+{
+    if (e->kind)
+        kp_rotation_unserve(e->kind);
+}
+
+/* ---- the end ---- */
+
+static void count_kinds(struct kp_rotation *r, void *arg)
+{
+    kp_rotation_count(r, arg);
+}
+
+void kp_bounded_tell(void)
+{
+    if (!passes && !kp_bounded_is_spent())
+        return;
+    struct kp_rotation_tally t = kp_rotation_ended();
+    kp_context_each_rotation(count_kinds, &t);
+    const double added = seconds(budget.spent_ns);
+    if (kp_bounded_is_spent() || t.with_results < t.keys || t.in_part)
+        kp_outcome_failed(KP_FAILURE_IN_PART);
+    if (kp_bounded_is_spent())
+        kp_log_progress(
+            "%zu of %zu kernels and shapes that came before the budget was spent have results; profiling added "
+            "%.1f s",
+            t.with_results, t.keys, added);
+    else if (t.with_results == t.keys && !t.in_part)
+        kp_log_progress("all %zu kernels and shapes have results; profiling added %.1f s", t.keys, added);
+    else
+        kp_log_progress(
+            "%zu of %zu kernels and shapes have results, %zu of these a part of them; profiling added %.1f s%s%s%s",
+            t.with_results, t.keys, t.in_part, added, *t.without ? "; without are: " : "", t.without,
+            *t.without ? " (add them with --kernel-name)" : "");
+}

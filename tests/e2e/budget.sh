@@ -1,0 +1,80 @@
+#!/bin/sh
+# The budget: each kernel and shape is measured, further launches of it as far as the time goes, and the program is what
+# it is without a profiler. The prices are those of a slow save, so that no machine is too slow for a case.
+. "$(dirname "$0")/e2e.inc"
+[ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
+
+export KPROF_SET=basic
+# What is written beside the report, too.
+says() { # NAME TEXT
+    in_case "$1" || return 0
+    cat "$tmp/report" "$tmp/kprof.err" | tr -s ' \n' ' ' | grep -qF -- "$2" || { fail "$1: not said: $2"; show; }
+}
+silent() { # NAME TEXT
+    in_case "$1" || return 0
+    ! cat "$tmp/report" "$tmp/kprof.err" | tr -s ' \n' ' ' | grep -qF -- "$2" || { fail "$1: said: $2"; show; }
+}
+
+# 12 launches of one shape and one of a new one in each of 5 steps. A window costs 0.8 s and holds one launch: that is worth
+# three of the first shape, and one of each other.
+dear() {
+    export KPROF_BUDGET=60s KPROF_WINDOW=1 FAKE_SAVE_MS=800
+    KPROF_EXPORT=$tmp/dear both "dear windows" "$programs/p_shapes" 5
+    expect "dear windows, seen" "$(account seen)" 65
+    expect "dear windows, profiled" "$(account profiled)" 8
+    says "dear windows, why" "of a kernel and shape already counted: 57"
+    says "dear windows, from when on" "launches of kernels and shapes that have results pass from here on"
+    says "dear windows, the end" "all 6 kernels and shapes have results"
+    expect "dear windows, what the first stands for" \
+        "$(grep -c 'Launches: this one and 57 of this kernel and shape that passed' "$tmp/report")" 1
+    expect "dear windows, the same in JSON" "$(stored --json "$tmp/dear" | grep -cE '"stands_for": ?58\b')" 1
+}
+
+# A window costs more than a 60th of the budget: nothing is replayed after the first one, and the rest of the kinds recur.
+recurs() {
+    export KPROF_BUDGET=3s KPROF_WINDOW=1 FAKE_SAVE_MS=100
+    for of in "p_many 60" "p_shapes 30" p_contexts p_graph p_nodes p_threads "p_states queue" p_rest "p_repeat order" p_shared \
+        "p_chosen few 40" "p_random 7" "p_random 8" "p_random 9"; do
+        both "recurs: $of" "$programs/${of%% *}" $(expr "$of" : '[^ ]* \(.*\)')
+        expect "recurs, accounted: $of" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+    done
+    both "recurs: the kinds" "$programs/p_many" 60
+    says "recurs, from when on" "nothing is replayed any more"
+    says "recurs, the end" "all 2 kernels and shapes have results"
+    expect "recurs, entries" "$(reported)" 2
+    KPROF_REPLAY_MODE=kernel both "without a bound" "$programs/p_shapes" 1
+    expect "without a bound, profiled" "$(account profiled)" 13
+}
+
+# So little that the first launch takes all of it.
+spent() {
+    export KPROF_BUDGET=0.00001
+    for of in "p_shapes 30" p_contexts p_graph p_nodes p_threads "p_many 30" "p_states queue" p_pinned "p_repeat order"; do
+        both "spent: $of" "$programs/${of%% *}" $(expr "$of" : '[^ ]* \(.*\)')
+        says "spent, which says so: $of" "is spent: all further launches pass unmeasured"
+        expect "spent, accounted: $of" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+    done
+    KPROF_SET=quick both "spent, quick" "$programs/p_shapes" 30
+    says "spent, quick: why" "after the budget was spent"
+    export KPROF_BUDGET=0.05
+    for of in "p_shapes 30" p_contexts p_graph p_nodes p_threads "p_many 60" p_shared "p_random 7" "p_random 8" "p_random 9"; do
+        both "a little: $of" "$programs/${of%% *}" $(expr "$of" : '[^ ]* \(.*\)')
+        expect "a little, accounted: $of" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+    done
+}
+
+# A program that fits into it, and the option's values.
+fits() {
+    for value in 60s none 0; do
+        KPROF_BUDGET=$value both "fits: $value" "$programs/p_shapes" 5
+        expect "fits: $value, profiled" "$(account profiled)" 65
+        silent "fits: $value, says nothing" "pass from here on"
+    done
+    expect "a wrong value" "$("$build/kprof" --budget soon "$programs/p_shapes" 2>&1 | grep -c "'soon' is not a time")" 1
+}
+
+beside dear
+beside recurs
+beside spent
+beside fits
+finish
