@@ -178,10 +178,28 @@ static enum entered enter_ask_pool(const struct slot *s, void *real, const uint6
     return kp_window_watches() && kp_process_tells_pool(what) ? SHARED : NOTHING;
 }
 
-static enum entered enter_stream_end(const struct slot *s, void *real, const uint64_t *args)
+static enum kp_ended kept_of(enum kp_api_class class);
+static enum kp_stale stale_of(enum kp_api_class class);
+
+/* Nothing is launched any more of what a kept module has: its facts are forgotten now. */
+static enum entered enter_end(const struct slot *s, void *real, const uint64_t *args)
 {
-    (void)s, (void)real;
-    return kp_window_watches() && kp_process_ends_stream((CUstream)(uintptr_t)args[0], &answer) ? ANSWERED : NOTHING;
+    (void)real;
+    if (!kp_window_watches() || !kp_process_ends(kept_of(s->class), args[0], &answer))
+        return NOTHING;
+    if (stale_of(s->class) && answer == CUDA_SUCCESS)
+        kp_process_forget(stale_of(s->class), args[0]);
+    return ANSWERED;
+}
+
+/* A kept texture is gone for the program. */
+static enum entered enter_ask_object(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)real;
+    if (!kp_defer_has_handle(kept_of(s->class), args[1]))
+        return IN_DRIVER;
+    answer = CUDA_ERROR_INVALID_VALUE;
+    return ANSWERED;
 }
 
 static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
@@ -424,9 +442,10 @@ static void end_stream(uint64_t stream)
 static const struct rule {
     /* Replaces entering the gate; NOTHING: enter the gate after all. */
     enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
-    enum kp_gift gift; /* what the program gets by enter_allocate */
-    bool once;         /* it returns something else the second time */
-    bool passes;       /* if no window watches, it goes straight to the driver */
+    enum kp_gift gift;  /* what the program gets by enter_allocate */
+    enum kp_ended kept; /* what it loses by enter_end */
+    bool once;          /* it returns something else the second time */
+    bool passes;        /* if no window watches, it goes straight to the driver */
     void (*before)(void);
     enum kp_ends ends;
     bool alone;                     /* no window may be open: even one that only counts launches is closed, */
@@ -446,6 +465,16 @@ static const struct rule {
 static enum kp_gift gift_of(enum kp_api_class class)
 {
     return rules[class].gift;
+}
+
+static enum kp_ended kept_of(enum kp_api_class class)
+{
+    return rules[class].kept;
+}
+
+static enum kp_stale stale_of(enum kp_api_class class)
+{
+    return rules[class].stale;
 }
 
 /* ---- the way in and out ---- */

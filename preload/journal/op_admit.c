@@ -223,9 +223,10 @@ bool kp_journal_frees(const struct kp_context_setup *setup, CUdeviceptr memory, 
            kp_defer_take(setup->driver, j->context->ctx, memory, later, answer);
 }
 
-bool kp_journal_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer)
+bool kp_journal_ends(const struct kp_context_setup *setup, enum kp_ended kind, uint64_t handle, CUresult *answer)
 {
-    return j->open && is_here(setup->driver) && kp_defer_stream(setup->driver, j->context->ctx, stream, answer);
+    return j->open && (kind == KP_ENDED_STREAM || !kp_window_closes_at_sync()) && is_here(setup->driver) &&
+           kp_defer_handle(setup->driver, j->context->ctx, kind, handle, answer);
 }
 
 /* Returns true if there is little memory left. Asks in the window's context: the thread may have none yet. */

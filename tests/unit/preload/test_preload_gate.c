@@ -154,9 +154,9 @@ bool kp_process_releases(CUmemGenericAllocationHandle memory)
     return false;
 }
 
-bool kp_process_ends_stream(CUstream stream, CUresult *answer)
+bool kp_process_ends(enum kp_ended kind, uint64_t handle, CUresult *answer)
 {
-    (void)stream, (void)answer;
+    (void)kind, (void)handle, (void)answer;
     return false;
 }
 

@@ -340,11 +340,11 @@ static void keeps_what_is_freed(void)
     CUstream stream;
     PFN_cuStreamCreate_v2000 create = (PFN_cuStreamCreate_v2000)(uintptr_t)kp_test_fake("cuStreamCreate");
     assert_int_equal(create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    assert_false(kp_defer_stream(d, ctx, NULL, &answer));
-    assert_true(kp_defer_stream(d, ctx, stream, &answer));
+    assert_false(kp_defer_handle(d, ctx, KP_ENDED_STREAM, 0, &answer));
+    assert_true(kp_defer_handle(d, ctx, KP_ENDED_STREAM, (uintptr_t)stream, &answer));
     assert_int_equal(answer, CUDA_SUCCESS);
     assert_int_equal(d->cuStreamQuery(stream), CUDA_SUCCESS);
-    assert_true(kp_defer_stream(d, ctx, stream, &answer));
+    assert_true(kp_defer_handle(d, ctx, KP_ENDED_STREAM, (uintptr_t)stream, &answer));
     assert_int_equal(answer, CUDA_ERROR_INVALID_HANDLE);
     kp_defer_free(d, ctx);
     assert_false(kp_defer_take(d, ctx, memory, true, &answer));
