@@ -349,6 +349,18 @@ static enum entered enter_set_kernel(const struct slot *s, void *real, const uin
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 1);
 }
 
+/* Triton sets it for each kernel that it has just loaded. */
+static enum entered enter_set_cache(const struct slot *s, void *real, const uint64_t *args)
+{
+    const struct kp_driver *d = kp_process_driver();
+    (void)real;
+    if (!d || !kp_window_watches())
+        return NOTHING;
+    KP_GUARDED;
+    CUfunction f = function_behind(d, args[0], !strcmp(s->symbol, "cuKernelSetCacheConfig"));
+    return kp_process_prefers(f) ? SHARED : NOTHING;
+}
+
 /* Returns true if the driver reports that a stream is, or is not, being captured. */
 static bool tells_capture(uint64_t stream, bool captured)
 {

@@ -132,6 +132,10 @@ bool kp_journal_ends_read(uint64_t ticket);
 bool kp_journal_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                      uint64_t *ticket);
 
+/* Returns true if function `f` can be given a setting that is not recorded: no operation so far launches it. Later ones
+ * find it in repetitions as the program's did. */
+bool kp_journal_prefers(const struct kp_context_setup *setup, CUfunction f);
+
 /* Keeps the contents of new device memory of the program (`later`: in the order of a stream). Returns false if it
  * cannot. */
 bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes, bool later);

@@ -217,6 +217,25 @@ bool kp_journal_sets(const struct kp_context_setup *setup, void *real, const uin
     return true;
 }
 
+/* A graph may launch any function. */
+static bool may_launch(const struct kp_item *i, CUfunction f)
+{
+    const struct kp_known_function *of = i->entry.function;
+    return i->is_launch && (!of || of->key == f || of->facts.handle == f);
+}
+
+bool kp_journal_prefers(const struct kp_context_setup *setup, CUfunction f)
+{
+    size_t k = 0;
+    if (!j->open || !f || !is_here(setup->driver))
+        return false;
+    while (k < j->n && !may_launch(&j->items[k], f))
+        k++;
+    if (k == j->n)
+        kp_context_forget_configs(j->context);
+    return k == j->n;
+}
+
 bool kp_journal_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer)
 {
     return j->open && !kp_window_closes_at_sync() && is_here(setup->driver) &&

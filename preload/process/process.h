@@ -109,6 +109,8 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 
 /* Enters the gate shared while a window watches. Returns false if it has to be closed first. */
 bool kp_process_goes_beside(void);
+/* The same for a call that says how a function is to be launched. False also if the window launches it. */
+bool kp_process_prefers(CUfunction f);
 /* The same for a call that changes an executable graph. False also if the window repeats the graph by its handle. */
 bool kp_process_changes_graph(CUgraphExec exec);
 

@@ -101,6 +101,7 @@ leaves_it_open() {
     windows "pinned memory freed" 1 "$p" pinned-freed
     windows "modules unloaded" 1 "$p" unloads
     windows "settings of a pool" 1 "$p" pool-settings
+    windows "caches of kernels to come" 1 "$p" caches
     windows "code that is linked" 1 "$p" links
     windows "refusals" 1 "$p" refusals
     empty=1 windows "first launch refused" 1 "$p" refused-first
@@ -155,6 +156,7 @@ closes_it() {
     done
     # Each further allocation needs what the window keeps.
     FAKE_MEMORY=1073741824 KPROF_SAVE=all windows "most of the memory freed" 4 "$p" frees-most
+    windows "the cache of a kernel before" 2 "$p" caches-again
     # A window keeps 256 MiB of freed host memory.
     windows "much pinned memory freed" 2 "$p" pinned-large
     # No room is left to sweep a cache.

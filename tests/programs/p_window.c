@@ -1167,6 +1167,24 @@ static void pool_settings(void)
     append(2);
 }
 
+/* The preferred cache of kernels before their first launch. */
+static void caches(void)
+{
+    append(0);
+    MUST(cuFuncSetCacheConfig(function("increment"), CU_FUNC_CACHE_PREFER_SHARED));
+    increment(values, session.stream);
+    MUST(cuFuncSetCacheConfig(function("axpy_inplace"), CU_FUNC_CACHE_PREFER_L1));
+    append(1);
+}
+
+/* Of one that the window has launched. */
+static void caches_again(void)
+{
+    caches();
+    MUST(cuFuncSetCacheConfig(function("increment"), CU_FUNC_CACHE_PREFER_L1));
+    increment(values, session.stream);
+}
+
 /* Code is linked beside the launches. */
 static void links(void)
 {
@@ -2134,6 +2152,8 @@ static const struct {
     {"unloads", unloads},
     {"pool-settings", pool_settings},
     {"links", links},
+    {"caches", caches},
+    {"caches-again", caches_again},
 };
 
 int main(int argc, char **argv)

@@ -619,6 +619,8 @@ static void test_what_arguments_are(void **state)
                  {"cuDevicePrimaryCtxReset", DEVICE_END},
                  {"cuFuncSetAttribute", SET_FUNCTION},
                  {"cuKernelSetAttribute", SET_KERNEL},
+                 {"cuFuncSetCacheConfig", SET_CACHE},
+                 {"cuKernelSetCacheConfig", SET_CACHE},
                  {"cuModuleUnload", UNLOAD},
                  {"cuLibraryUnload", UNLOAD_LIBRARY},
                  {"cuTexObjectDestroy", TEXTURE_END},

@@ -142,6 +142,12 @@ bool kp_process_goes_beside(void)
     return false;
 }
 
+bool kp_process_prefers(CUfunction f)
+{
+    (void)f;
+    return false;
+}
+
 bool kp_process_changes_graph(CUgraphExec exec)
 {
     (void)exec;
