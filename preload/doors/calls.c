@@ -156,6 +156,12 @@ static enum entered enter_create(const struct slot *s, void *real, const uint64_
     return kp_window_watches() && kp_process_goes_beside() ? SHARED : NOTHING;
 }
 
+static enum entered enter_graph_end(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real, (void)args;
+    return kp_window_watches() && kp_process_ends_graph() ? SHARED : NOTHING;
+}
+
 /* Bytes of device memory that the open window holds, for a query that leaves it open. */
 static __thread uint64_t unseen __attribute__((tls_model("initial-exec")));
 

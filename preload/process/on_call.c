@@ -277,6 +277,12 @@ bool kp_process_goes_beside(void)
     return call_if(gate.in, &gate);
 }
 
+bool kp_process_ends_graph(void)
+{
+    KP_ALONE gate = enter_beside_window();
+    return call_if(gate.in && !kp_journal_facts().allocates, &gate);
+}
+
 bool kp_process_prefers(CUfunction f)
 {
     KP_ALONE gate = enter_beside_window();

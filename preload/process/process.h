@@ -111,7 +111,10 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 bool kp_process_goes_beside(void);
 /* The same for a call that says how a function is to be launched. False also if the window launches it. */
 bool kp_process_prefers(CUfunction f);
-/* The same for a call that changes an executable graph. False also if the window repeats the graph by its handle. */
+/* The same for the end of a graph. False also if the window has launched one that allocates memory. */
+bool kp_process_ends_graph(void);
+/* The same for a call that changes an executable graph, or ends it. False also if the window repeats the graph by its
+ * handle. */
 bool kp_process_changes_graph(CUgraphExec exec);
 
 /* Enters the gate shared while a window watches, for a query of free memory: *more bytes above what the driver reports.

@@ -94,6 +94,7 @@ leaves_it_open() {
     KPROF_LAUNCH_SKIP=3 unprofiled=3 windows "modules launched of before" 1 "$p" modules
     KPROF_LAUNCH_SKIP=2 unprofiled=2 windows "modules launched of before, but one" 1 "$p" modules
     KPROF_LAUNCH_SKIP=1 unprofiled=1 windows "modules launched of before, but two" 1 "$p" modules
+    windows "graphs that come and go" 1 "$p" graphs-made
     windows "textures" 1 "$p" textures
     windows "surfaces" 1 "$p" surfaces
     windows "new memory of rows" 1 "$p" pitched
@@ -169,7 +170,7 @@ closes_it() {
     windows "memory that a replay would rewind" 9 "$p" registered
     closers "pinned memory that a replay would restore (8), cuMemcpyDtoH_v2 (1)"
     windows "calls that have doors of their own" 5 "$p" closed-at-doors
-    closers "cuMemHostRegister (1), cuMemHostUnregister (1), cuGraphInstantiate (1), cuGraphExecDestroy (1), cuMemcpyDtoH_v2 (1)"
+    closers "cuMemHostRegister (2), cuMemHostUnregister (2), cuMemcpyDtoH_v2 (1)"
     KPROF_WINDOW=1 windows "windows of one" 16 "$p" copies-out
     closers "" # as was asked for
     windows "a window open for long" 2 "$p" old

@@ -1167,6 +1167,31 @@ static void pool_settings(void)
     append(2);
 }
 
+/* A graph that is built, launched and destroyed in each round. */
+static void graphs_made(void)
+{
+    int n = N;
+    CUDA_KERNEL_NODE_PARAMS p = kernel_node(function("increment"), 1, N, 0, (void *[]){&values, &n});
+    CUDA_MEMSET_NODE_PARAMS zero = {.dst = scratch, .elementSize = 4, .width = N, .height = 1};
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode set, node;
+
+    for (int i = 0; i < count; i++) {
+        append(i);
+        MUST(cuGraphCreate(&graph, 0));
+        zero.value = i;
+        MUST(cuGraphAddMemsetNode(&set, graph, NULL, 0, &zero, session.ctx));
+        MUST(cuGraphAddKernelNode(&node, graph, &set, 1, &p));
+        MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        MUST(cuGraphDestroy(graph));
+        MUST(cuGraphLaunch(exec, session.stream));
+        MUST(cuGraphExecDestroy(exec));
+        increment(scratch, session.stream);
+    }
+    report_number("counted", sum_ints(&linked, values, N), (long long)count * N);
+}
+
 /* The preferred cache of kernels before their first launch. */
 static void caches(void)
 {
@@ -1948,13 +1973,16 @@ static void closed_at_doors(void)
     CUgraphExec exec;
 
     append(0);
-    MUST(cuMemHostAlloc(&pinned, 64, 0)); /* closes nothing */
+    MUST(cuMemHostAlloc(&pinned, 64, 0)); /* closes nothing, as graphs that come and go */
     append(1);
     MUST(cuMemFreeHost(pinned));
     append(2);
-    MUST(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
-    append(3);
-    MUST(cuMemHostUnregister(host));
+    for (int i = 0; i < 2; i++) {
+        append(3);
+        MUST(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
+        append(3);
+        MUST(cuMemHostUnregister(host));
+    }
     free(host);
     MUST(cuGraphCreate(&graph, 0));
     append(4);
@@ -2152,6 +2180,7 @@ static const struct {
     {"unloads", unloads},
     {"pool-settings", pool_settings},
     {"links", links},
+    {"graphs-made", graphs_made},
     {"caches", caches},
     {"caches-again", caches_again},
 };

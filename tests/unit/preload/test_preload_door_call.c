@@ -452,7 +452,13 @@ static bool is_alone(const struct door *d)
 
 static bool changes_graph(const struct door *d)
 {
-    return strstr(d->symbol, "NodeSet") || strstr(d->symbol, "ExecUpdate");
+    return strstr(d->symbol, "NodeSet") || strstr(d->symbol, "ExecUpdate") || strstr(d->symbol, "ExecDestroy");
+}
+
+/* By parameters, it may also upload the graph. */
+static bool makes_graph(const struct door *d)
+{
+    return strstr(d->symbol, "Instantiate") && !strstr(d->symbol, "WithParams");
 }
 
 static bool makes_memory(const struct door *d)
@@ -497,7 +503,7 @@ static void test_free_gate(void **state)
     (void)state;
     now.is_free = true;
     for (const struct door *d = doors; d < doors + DOORS; d++)
-        check(d, is_alone(d) || changes_graph(d) || makes_memory(d) ? way_of(d) : "f", driver_of(d));
+        check(d, is_alone(d) || changes_graph(d) || makes_graph(d) || makes_memory(d) ? way_of(d) : "f", driver_of(d));
 }
 
 /* What the driver has refused is not noted; a graph is forgotten in any case. */
@@ -583,6 +589,26 @@ static void test_changes_beside_a_window(void **state)
         check(d, "s", "dn");
     }
     assert_true(changes > 0);
+}
+
+/* A graph that is new is nothing to a window. */
+static void test_graphs_beside_a_window(void **state)
+{
+    size_t made = 0;
+    (void)state;
+    for (const struct door *d = doors; d < doors + DOORS; d++) {
+        if (!makes_graph(d))
+            continue;
+        made++;
+        now.watches = now.beside = true;
+        check(d, "b", "dn");
+        now.beside = false;
+        check(d, "s", "dn");
+        now.watches = false;
+        now.beside = true;
+        check(d, "s", "dn");
+    }
+    assert_int_equal(made, 3);
 }
 
 /* A graph that is not known is changed as any other call. */
@@ -688,6 +714,7 @@ int main(void)
         cmocka_unit_test_setup(test_in_place_of_the_driver, reset),
         cmocka_unit_test_setup(test_memory_beside_a_window, reset),
         cmocka_unit_test_setup(test_changes_beside_a_window, reset),
+        cmocka_unit_test_setup(test_graphs_beside_a_window, reset),
         cmocka_unit_test_setup(test_changes_of_unknown_graphs, reset),
         cmocka_unit_test_setup(test_without_a_driver, reset),
         cmocka_unit_test_setup(test_heap, reset),

@@ -142,6 +142,11 @@ bool kp_process_goes_beside(void)
     return false;
 }
 
+bool kp_process_ends_graph(void)
+{
+    return false;
+}
+
 bool kp_process_prefers(CUfunction f)
 {
     (void)f;
