@@ -689,9 +689,11 @@ static void test_free_in_every_phase(void **state)
 /* Alone in the gate. */
 static void close_window(bool ended)
 {
-    kp_guard = process.inside = 1;
+    kp_guard = 1;
+    process.inside = 1;
     kp_hostmem_window_closed(ended);
-    kp_guard = process.inside = 0;
+    kp_guard = 0;
+    process.inside = 0;
 }
 
 /* What is freed beside an open window, whose repetitions may use it, lives until that has closed: up to a limit, and
