@@ -156,6 +156,12 @@ static enum entered enter_create(const struct slot *s, void *real, const uint64_
     return kp_window_watches() && kp_process_goes_beside() ? SHARED : NOTHING;
 }
 
+static enum entered enter_graph_end(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real, (void)args;
+    return kp_window_watches() && kp_process_ends_graph() ? SHARED : NOTHING;
+}
+
 /* Bytes of device memory that the open window holds, for a query that leaves it open. */
 static __thread uint64_t unseen __attribute__((tls_model("initial-exec")));
 
@@ -178,10 +184,28 @@ static enum entered enter_ask_pool(const struct slot *s, void *real, const uint6
     return kp_window_watches() && kp_process_tells_pool(what) ? SHARED : NOTHING;
 }
 
-static enum entered enter_stream_end(const struct slot *s, void *real, const uint64_t *args)
+static enum kp_ended kept_of(enum kp_api_class class);
+static enum kp_stale stale_of(enum kp_api_class class);
+
+/* Nothing is launched any more of what a kept module has: its facts are forgotten now. */
+static enum entered enter_end(const struct slot *s, void *real, const uint64_t *args)
 {
-    (void)s, (void)real;
-    return kp_window_watches() && kp_process_ends_stream((CUstream)(uintptr_t)args[0], &answer) ? ANSWERED : NOTHING;
+    (void)real;
+    if (!kp_window_watches() || !kp_process_ends(kept_of(s->class), args[0], &answer))
+        return NOTHING;
+    if (stale_of(s->class) && answer == CUDA_SUCCESS)
+        kp_process_forget(stale_of(s->class), args[0]);
+    return ANSWERED;
+}
+
+/* A kept texture is gone for the program. */
+static enum entered enter_ask_object(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)real;
+    if (!kp_defer_has_handle(kept_of(s->class), args[1]))
+        return IN_DRIVER;
+    answer = CUDA_ERROR_INVALID_VALUE;
+    return ANSWERED;
 }
 
 static enum entered enter_join(const struct slot *s, void *real, const uint64_t *args)
@@ -331,6 +355,18 @@ static enum entered enter_set_kernel(const struct slot *s, void *real, const uin
     return leaves ? IN_DRIVER : record_setting(&set, real, args, 1);
 }
 
+/* Triton sets it for each kernel that it has just loaded. */
+static enum entered enter_set_cache(const struct slot *s, void *real, const uint64_t *args)
+{
+    const struct kp_driver *d = kp_process_driver();
+    (void)real;
+    if (!d || !kp_window_watches())
+        return NOTHING;
+    KP_GUARDED;
+    CUfunction f = function_behind(d, args[0], !strcmp(s->symbol, "cuKernelSetCacheConfig"));
+    return kp_process_prefers(f) ? SHARED : NOTHING;
+}
+
 /* Returns true if the driver reports that a stream is, or is not, being captured. */
 static bool tells_capture(uint64_t stream, bool captured)
 {
@@ -424,9 +460,10 @@ static void end_stream(uint64_t stream)
 static const struct rule {
     /* Replaces entering the gate; NOTHING: enter the gate after all. */
     enum entered (*instead)(const struct slot *s, void *real, const uint64_t *args);
-    enum kp_gift gift; /* what the program gets by enter_allocate */
-    bool once;         /* it returns something else the second time */
-    bool passes;       /* if no window watches, it goes straight to the driver */
+    enum kp_gift gift;  /* what the program gets by enter_allocate */
+    enum kp_ended kept; /* what it loses by enter_end */
+    bool once;          /* it returns something else the second time */
+    bool passes;        /* if no window watches, it goes straight to the driver */
     void (*before)(void);
     enum kp_ends ends;
     bool alone;                     /* no window may be open: even one that only counts launches is closed, */
@@ -446,6 +483,16 @@ static const struct rule {
 static enum kp_gift gift_of(enum kp_api_class class)
 {
     return rules[class].gift;
+}
+
+static enum kp_ended kept_of(enum kp_api_class class)
+{
+    return rules[class].kept;
+}
+
+static enum kp_stale stale_of(enum kp_api_class class)
+{
+    return rules[class].stale;
 }
 
 /* ---- the way in and out ---- */

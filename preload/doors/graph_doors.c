@@ -40,11 +40,18 @@ static void noted_destroy(CUresult rc, CUgraphExec exec)
     kp_graph_forget(exec);
 }
 
-/* ---- changes ---- */
+/* ---- ways into the gate, and changes ---- */
 
-/* A way into the gate for a change of the graph, the first argument. The window stays open unless it refers to the
- * graph by its handle, in any way, or to memory that the graph allocates, which the driver may map again. Launches of
- * the graph in the window stay as they were if they are recorded node by node. */
+/* Nothing of an open window refers to a graph that is new. */
+static void enter_instantiate(const struct kp_door_call *c)
+{
+    if (!kp_window_watches() || !kp_process_goes_beside())
+        kp_gate_enter_shared(c->symbol);
+}
+
+/* A way into the gate for a change, or the end, of the graph, the first argument. The window stays open unless it
+ * refers to the graph by its handle, in any way, or to memory that the graph allocates, which the driver may map again.
+ * Launches of the graph in the window stay as they were if they are recorded node by node. */
 static void enter_change(const struct kp_door_call *c)
 {
     CUgraphExec exec = (CUgraphExec)(uintptr_t)c->first;

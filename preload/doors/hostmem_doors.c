@@ -2,10 +2,37 @@
 
 #include "base/work.h"
 #include "preload/doors/door_call.h"
+#include "preload/gate/gate.h"
+#include "preload/gate/window_facts.h"
 #include "preload/os/mappings.h"
 #include "preload/process/process.h"
 #include "preload/program/hostmem.h"
 #include "preload/journal/defer.h"
+
+/* ---- ways into the gate ---- */
+
+static bool can_make(void)
+{
+    const struct kp_driver *d = kp_process_replays() ? kp_process_driver() : NULL;
+    KP_GUARDED;
+    return d && kp_hostmem_can_make(d);
+}
+
+/* Memory of ours is new, and nothing of an open window refers to it: the window stays open. The driver's is another
+ * matter, because a restore rewinds it. */
+static void enter_make_host(const struct kp_door_call *c)
+{
+    if (!kp_window_watches() || !can_make() || !kp_process_goes_beside())
+        kp_gate_enter_shared(c->symbol);
+}
+
+/* An open window keeps memory of ours, the first argument, that it may refer to. */
+static void enter_end_host(const struct kp_door_call *c)
+{
+    bool kept = kp_window_watches() && kp_hostmem_may_keep((const void *)(uintptr_t)c->first);
+    if (!kept || !kp_process_goes_beside())
+        kp_gate_enter_shared(c->symbol);
+}
 
 /* ---- our memory in place of the driver's: `instead` of doors.def ---- */
 
@@ -38,10 +65,14 @@ static bool makes_host_v1(void **p, unsigned bytes)
 
 /* ---- notes of doors.def: what a call has done, by its result and arguments ---- */
 
+/* An open window here was to see memory of ours, and there was none. */
 static void note_pinned(CUresult rc, void *const *p, size_t bytes)
 {
-    if (rc == CUDA_SUCCESS)
-        kp_hostmem_note_pinned(*p, bytes);
+    if (rc != CUDA_SUCCESS)
+        return;
+    kp_hostmem_note_pinned(*p, bytes);
+    if (kp_window_watches())
+        kp_window_spoil();
 }
 
 static void noted_alloc(CUresult rc, void **p, size_t bytes, unsigned flags)
@@ -74,16 +105,16 @@ static void noted_register(CUresult rc, const void *p, size_t bytes, unsigned fl
 /* ---- no rows KP_GATED: the memory may be ours even if the call is not examined ---- */
 
 /* Frees memory, or unregisters it, by `free`, which calls the driver if need be. */
-static CUresult end_memory(const char *symbol, CUresult (*free)(CUresult(CUDAAPI *real)(void *p), void *p),
+static CUresult end_memory(struct kp_door_call call, CUresult (*free)(CUresult(CUDAAPI *real)(void *p), void *p),
                            CUresult(CUDAAPI *real)(void *p), void *p)
 {
-    struct kp_door_call call = {.symbol = symbol, .way = kp_door_shared};
     bool entered = kp_door_enter(&call);
     kp_work_begin();
     CUresult rc = free(real, p);
     kp_work_end();
     if (entered) {
         kp_door_back(&call);
+        kp_window_synchronised();
         kp_door_leave();
     }
     return rc;
@@ -92,13 +123,15 @@ static CUresult end_memory(const char *symbol, CUresult (*free)(CUresult(CUDAAPI
 CUresult kp_cuMemFreeHost(PFN_cuMemFreeHost_v2000 real, bool ptsz, void *p)
 {
     (void)ptsz;
-    return end_memory("cuMemFreeHost", kp_hostmem_free, real, p);
+    const struct kp_door_call call = {.symbol = "cuMemFreeHost", .first = (uintptr_t)p, .way = enter_end_host};
+    return end_memory(call, kp_hostmem_free, real, p);
 }
 
 CUresult kp_cuMemHostUnregister(PFN_cuMemHostUnregister_v4000 real, bool ptsz, void *p)
 {
     (void)ptsz;
-    return end_memory("cuMemHostUnregister", kp_hostmem_unregister, real, p);
+    const struct kp_door_call call = {.symbol = "cuMemHostUnregister", .way = kp_door_shared};
+    return end_memory(call, kp_hostmem_unregister, real, p);
 }
 
 /* ---- queries of memory: of ours the driver knows the mapping, which contains the program's memory ---- */

@@ -9,11 +9,12 @@
 #include "preload/program/device_memory.h"
 #include "preload/program/waits.h"
 
-/* Either memory or a stream. */
+/* Memory, or what has a handle. */
 struct ended {
     CUcontext ctx;
     CUdeviceptr memory;
-    CUstream stream;
+    enum kp_ended kind; /* of what has a handle */
+    uint64_t handle;
     size_t bytes; /* of the memory; 0: not known */
     bool pooled;  /* it may belong to a pool */
     bool later;   /* the program has freed it in the order of a stream */
@@ -28,12 +29,21 @@ static size_t n_ended, cap_ended;
 static atomic_bool asked;
 
 /* Read without the lock: usually there is none. */
-static atomic_size_t n_memory;
+static atomic_size_t n_memory, n_handles;
 
-static bool is_kept(const struct ended *e)
+/* Under the lock, or in the gate's exclusive section. */
+static bool has_handle(enum kp_ended kind, uint64_t handle)
 {
     size_t i = 0;
-    while (i < n_ended && (ended[i].ctx != e->ctx || ended[i].memory != e->memory || ended[i].stream != e->stream))
+    while (i < n_ended && (ended[i].memory || ended[i].kind != kind || ended[i].handle != handle))
+        i++;
+    return i < n_ended;
+}
+
+static bool has_memory(CUcontext ctx, CUdeviceptr memory)
+{
+    size_t i = 0;
+    while (i < n_ended && (ended[i].ctx != ctx || ended[i].memory != memory))
         i++;
     return i < n_ended;
 }
@@ -85,8 +95,8 @@ static bool keep(const struct ended *e)
     if (kept)
         ended[n_ended++] = *e;
     kp_lock_give(lock);
-    if (kept && e->memory)
-        atomic_fetch_add(&n_memory, 1);
+    if (kept)
+        atomic_fetch_add(e->memory ? &n_memory : &n_handles, 1);
     return kept;
 }
 
@@ -98,12 +108,13 @@ static void shrink(size_t kept)
         memory += ended[i].memory != 0;
     n_ended = kept;
     atomic_store(&n_memory, memory);
+    atomic_store(&n_handles, kept - memory);
 }
 
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer)
 {
     struct ended e = {.ctx = ctx, .memory = memory, .later = later};
-    *answer = is_kept(&e) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    *answer = memory && has_memory(ctx, memory) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (*answer != CUDA_SUCCESS)
         return true;
     bool ends = later || kp_wait_for(d, ctx, KP_WAIT_WORK) == CUDA_SUCCESS;
@@ -113,15 +124,96 @@ bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory,
     return !(e.pooled && atomic_load(&asked)) && keep(&e);
 }
 
-bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer)
+/* ---- what has a handle ---- */
+
+static bool is_stream(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
 {
-    const struct ended e = {.ctx = ctx, .stream = stream};
+    CUstream stream = (CUstream)(uintptr_t)handle;
     CUcontext of = NULL;
-    *answer = is_kept(&e) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    bool made = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && d->cuStreamDestroy;
+    return made && d->cuStreamGetCtx(stream, &of) == CUDA_SUCCESS && of == ctx;
+}
+
+static bool is_texture(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
+{
+    CUDA_RESOURCE_DESC of;
+    (void)ctx;
+    return d->cuTexObjectDestroy && d->cuTexObjectGetResourceDesc &&
+           d->cuTexObjectGetResourceDesc(&of, handle) == CUDA_SUCCESS;
+}
+
+static bool is_surface(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
+{
+    CUDA_RESOURCE_DESC of;
+    (void)ctx;
+    return d->cuSurfObjectDestroy && d->cuSurfObjectGetResourceDesc &&
+           d->cuSurfObjectGetResourceDesc(&of, handle) == CUDA_SUCCESS;
+}
+
+/* The driver looks for it in what is a module. */
+static const char no_function[] = "kprof: none";
+
+static bool is_module(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
+{
+    CUfunction none;
+    (void)ctx;
+    return handle && d->cuModuleGetFunction(&none, (CUmodule)(uintptr_t)handle, no_function) == CUDA_ERROR_NOT_FOUND;
+}
+
+static bool is_library(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
+{
+    CUkernel none;
+    (void)ctx;
+    return handle && d->cuLibraryUnload && d->cuLibraryGetKernel &&
+           d->cuLibraryGetKernel(&none, (CUlibrary)(uintptr_t)handle, no_function) == CUDA_ERROR_NOT_FOUND;
+}
+
+static void end_stream(const struct kp_driver *d, uint64_t handle)
+{
+    d->cuStreamDestroy((CUstream)(uintptr_t)handle);
+}
+
+static void end_texture(const struct kp_driver *d, uint64_t handle)
+{
+    d->cuTexObjectDestroy(handle);
+}
+
+static void end_surface(const struct kp_driver *d, uint64_t handle)
+{
+    d->cuSurfObjectDestroy(handle);
+}
+
+static void end_module(const struct kp_driver *d, uint64_t handle)
+{
+    d->cuModuleUnload((CUmodule)(uintptr_t)handle);
+}
+
+static void end_library(const struct kp_driver *d, uint64_t handle)
+{
+    d->cuLibraryUnload((CUlibrary)(uintptr_t)handle);
+}
+
+static const struct {
+    bool (*is)(const struct kp_driver *d, CUcontext ctx, uint64_t handle); /* the driver would destroy it */
+    void (*end)(const struct kp_driver *d, uint64_t handle);
+    CUresult gone; /* the driver's answer the second time */
+    bool waits;    /* for work that may use it */
+} kinds[KP_ENDED_KINDS] = {
+    [KP_ENDED_STREAM] = {is_stream, end_stream, CUDA_ERROR_INVALID_HANDLE, false},
+    [KP_ENDED_TEXTURE] = {is_texture, end_texture, CUDA_ERROR_INVALID_VALUE, true},
+    [KP_ENDED_SURFACE] = {is_surface, end_surface, CUDA_ERROR_INVALID_VALUE, true},
+    [KP_ENDED_MODULE] = {is_module, end_module, CUDA_ERROR_INVALID_HANDLE, true},
+    [KP_ENDED_LIBRARY] = {is_library, end_library, CUDA_ERROR_INVALID_HANDLE, true},
+};
+
+bool kp_defer_handle(const struct kp_driver *d, CUcontext ctx, enum kp_ended kind, uint64_t handle, CUresult *answer)
+{
+    const struct ended e = {.ctx = ctx, .kind = kind, .handle = handle};
+    *answer = has_handle(kind, handle) ? kinds[kind].gone : CUDA_SUCCESS;
     if (*answer != CUDA_SUCCESS)
         return true;
-    bool made = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && d->cuStreamDestroy;
-    return made && d->cuStreamGetCtx(stream, &of) == CUDA_SUCCESS && of == ctx && keep(&e);
+    return kinds[kind].is(d, ctx, handle) &&
+           (!kinds[kind].waits || kp_wait_for(d, ctx, KP_WAIT_WORK) == CUDA_SUCCESS) && keep(&e);
 }
 
 void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
@@ -142,8 +234,8 @@ static bool free_later(const struct kp_driver *d, CUdeviceptr memory)
  * something to wait for. */
 static bool end_one(const struct kp_driver *d, const struct ended *e)
 {
-    if (e->stream) {
-        d->cuStreamDestroy(e->stream);
+    if (!e->memory) {
+        kinds[e->kind].end(d, e->handle);
         return false;
     }
     if (e->later && free_later(d, e->memory))
@@ -192,11 +284,19 @@ bool kp_defer_whole(CUdeviceptr memory, size_t bytes)
     return bytes && memory % block == 0 && bytes % block == 0;
 }
 
+/* Returns true if it is known what would be free without it: a texture or a surface is an entry of a table. */
+static bool is_known(const struct ended *e)
+{
+    if (e->memory)
+        return !e->pooled && kp_defer_whole(e->memory, e->bytes);
+    return e->kind == KP_ENDED_TEXTURE || e->kind == KP_ENDED_SURFACE;
+}
+
 bool kp_defer_gives(uint64_t *bytes)
 {
     bool whole = true;
     for (size_t i = 0; i < n_ended && whole; i++) {
-        whole = !ended[i].pooled && kp_defer_whole(ended[i].memory, ended[i].bytes);
+        whole = is_known(&ended[i]);
         *bytes += ended[i].bytes;
     }
     return whole;
@@ -225,6 +325,18 @@ bool kp_defer_has(CUdeviceptr address)
     while (i < n_ended && (!ended[i].memory || address - ended[i].memory >= ended[i].bytes))
         i++;
     bool has = i < n_ended;
+    kp_lock_give(lock);
+    kp_work_end();
+    return has;
+}
+
+bool kp_defer_has_handle(enum kp_ended kind, uint64_t handle)
+{
+    if (!atomic_load(&n_handles))
+        return false;
+    kp_work_begin();
+    kp_lock_take(lock, KP_FOREVER);
+    bool has = has_handle(kind, handle);
     kp_lock_give(lock);
     kp_work_end();
     return has;

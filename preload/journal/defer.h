@@ -1,6 +1,7 @@
 /*
- * Device memory and streams that the program frees and destroys while a window is open: its repetitions still use them,
- * so they end when the window has closed. Called inside the gate's exclusive section, under kp_guard.
+ * Device memory, streams, textures, surfaces and modules that the program frees, destroys and unloads while a window is
+ * open: its repetitions still use them, so they end when the window has closed. Called inside the gate's exclusive
+ * section, under kp_guard.
  */
 #ifndef KP_PRELOAD_JOURNAL_DEFER_H
 #define KP_PRELOAD_JOURNAL_DEFER_H
@@ -18,8 +19,19 @@
  * device; the work has not ended within a second, or has failed. */
 bool kp_defer_take(const struct kp_driver *d, CUcontext ctx, CUdeviceptr memory, bool later, CUresult *answer);
 
-/* Keeps a stream of context `ctx`, which is current, that the program destroys; as above. */
-bool kp_defer_stream(const struct kp_driver *d, CUcontext ctx, CUstream stream, CUresult *answer);
+/* What the program destroys by its handle. */
+enum kp_ended {
+    KP_ENDED_STREAM,
+    KP_ENDED_TEXTURE,
+    KP_ENDED_SURFACE,
+    KP_ENDED_MODULE,
+    KP_ENDED_LIBRARY,
+    KP_ENDED_KINDS
+};
+
+/* Keeps what the program destroys while context `ctx` is current; as above. Waits for the context's work, unless it is
+ * a stream: the driver may do so, too. */
+bool kp_defer_handle(const struct kp_driver *d, CUcontext ctx, enum kp_ended kind, uint64_t handle, CUresult *answer);
 
 /* Keeps memory of ours, which work of context `ctx` that does not end may still use. */
 void kp_defer_ours(CUcontext ctx, CUdeviceptr memory);
@@ -37,7 +49,7 @@ void kp_defer_forget(bool (*of)(CUcontext ctx));
 bool kp_defer_whole(CUdeviceptr memory, size_t bytes);
 
 /* Adds to *bytes how much more device memory would be free without what is kept of any context. Returns false if that
- * is not known. */
+ * is not known, as of streams and modules. */
 bool kp_defer_gives(uint64_t *bytes);
 
 /* Notes that the program asks for the current or peak size of a pool. From then on no pool memory is kept: the peak
@@ -49,5 +61,8 @@ bool kp_defer_none_of_pools(void);
 
 /* Returns true if the address lies in memory that is kept, which the program has freed. Threads: any. */
 bool kp_defer_has(CUdeviceptr address);
+
+/* Returns true if the handle is kept, which the program has destroyed. Threads: any. */
+bool kp_defer_has_handle(enum kp_ended kind, uint64_t handle);
 
 #endif

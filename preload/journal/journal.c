@@ -18,6 +18,7 @@
 #include "preload/journal/reread.h"
 #include "preload/journal/state.h"
 #include "preload/graphs/host_pointers.h"
+#include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
 
 /* The most host memory compared at each launch that can reach it, bytes. */
@@ -282,6 +283,7 @@ static void give_back(void)
     if (j->context->dead)
         return;
     kp_host_calls_drop(j);
+    kp_hostmem_window_closed(!j->hangs);
     if (j->hangs) {
         keep_memory();
         return;

@@ -17,6 +17,7 @@
 
 #include "preload/contexts/context.h"
 #include "preload/graphs/graphs.h"
+#include "preload/journal/defer.h"
 #include "preload/program/launch.h"
 
 struct kp_rotation_key;
@@ -132,6 +133,10 @@ bool kp_journal_ends_read(uint64_t ticket);
 bool kp_journal_sets(const struct kp_context_setup *setup, void *real, const uint64_t *before, const uint64_t *after,
                      uint64_t *ticket);
 
+/* Returns true if function `f` can be given a setting that is not recorded: no operation so far launches it. Later ones
+ * find it in repetitions as the program's did. */
+bool kp_journal_prefers(const struct kp_context_setup *setup, CUfunction f);
+
 /* Keeps the contents of new device memory of the program (`later`: in the order of a stream). Returns false if it
  * cannot. */
 bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes, bool later);
@@ -148,10 +153,10 @@ bool kp_journal_takes_access(const struct kp_context_setup *setup, const uint64_
 bool kp_journal_mapped(CUdeviceptr at, size_t bytes);
 void kp_journal_accessible(CUdeviceptr at, size_t bytes);
 
-/* Return true if device memory that the program frees (`later`: in the order of a stream), or a stream that it
- * destroys, is kept; *answer is then what the driver's function returns. */
+/* Return true if device memory that the program frees (`later`: in the order of a stream), or what it destroys by its
+ * handle, is kept; *answer is then what the driver's function returns. */
 bool kp_journal_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer);
-bool kp_journal_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer);
+bool kp_journal_ends(const struct kp_context_setup *setup, enum kp_ended kind, uint64_t handle, CUresult *answer);
 
 /* Returns true if the free memory of the current device is known: without the journal it would be *more bytes above
  * what the driver reports. The second returns true if an attribute of a pool is the same as without the journal. */

@@ -217,15 +217,35 @@ bool kp_journal_sets(const struct kp_context_setup *setup, void *real, const uin
     return true;
 }
 
+/* A graph may launch any function. */
+static bool may_launch(const struct kp_item *i, CUfunction f)
+{
+    const struct kp_known_function *of = i->entry.function;
+    return i->is_launch && (!of || of->key == f || of->facts.handle == f);
+}
+
+bool kp_journal_prefers(const struct kp_context_setup *setup, CUfunction f)
+{
+    size_t k = 0;
+    if (!j->open || !f || !is_here(setup->driver))
+        return false;
+    while (k < j->n && !may_launch(&j->items[k], f))
+        k++;
+    if (k == j->n)
+        kp_context_forget_configs(j->context);
+    return k == j->n;
+}
+
 bool kp_journal_frees(const struct kp_context_setup *setup, CUdeviceptr memory, bool later, CUresult *answer)
 {
     return j->open && !kp_window_closes_at_sync() && is_here(setup->driver) &&
            kp_defer_take(setup->driver, j->context->ctx, memory, later, answer);
 }
 
-bool kp_journal_ends_stream(const struct kp_context_setup *setup, CUstream stream, CUresult *answer)
+bool kp_journal_ends(const struct kp_context_setup *setup, enum kp_ended kind, uint64_t handle, CUresult *answer)
 {
-    return j->open && is_here(setup->driver) && kp_defer_stream(setup->driver, j->context->ctx, stream, answer);
+    return j->open && (kind == KP_ENDED_STREAM || !kp_window_closes_at_sync()) && is_here(setup->driver) &&
+           kp_defer_handle(setup->driver, j->context->ctx, kind, handle, answer);
 }
 
 /* Returns true if there is little memory left. Asks in the window's context: the thread may have none yet. */

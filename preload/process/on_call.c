@@ -93,8 +93,9 @@ void kp_process_read(const char *symbol)
         kp_window_read(last_ticket, symbol);
 }
 
-/* The first arguments of an allocation: where the address goes, or the address; bytes. */
-enum { ALLOCATION_ARGS = 2 };
+/* The first arguments of an allocation: where the address goes, or the address; bytes. Of one of rows: where the pitch
+ * goes; the width; how many there are. */
+enum { ALLOCATION_ARGS = 4 };
 static __thread uint64_t allocation[ALLOCATION_ARGS] __attribute__((tls_model("initial-exec")));
 
 /* Returns true if the open window stays open when the program gets this. */
@@ -122,6 +123,10 @@ static void show_window(const char *symbol, enum kp_gift what)
 {
     const uint64_t *a = allocation;
     switch (what) {
+    case KP_GIFT_ROWS:
+        kp_window_allocated(&process->setup, symbol, *(const CUdeviceptr *)(uintptr_t)a[0],
+                            *(const size_t *)(uintptr_t)a[1] * a[3], false);
+        return;
     case KP_GIFT_MEMORY:
     case KP_GIFT_MEMORY_LATER:
         kp_window_allocated(&process->setup, symbol, *(const CUdeviceptr *)(uintptr_t)a[0], a[1],
@@ -272,6 +277,18 @@ bool kp_process_goes_beside(void)
     return call_if(gate.in, &gate);
 }
 
+bool kp_process_ends_graph(void)
+{
+    KP_ALONE gate = enter_beside_window();
+    return call_if(gate.in && !kp_journal_facts().allocates, &gate);
+}
+
+bool kp_process_prefers(CUfunction f)
+{
+    KP_ALONE gate = enter_beside_window();
+    return call_if(gate.in && kp_journal_prefers(&process->setup, f), &gate);
+}
+
 bool kp_process_changes_graph(CUgraphExec exec)
 {
     KP_ALONE gate = enter_beside_window();
@@ -296,10 +313,14 @@ bool kp_process_releases(CUmemGenericAllocationHandle memory)
     return call_if(gate.in && kp_owned_is_mapped(memory), &gate);
 }
 
-bool kp_process_ends_stream(CUstream stream, CUresult *answer)
+bool kp_process_ends(enum kp_ended kind, uint64_t handle, CUresult *answer)
 {
     KP_ALONE gate = enter_beside_window();
-    return gate.in && kp_gate_captures() <= 0 && kp_journal_ends_stream(&process->setup, stream, answer);
+    bool kept = gate.in && kp_gate_captures() <= 0 && kp_journal_ends(&process->setup, kind, handle, answer);
+    kp_gate_end_alone(&gate);
+    if (kept && kind != KP_ENDED_STREAM)
+        kp_window_synchronised();
+    return kept;
 }
 
 bool kp_process_frees(CUdeviceptr memory, bool later, CUresult *answer)

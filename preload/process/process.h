@@ -77,12 +77,12 @@ void kp_process_read_later(const char *symbol, CUresult rc);
 /* Notes that the driver refused this thread's last join. Call it before leaving the gate. */
 void kp_process_join_failed(void);
 
-/* What a call gives the program: memory, at once or in the order of a stream; or a part of virtual memory. */
-enum kp_gift { KP_GIFT_MEMORY, KP_GIFT_MEMORY_LATER, KP_GIFT_HANDLE, KP_GIFT_MAPPING, KP_GIFT_ACCESS };
+/* What a call gives the program: memory, at once, in rows, or in the order of a stream; or a part of virtual memory. */
+enum kp_gift { KP_GIFT_MEMORY, KP_GIFT_ROWS, KP_GIFT_MEMORY_LATER, KP_GIFT_HANDLE, KP_GIFT_MAPPING, KP_GIFT_ACCESS };
 
-/* Prepares a call of class ALLOC, ALLOC_ASYNC, VIRTUAL, MAP or ACCESS with these arguments. True: the open window will
- * be replayed and can stay, and the gate has been entered exclusively. The caller must then pass the driver's function
- * and answer to kp_process_allocated, which leaves the gate. */
+/* Prepares a call of class ALLOC, ALLOC_PITCH, ALLOC_ASYNC, VIRTUAL, MAP or ACCESS with these arguments. True: the open
+ * window will be replayed and can stay, and the gate has been entered exclusively. The caller must then pass the
+ * driver's function and answer to kp_process_allocated, which leaves the gate. */
 bool kp_process_allocates(enum kp_gift what, const uint64_t *args);
 void kp_process_allocated(const char *symbol, enum kp_gift what, CUresult rc);
 
@@ -109,7 +109,12 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 
 /* Enters the gate shared while a window watches. Returns false if it has to be closed first. */
 bool kp_process_goes_beside(void);
-/* The same for a call that changes an executable graph. False also if the window repeats the graph by its handle. */
+/* The same for a call that says how a function is to be launched. False also if the window launches it. */
+bool kp_process_prefers(CUfunction f);
+/* The same for the end of a graph. False also if the window has launched one that allocates memory. */
+bool kp_process_ends_graph(void);
+/* The same for a call that changes an executable graph, or ends it. False also if the window repeats the graph by its
+ * handle. */
 bool kp_process_changes_graph(CUgraphExec exec);
 
 /* Enters the gate shared while a window watches, for a query of free memory: *more bytes above what the driver reports.
@@ -121,9 +126,9 @@ bool kp_process_tells_pool(CUmemPool_attribute what);
  * window has to be closed first. */
 bool kp_process_releases(CUmemGenericAllocationHandle memory);
 
-/* Returns true if the window that watches keeps a stream that the program destroys; *answer is then what
- * cuStreamDestroy returns. */
-bool kp_process_ends_stream(CUstream stream, CUresult *answer);
+/* Returns true if the window that watches keeps what the program destroys by its handle; *answer is then what the
+ * driver's function returns. */
+bool kp_process_ends(enum kp_ended kind, uint64_t handle, CUresult *answer);
 
 /* Returns true if the window that watches keeps memory that the program frees (`later`: in the order of a stream);
  * *answer is then what the driver's function would return. */

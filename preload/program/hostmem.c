@@ -8,8 +8,12 @@
 #include "base/work.h"
 #include "collectors/replay/vmem.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/window_facts.h"
 
 enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
+
+/* The most memory, bytes, that an open window keeps after the program has freed it. */
+enum { MOST_KEPT = 256 << 20 };
 
 /* A mapped piece of host memory: one allocation, or (an arena) slots of one size. Arenas are never freed: a program
  * that pins small buffers pins them again, and the driver takes far longer to map than to pin. */
@@ -39,6 +43,7 @@ struct range {
     bool shared;         /* rewound, and perhaps shared with other processes */
     struct piece *piece; /* of OURS */
     struct range *next;  /* in the list of ranges being freed */
+    bool idle;           /* in that list: the GPU was waited for, and only repetitions of the open window may use it */
 };
 
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
@@ -47,7 +52,8 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
 static struct range **ranges;
 static size_t n_ranges, room;
 static struct piece *arenas;
-static struct range *leaving; /* freed during a stream capture */
+static struct range *leaving; /* freed during a stream capture, or in an open window */
+static size_t leaving_bytes;
 
 /* Bounds of all pieces that ever existed. */
 static atomic_uint_fast64_t lowest_piece = UINT64_MAX, beyond_pieces;
@@ -273,6 +279,7 @@ void kp_hostmem_forked(void)
     n_ranges = 0;
     arenas = NULL;
     leaving = NULL;
+    leaving_bytes = 0;
     atomic_store(&n_of_program, 0);
     atomic_store(&n_rewound, 0);
     atomic_store(&n_shared, 0);
@@ -476,11 +483,16 @@ static CUresult release(const struct kp_driver *d, struct range *r)
     return rc;
 }
 
+bool kp_hostmem_can_make(const struct kp_driver *d)
+{
+    return is_capable(d) && !capture_forbids(d);
+}
+
 /* Makes memory of ours instead of pinned memory. Unlike pinned memory, it does not end with the current context; a
  * program that destroys its context does not notice, and may still free it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags)
 {
-    if (!p || !bytes || !d || !is_capable(d) || capture_forbids(d))
+    if (!p || !bytes || !d || !kp_hostmem_can_make(d))
         return false;
     struct range *r = calloc(1, sizeof(*r));
     if (!r)
@@ -523,20 +535,53 @@ static CUresult wait_for_gpu(const struct kp_driver *d)
     return rc == CUDA_SUCCESS && ctx ? d->cuCtxSynchronize() : rc;
 }
 
-static void leave(struct range *list)
+static void leave(struct range *list, bool idle)
 {
     kp_lock_take(lock, KP_FOREVER);
     while (list) {
         struct range *r = list;
         list = r->next;
+        r->idle = idle;
         r->next = leaving;
         leaving = r;
+        leaving_bytes += r->bytes;
     }
     kp_lock_give(lock);
 }
 
+/* Returns what was left; `idle`: only what is. */
+static struct range *take_leaving(bool idle)
+{
+    struct range *list = NULL;
+    kp_lock_take(lock, KP_FOREVER);
+    for (struct range **at = &leaving, *r; (r = *at);) {
+        if (idle && !r->idle) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        r->next = list;
+        list = r;
+        leaving_bytes -= r->bytes;
+    }
+    kp_lock_give(lock);
+    return list;
+}
+
+static CUresult release_all(const struct kp_driver *d, struct range *list)
+{
+    CUresult rc = CUDA_SUCCESS;
+    while (list) {
+        struct range *next = list->next;
+        CUresult freed = release(d, list);
+        rc = rc == CUDA_SUCCESS ? freed : rc;
+        list = next;
+    }
+    return rc;
+}
+
 /* Frees `r` of ours, once the GPU is done with it, and ranges deferred before. A stream capture defers it, because
- * waiting would end the capture. */
+ * waiting would end the capture. So does an open window, whose repetitions may use it. */
 static CUresult free_ours(CUresult (*real)(void *p), struct range *r)
 {
     const struct kp_driver *d = atomic_load(&driver);
@@ -546,25 +591,34 @@ static CUresult free_ours(CUresult (*real)(void *p), struct range *r)
         return refused;
     }
     if (kp_gate_captures()) {
-        leave(r);
+        leave(r, false);
         return CUDA_SUCCESS;
     }
-    kp_lock_take(lock, KP_FOREVER);
-    r->next = leaving;
-    leaving = NULL;
-    kp_lock_give(lock);
+    r->next = take_leaving(false);
     CUresult rc = wait_for_gpu(d);
-    if (rc != CUDA_SUCCESS) {
-        leave(r);
-        return rc;
-    }
-    while (r) {
-        struct range *next = r->next;
-        CUresult freed = release(d, r);
-        rc = rc == CUDA_SUCCESS ? freed : rc;
-        r = next;
-    }
+    if (rc == CUDA_SUCCESS && !kp_window_watches())
+        return release_all(d, r);
+    leave(r, rc == CUDA_SUCCESS);
     return rc;
+}
+
+void kp_hostmem_window_closed(bool ended)
+{
+    struct range *list = take_leaving(true);
+    if (ended)
+        release_all(atomic_load(&driver), list);
+    else
+        leave(list, false);
+}
+
+bool kp_hostmem_may_keep(const void *p)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    size_t i = place_of((uintptr_t)p);
+    bool ours = i < n_ranges && ranges[i]->base == (uintptr_t)p && ranges[i]->kind == OURS;
+    bool may = ours && leaving_bytes <= MOST_KEPT && ranges[i]->bytes <= MOST_KEPT - leaving_bytes;
+    kp_lock_give(lock);
+    return may;
 }
 
 /* Frees or unregisters `r`, or (NULL) memory in no table, through the driver. Removes `r` first, because another thread

@@ -30,8 +30,17 @@ struct kp_hostmem_facts {
 /* Makes memory of ours, *p, instead of pinned memory of the current context. Returns false if the driver must make
  * it. */
 bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned flags);
-/* Frees memory of ours, or any other memory through the driver's function `real`. */
+/* Returns true if it can be made here. */
+bool kp_hostmem_can_make(const struct kp_driver *d);
+/* Frees memory of ours, or any other memory through the driver's function `real`. Memory of ours that is freed while a
+ * window is open that will be replayed lives until kp_hostmem_window_closed. */
 CUresult kp_hostmem_free(CUresult (*real)(void *p), void *p);
+/* Returns true if an open window can keep the memory at `p` when the program frees it: it is ours, and not too much is
+ * kept already. */
+bool kp_hostmem_may_keep(const void *p);
+/* Frees what a window has kept. Without `ended`, its work may still use that: it goes with what is freed next, which
+ * waits for the GPU. */
+void kp_hostmem_window_closed(bool ended);
 
 /* Note memory that the driver has pinned, or registered as `shared` with other processes. `rewound`: a restore
  * rewinds it. */

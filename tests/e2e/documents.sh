@@ -143,6 +143,31 @@ expect "a page with wrong names" "$(names_of "$tmp/page.md")" "preload/gate/gate
 no file that it names has kp_gate_enter_shard
 no file that it names has kp_passing_outdates"
 
+# --- what calls do to a window is what their class does ---
+wrong_calls() { # FILE
+    awk -F'[(,)]' '
+        BEGIN {
+            does["passes"] = " PURE CREATE SYNC MODULE LOAD GLOBAL POOL ASK_FREE ASK_POOL SET_FUNCTION SET_KERNEL SET_CACHE MAP ACCESS RELEASE GRAPH_END DOOR "
+            does["joins"] = " LAUNCH JOIN JOIN_WORK ALLOC ALLOC_PITCH ALLOC_ASYNC CALL_HOST "
+            does["kept"] = " FREE FREE_ASYNC STREAM_END TEXTURE_END SURFACE_END UNLOAD UNLOAD_LIBRARY DOOR "
+            does["closes"] = " GATE WORK HOLD MANAGED SET IMAGE CTX_END CAPTURE_BEGIN DOOR "
+        }
+        FNR == NR { if (/^KP_API/) { gsub(/ /, ""); class[$3] = $4 }; next }
+        /^\| `cu/ {
+            split($0, column, " [|] "); split(column[2], word, /[ ,]/)
+            while (match(column[1], /`cu[A-Za-z]*`/)) {
+                name = substr(column[1], RSTART + 1, RLENGTH - 2)
+                column[1] = substr(column[1], RSTART + RLENGTH)
+                if (!index(does[word[1]], " " class[name] " ") || !class[name]) print name ": " word[1] ", class " class[name]
+            }
+        }' preload/doors/cuda_api.def "$1"
+}
+expect "calls of docs/calls.md" "$(wrong_calls docs/calls.md)" ""
+sed 's/^\(| `cuTexObjectDestroy`.* | \)kept/\1passes/; s/cuMemAdvise/cuMemAdvice/' docs/calls.md >"$tmp/page.md"
+expect "a page with wrong calls" "$(wrong_calls "$tmp/page.md")" "cuMemAdvice: closes, class 
+cuTexObjectDestroy: passes, class TEXTURE_END
+cuSurfObjectDestroy: passes, class SURFACE_END"
+
 # --- every room has its row ---
 sed 's/#.*//' rooms.txt | awk 'NF == 1' | sort >"$tmp/rooms"
 sed -n 's/^| `\([a-z/]*\)` |.*/\1/p' docs/architecture.md | sed 's@/$@@' | sort >"$tmp/told"

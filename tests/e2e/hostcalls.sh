@@ -30,7 +30,7 @@ one_window() {
     export FAKE_HOST_THREADS=1
     calls waits 1
     calls own-streams "" # launches in the streams of two threads close windows
-    calls runs-on 2      # the allocations close them, and wait for the functions
+    calls runs-on 2      # registrations close them, and wait for the functions
     calls reached 6      # each function changes what the kernel of the window before can reach
 }
 

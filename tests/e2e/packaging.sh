@@ -73,6 +73,7 @@ cat >"$tmp/wanted" <<'END'
 644 share/doc/kprof/README.md
 644 share/doc/kprof/docs/adding.md
 644 share/doc/kprof/docs/architecture.md
+644 share/doc/kprof/docs/calls.md
 644 share/doc/kprof/docs/coming-from-ncu.md
 644 share/doc/kprof/docs/coming-from-nsys.md
 644 share/doc/kprof/docs/internals/counting.md

@@ -94,6 +94,16 @@ leaves_it_open() {
     KPROF_LAUNCH_SKIP=3 unprofiled=3 windows "modules launched of before" 1 "$p" modules
     KPROF_LAUNCH_SKIP=2 unprofiled=2 windows "modules launched of before, but one" 1 "$p" modules
     KPROF_LAUNCH_SKIP=1 unprofiled=1 windows "modules launched of before, but two" 1 "$p" modules
+    windows "graphs that come and go" 1 "$p" graphs-made
+    windows "textures" 1 "$p" textures
+    windows "surfaces" 1 "$p" surfaces
+    windows "new memory of rows" 1 "$p" pitched
+    windows "new pinned memory" 1 "$p" pinned-fresh
+    windows "pinned memory freed" 1 "$p" pinned-freed
+    windows "modules unloaded" 1 "$p" unloads
+    windows "settings of a pool" 1 "$p" pool-settings
+    windows "caches of kernels to come" 1 "$p" caches
+    windows "code that is linked" 1 "$p" links
     windows "refusals" 1 "$p" refusals
     empty=1 windows "first launch refused" 1 "$p" refused-first
 }
@@ -147,6 +157,9 @@ closes_it() {
     done
     # Each further allocation needs what the window keeps.
     FAKE_MEMORY=1073741824 KPROF_SAVE=all windows "most of the memory freed" 4 "$p" frees-most
+    windows "the cache of a kernel before" 2 "$p" caches-again
+    # A window keeps 256 MiB of freed host memory.
+    windows "much pinned memory freed" 2 "$p" pinned-large
     # No room is left to sweep a cache.
     KPROF_CACHE_CONTROL=none FAKE_MEMORY=268435456 KPROF_SAVE=all windows "most of the memory mapped" 4 "$p" maps-most
     KPROF_GRAPH_PROFILING=graph windows "whole graphs between kernels" 8 "$p" graphs
@@ -156,8 +169,8 @@ closes_it() {
     closers "cuMemcpyDtoDAsync_v2 (4), cuMemcpyAsync (4), cuMemcpyDtoH_v2 (1)"
     windows "memory that a replay would rewind" 9 "$p" registered
     closers "pinned memory that a replay would restore (8), cuMemcpyDtoH_v2 (1)"
-    windows "calls that have doors of their own" 7 "$p" closed-at-doors
-    closers "cuMemHostAlloc (1), cuMemFreeHost (1), cuMemHostRegister (1), cuMemHostUnregister (1), cuGraphInstantiate (1), cuGraphExecDestroy (1), cuMemcpyDtoH_v2 (1)"
+    windows "calls that have doors of their own" 5 "$p" closed-at-doors
+    closers "cuMemHostRegister (2), cuMemHostUnregister (2), cuMemcpyDtoH_v2 (1)"
     KPROF_WINDOW=1 windows "windows of one" 16 "$p" copies-out
     closers "" # as was asked for
     windows "a window open for long" 2 "$p" old

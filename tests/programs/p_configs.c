@@ -42,6 +42,7 @@ int main(void)
     values = device_ints(&linked, zeros, N);
     plain(0);
     MUST(cuStreamSynchronize(s.stream));
+    close_a_window();
     graph(MUCH);
     plain(MUCH);
     plain(MUCH);

@@ -272,13 +272,11 @@ static void waits(void)
 /* For what it does behind a call that closes the window. */
 static void waits_behind(void)
 {
-    void *pinned;
-
     for (int i = 0; i < 3; i++) {
         append(i);
         MUST(cuLaunchHostFunc(second, wait_for_go, NULL));
         append(i);
-        MUST(cuMemHostAlloc(&pinned, 4096, 0));
+        close_a_window();
         atomic_store(&go, 1);
         MUST(cuCtxSynchronize());
         append(i);
@@ -407,13 +405,12 @@ static void CUDA_CB take_long(void *ms)
 static void runs_on(void)
 {
     unsigned ms = 300;
-    void *pinned;
 
     for (int i = 0; i < 2; i++) {
         append(i);
         MUST(cuLaunchHostFunc(session.stream, take_long, &ms));
         append(i);
-        MUST(cuMemHostAlloc(&pinned, 4096, 0));
+        close_a_window();
     }
     counted(2);
 }

@@ -52,6 +52,8 @@ struct place {
     bool recorded[EVENTS], timed[EVENTS];
     struct buffer buffers[BUFFERS];
     struct graph graphs[GRAPHS];
+    CUtexObject texture; /* 0: none; of `seen`, which it holds */
+    struct buffer *seen;
     bool late; /* a kernel that takes its time may be under way */
 };
 
@@ -64,7 +66,7 @@ static unsigned traits;
 static const char image[] =
     "FAKEMOD increment _Z9incrementPii _ZN5tests9incrementIiLi4EEEvPT_i atomic_count append axpy_inplace scale_struct "
     "late_increment set_flag enqueue serve gather wide_only heap_swap read_blocks launching_increment tiny_increment "
-    "ncclDevKernel_increment bounded_increment wide_increment print_line fail global:counters:2048";
+    "ncclDevKernel_increment bounded_increment wide_increment print_line fail texture_add global:counters:2048";
 static const char extra_image[] = "FAKEMOD by_pointer add_constant const:five:4 global:more:4096";
 
 /* ---- what is drawn, and said ---- */
@@ -719,6 +721,39 @@ static void append(void)
         launch("append", 1 + draw(3), 1, slot, (void *[]){&b->at, &cursor->at, &b->n, &tag});
 }
 
+/* One texture, which is made, read through and destroyed, in one step or in several. */
+static void change_texture(void)
+{
+    struct buffer *to = any_buffer(INTS), *from = to ? another(to) : NULL;
+    const CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER};
+    CUDA_RESOURCE_DESC what = {.resType = CU_RESOURCE_TYPE_LINEAR,
+                               .res.linear = {.format = CU_AD_FORMAT_SIGNED_INT32, .numChannels = 1}};
+    int slot = any_slot(), n, level = 0;
+
+    if (!here->texture && from && from->kind != OF_MODULE) {
+        what.res.linear.devPtr = from->at;
+        what.res.linear.sizeInBytes = (size_t)from->n * sizeof(int);
+        if (SAY(cuTexObjectCreate(&here->texture, &what, &how, NULL)))
+            return;
+        here->seen = from;
+        from->held++;
+    }
+    if (!here->texture)
+        return;
+    if (to != here->seen && to) {
+        n = to->n < here->seen->n ? to->n : here->seen->n;
+        take_both(to, here->seen, slot);
+        launch("texture_add", some_blocks(), 64, slot, (void *[]){&here->texture, &to->at, &n, &level});
+    }
+    if (one_of(3))
+        return;
+    SAY(cuTexObjectDestroy(here->texture));
+    if (one_of(2))
+        SAY(cuTexObjectGetResourceDesc(&what, here->texture));
+    here->seen->held--;
+    here->texture = 0;
+}
+
 /* Finds its place by a number in device memory; any other breaks the context. */
 static void gather(void)
 {
@@ -1030,13 +1065,17 @@ static void ask_memory(void)
 static void ask_pool(void)
 {
     CUmemoryPool pool;
-    cuuint64_t bytes = 0;
+    cuuint64_t bytes = 0, most = (cuuint64_t)draw(4) << 20, none = 0;
 
     if (SAY(cuDeviceGetDefaultMemPool(&pool, here->device)) ||
         SAY(cuMemPoolGetAttribute(
             pool, one_of(3) ? CU_MEMPOOL_ATTR_RELEASE_THRESHOLD : CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes)))
         return;
     printf(" %llu", (unsigned long long)bytes);
+    if (one_of(3))
+        SAY(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &most));
+    else if (one_of(8))
+        SAY(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &none));
 }
 
 /* Memory of whole blocks of the driver's: what is free is asked while it is there, and when it is not. */
@@ -1057,6 +1096,20 @@ static void whole_blocks(void)
     printf(" %u %zu", type, size);
 }
 
+/* The copy reads it when its turn comes: cuMemFreeHost waits for that. */
+static void copy_from(char *host, size_t bytes)
+{
+    struct buffer *to = any_buffer(INTS);
+    int slot = any_slot();
+
+    if (!to)
+        return;
+    bytes = bytes < (size_t)to->n * sizeof(int) ? bytes : (size_t)to->n * sizeof(int);
+    memset(host, draw(9), bytes);
+    take(to, slot);
+    SAY(cuMemcpyHtoDAsync(to->at, host, bytes, here->streams[slot]));
+}
+
 /* Pinned memory, and what is told of it behind its end, and when it is freed. */
 static void ask_pinned(void)
 {
@@ -1074,6 +1127,8 @@ static void ask_pinned(void)
         SAY(cuMemHostGetFlags(&flags, host));
         SAY(cuMemHostGetDevicePointer(&base, host, 0));
         printf(" %u %zu %u", type, size, flags);
+        if (!i && one_of(2))
+            copy_from(host, bytes);
         if (!i && SAY(cuMemFreeHost(host)))
             return;
     }
@@ -1468,6 +1523,7 @@ static const struct {
     {"scale", scale, 4, 0},
     {"append", append, 6, 0},
     {"gather", gather, 4, 0},
+    {"texture", change_texture, 4, 0},
     {"serve", serve, 3, 0},
     {"synchronise", synchronise, 4, 0},
     {"events", record_and_wait, 4, 0},

@@ -197,8 +197,7 @@ static void cut(void)
     MUST(cuProfilerStart());
     increment(values, session.stream);
     increment(values, session.stream);
-    MUST(cuModuleUnload(session.module));
-    MUST(cuModuleLoadData(&session.module, image));
+    close_a_window();
     increment(values, session.stream);
     MUST(cuProfilerStop());
     MUST(cuProfilerStart());

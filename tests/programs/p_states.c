@@ -167,7 +167,6 @@ static void ring_behind(int launches)
     enum { EACH = 4 };
     CUdeviceptr at;
     pthread_t thread;
-    void *other;
 
     MUST(cuMemHostAlloc((void **)&ring, sizeof(*ring), 0));
     memset(ring, 0, sizeof(*ring));
@@ -177,7 +176,7 @@ static void ring_behind(int launches)
         increment(values, session.stream);
     launch("ring_put", 1, session.stream, (void *[]){&at, &(int){EACH}, &(int){1}});
     MUST(cuStreamSynchronize(session.stream));
-    MUST(cuMemHostAlloc(&other, 4096, 0)); /* closes a window */
+    close_a_window();
     ring->put = ring->taken = 0;
     pthread_create(&thread, NULL, empty_ring, NULL);
     for (int i = 1; i <= ROUNDS; i++) {
@@ -187,7 +186,7 @@ static void ring_behind(int launches)
     }
     increment(values, session.stream); /* is repeated as ever */
     MUST(cuCtxSynchronize());
-    MUST(cuMemFreeHost(other)); /* closes a window while the ring is emptied */
+    close_a_window(); /* while the ring is emptied */
     atomic_store(&emptying, 0);
     pthread_join(thread, NULL);
     report_number("taken", ring->taken, ROUNDS * EACH);

@@ -13,9 +13,10 @@ static CUstream second;
 static CUdeviceptr values, history, cursor, scratch;
 static int appended, count;
 
-static const char image[] = "FAKEMOD increment append axpy_inplace wait_flag set_flag late_increment print_line fail "
-                            "varies gather "
-                            "ncclDevKernel_increment _ZN5tests9incrementIiLi4EEEvPT_i global:g_window:64";
+static const char image[] =
+    "FAKEMOD increment append axpy_inplace wait_flag set_flag late_increment print_line fail "
+    "varies gather "
+    "texture_add surface_step ncclDevKernel_increment _ZN5tests9incrementIiLi4EEEvPT_i global:g_window:64";
 
 static CUfunction function(const char *name)
 {
@@ -971,6 +972,260 @@ static void events(void)
     }
 }
 
+/* ---- what ends by its handle, and memory of the host ---- */
+
+static void run(const char *kernel, void **params)
+{
+    MUST(cuLaunchKernel(function(kernel), 1, 1, 1, N, 1, 1, 0, session.stream, params, NULL));
+}
+
+/* A texture is made and destroyed for each launch, as of linear memory that the launch before has changed. The driver
+ * knows nothing of it then. */
+static void textures(void)
+{
+    const CUDA_RESOURCE_DESC what = {
+        .resType = CU_RESOURCE_TYPE_LINEAR,
+        .res.linear = {
+            .devPtr = scratch, .format = CU_AD_FORMAT_SIGNED_INT32, .numChannels = 1, .sizeInBytes = N * sizeof(int)}};
+    const CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER};
+    CUDA_RESOURCE_DESC told;
+    int n = N, level = 0, right = 1, sum = 0;
+
+    for (int i = 0; i < count; i++) {
+        CUtexObject texture;
+
+        increment(scratch, session.stream);
+        MUST(cuTexObjectCreate(&texture, &what, &how, NULL));
+        right &= cuTexObjectGetResourceDesc(&told, texture) == CUDA_SUCCESS && told.res.linear.devPtr == scratch;
+        run("texture_add", (void *[]){&texture, &values, &n, &level});
+        MUST(cuTexObjectDestroy(texture));
+        right &= cuTexObjectGetResourceDesc(&told, texture) == CUDA_ERROR_INVALID_VALUE;
+        append(i);
+        sum += i + 1;
+    }
+    report("what is told of them", right);
+    report_number("what they have read", sum_ints(&linked, values, N), (long long)sum * N);
+}
+
+/* The same of surfaces of an array, which is written through them. */
+static void surfaces(void)
+{
+    const CUDA_ARRAY_DESCRIPTOR shape = {N, 1, CU_AD_FORMAT_SIGNED_INT32, 1};
+    CUDA_RESOURCE_DESC what = {.resType = CU_RESOURCE_TYPE_ARRAY};
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = scratch,
+                          .srcPitch = N * sizeof(int),
+                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                          .WidthInBytes = N * sizeof(int),
+                          .Height = 1};
+    int n = N, element = 0;
+
+    MUST(cuArrayCreate(&what.res.array.hArray, &shape));
+    copy.dstArray = what.res.array.hArray;
+    MUST(cuMemcpy2D(&copy));
+    for (int i = 0; i < count; i++) {
+        CUsurfObject surface;
+
+        MUST(cuSurfObjectCreate(&surface, &what));
+        run("surface_step", (void *[]){&surface, &n, &i});
+        MUST(cuSurfObjectDestroy(surface));
+        report("gone", cuSurfObjectGetResourceDesc(&what, surface) == CUDA_ERROR_INVALID_VALUE);
+        what.res.array.hArray = copy.dstArray;
+        element = 3 * element + i;
+    }
+    copy = (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                           .srcArray = copy.dstArray,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = scratch,
+                           .dstPitch = N * sizeof(int),
+                           .WidthInBytes = N * sizeof(int),
+                           .Height = 1};
+    MUST(cuMemcpy2D(&copy));
+    report_number("what was written", sum_ints(&linked, scratch, N), (long long)element * N);
+    MUST(cuArrayDestroy(copy.srcArray));
+}
+
+/* Memory of rows that is new. */
+static void pitched(void)
+{
+    CUdeviceptr fresh;
+    size_t pitch;
+
+    for (int i = 0; i < 4; i++) {
+        append(i);
+        MUST(cuMemAllocPitch(&fresh, &pitch, N * sizeof(int), 3, 4));
+        MUST(cuMemsetD32Async(fresh + 2 * pitch, i, N, session.stream));
+        increment(fresh + 2 * pitch, session.stream);
+        increment(fresh + 2 * pitch, session.stream);
+        MUST(cuMemcpyDtoDAsync(values, fresh + 2 * pitch, N * sizeof(int), session.stream));
+        increment(values, session.stream);
+    }
+    report_number("the last row", sum_ints(&linked, fresh + 2 * pitch, N), N * 5);
+}
+
+/* Pinned memory that is made for each round, copied from and freed. A kernel reads the last. */
+static void pinned_fresh(void)
+{
+    int *host, *first = NULL;
+    unsigned flags;
+    long long sum = 0;
+
+    for (int i = 0; i < count; i++) {
+        MUST(cuMemHostAlloc((void **)&host, N * sizeof(int), 0));
+        first = first ? first : host;
+        for (int k = 0; k < N; k++)
+            host[k] = i + k;
+        append(i);
+        MUST(cuMemcpyHtoDAsync(scratch, host, N * sizeof(int), session.stream));
+        increment(scratch, session.stream);
+        MUST(cuMemFreeHost(host));
+        report("gone", cuMemHostGetFlags(&flags, host) == CUDA_ERROR_INVALID_VALUE);
+    }
+    for (int k = 0; k < N; k++)
+        sum += count - 1 + k + 1;
+    report_number("what was copied", sum_ints(&linked, scratch, N), sum);
+}
+
+/* Pinned memory that a launch of the window has read goes before the window is repeated. */
+static void pinned_freed(void)
+{
+    CUdeviceptr at;
+    int *host, n = N;
+    float a = 1;
+
+    MUST(cuMemAllocHost((void **)&host, N * sizeof(int)));
+    memset(host, 0, N * sizeof(int));
+    MUST(cuMemHostGetDevicePointer(&at, host, 0));
+    append(0);
+    run("axpy_inplace", (void *[]){&at, &values, &a, &n});
+    append(1);
+    MUST(cuMemFreeHost(host));
+    append(2);
+}
+
+/* More of it than a window keeps. */
+static void pinned_large(void)
+{
+    enum { BYTES = 100 << 20 };
+    char *host;
+
+    for (int i = 0; i < 5; i++) {
+        MUST(cuMemHostAlloc((void **)&host, BYTES, 0));
+        append(i);
+        MUST(cuMemFreeHost(host));
+    }
+}
+
+/* Modules that are loaded, launched of and unloaded, as where candidates are timed. */
+static void unloads(void)
+{
+    const char *again = "FAKEMOD increment global:g_mine:4194304",
+               *of_library = ".version 8.0\n.entry of_library ( .param .u64 p ) {}";
+    CUmodule module;
+    CUlibrary library;
+    CUkernel kernel;
+    CUfunction f;
+    size_t before, after, all;
+    int n = N;
+    void *params[] = {&values, &n};
+
+    MUST(cuMemGetInfo(&before, &all));
+    for (int i = 0; i < count; i++) {
+        append(i);
+        MUST(cuModuleLoadData(&module, again));
+        MUST(cuModuleGetFunction(&f, module, "increment"));
+        MUST(cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 0, session.stream, params, NULL));
+        MUST(cuModuleUnload(module));
+        MUST(cuLibraryLoadData(&library, of_library, NULL, NULL, 0, NULL, NULL, 0));
+        MUST(cuLibraryGetKernel(&kernel, library, "of_library"));
+        MUST(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, N, 1, 1, 0, session.stream, params, NULL));
+        MUST(cuLibraryUnload(library));
+    }
+    finish_streams();
+    MUST(cuMemGetInfo(&after, &all)); /* closes the window */
+    report_number("memory gone", (long long)(before - after), 0);
+    report_number("counted", sum_ints(&linked, values, N), (long long)count * N);
+}
+
+/* What a pool does with what it is given back. */
+static void pool_settings(void)
+{
+    CUmemoryPool pool;
+    cuuint64_t most = UINT64_MAX, told = 0;
+    CUdeviceptr p;
+
+    MUST(cuDeviceGetDefaultMemPool(&pool, session.device));
+    append(0);
+    MUST(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &most));
+    MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &told));
+    report("the threshold", told == most);
+    append(1);
+    MUST(cuMemAllocAsync(&p, 4096, session.stream));
+    MUST(cuMemsetD32Async(p, 1, N, session.stream));
+    increment(p, session.stream);
+    MUST(cuMemFreeAsync(p, session.stream));
+    append(2);
+}
+
+/* A graph that is built, launched and destroyed in each round. */
+static void graphs_made(void)
+{
+    int n = N;
+    CUDA_KERNEL_NODE_PARAMS p = kernel_node(function("increment"), 1, N, 0, (void *[]){&values, &n});
+    CUDA_MEMSET_NODE_PARAMS zero = {.dst = scratch, .elementSize = 4, .width = N, .height = 1};
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode set, node;
+
+    for (int i = 0; i < count; i++) {
+        append(i);
+        MUST(cuGraphCreate(&graph, 0));
+        zero.value = i;
+        MUST(cuGraphAddMemsetNode(&set, graph, NULL, 0, &zero, session.ctx));
+        MUST(cuGraphAddKernelNode(&node, graph, &set, 1, &p));
+        MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        MUST(cuGraphDestroy(graph));
+        MUST(cuGraphLaunch(exec, session.stream));
+        MUST(cuGraphExecDestroy(exec));
+        increment(scratch, session.stream);
+    }
+    report_number("counted", sum_ints(&linked, values, N), (long long)count * N);
+}
+
+/* The preferred cache of kernels before their first launch. */
+static void caches(void)
+{
+    append(0);
+    MUST(cuFuncSetCacheConfig(function("increment"), CU_FUNC_CACHE_PREFER_SHARED));
+    increment(values, session.stream);
+    MUST(cuFuncSetCacheConfig(function("axpy_inplace"), CU_FUNC_CACHE_PREFER_L1));
+    append(1);
+}
+
+/* Of one that the window has launched. */
+static void caches_again(void)
+{
+    caches();
+    MUST(cuFuncSetCacheConfig(function("increment"), CU_FUNC_CACHE_PREFER_L1));
+    increment(values, session.stream);
+}
+
+/* Code is linked beside the launches. */
+static void links(void)
+{
+    CUlinkState state;
+    void *cubin;
+    size_t size;
+
+    append(0);
+    MUST(cuLinkCreate(0, NULL, NULL, &state));
+    append(1);
+    printf("linked: %d\n", (int)cuLinkComplete(state, &cubin, &size));
+    append(2);
+    MUST(cuLinkDestroy(state));
+    append(3);
+}
+
 /* ---- what closes it ---- */
 
 static int host_calls;
@@ -1718,13 +1973,16 @@ static void closed_at_doors(void)
     CUgraphExec exec;
 
     append(0);
-    MUST(cuMemHostAlloc(&pinned, 64, 0));
+    MUST(cuMemHostAlloc(&pinned, 64, 0)); /* closes nothing, as graphs that come and go */
     append(1);
     MUST(cuMemFreeHost(pinned));
     append(2);
-    MUST(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
-    append(3);
-    MUST(cuMemHostUnregister(host));
+    for (int i = 0; i < 2; i++) {
+        append(3);
+        MUST(cuMemHostRegister(host, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
+        append(3);
+        MUST(cuMemHostUnregister(host));
+    }
     free(host);
     MUST(cuGraphCreate(&graph, 0));
     append(4);
@@ -1913,6 +2171,18 @@ static const struct {
     {"waits-for-registered", waits_for_registered},
     {"waits-for-managed", waits_for_managed},
     {"waits-long", waits_long},
+    {"textures", textures},
+    {"surfaces", surfaces},
+    {"pitched", pitched},
+    {"pinned-fresh", pinned_fresh},
+    {"pinned-freed", pinned_freed},
+    {"pinned-large", pinned_large},
+    {"unloads", unloads},
+    {"pool-settings", pool_settings},
+    {"links", links},
+    {"graphs-made", graphs_made},
+    {"caches", caches},
+    {"caches-again", caches_again},
 };
 
 int main(int argc, char **argv)

@@ -136,10 +136,15 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 
 static CUresult new_view(unsigned long long *out, const CUDA_RESOURCE_DESC *d, const char *caller)
 {
-    struct view view = {0}, *made;
+    struct view view = {.of = *d}, *made;
     const struct mipmap *m;
+    bool linear = d->resType == CU_RESOURCE_TYPE_LINEAR;
 
     switch (d->resType) {
+    case CU_RESOURCE_TYPE_LINEAR:
+        if (!allocation_of(d->res.linear.devPtr))
+            return CUDA_ERROR_INVALID_VALUE;
+        break;
     case CU_RESOURCE_TYPE_ARRAY:
         view.levels[0] = (struct array *)live(d->res.array.hArray, KIND_ARRAY, caller);
         view.n = view.levels[0] != NULL;
@@ -153,7 +158,7 @@ static CUresult new_view(unsigned long long *out, const CUDA_RESOURCE_DESC *d, c
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    if (!view.n)
+    if (!view.n && !linear)
         return CUDA_ERROR_INVALID_HANDLE;
     made = make(sizeof(*made), KIND_VIEW, current());
     view.head = made->head;
@@ -178,6 +183,29 @@ static CUresult end_view(unsigned long long handle, const char *caller)
     wait_for_context();
     view->head.dead = true;
     return CUDA_SUCCESS;
+}
+
+/* Asks about what may have been destroyed, which is an error of the driver's here. */
+static CUresult tell_view(CUDA_RESOURCE_DESC *out, unsigned long long handle)
+{
+    const struct view *view = (const struct view *)(uintptr_t)(handle ^ VIEW_TAG << VIEW_SHIFT);
+
+    if (handle >> VIEW_SHIFT != VIEW_TAG || state_of(view, KIND_VIEW) != FAKE_LIVE)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = view->of;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUsurfObject handle)
+{
+    ENTER(NEED_CONTEXT);
+    return tell_view(out, handle);
+}
+
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUtexObject handle)
+{
+    ENTER(NEED_CONTEXT);
+    return tell_view(out, handle);
 }
 
 /* A surface has one level. */
@@ -214,6 +242,12 @@ static int *ints_of_view(uintptr_t handle, unsigned int level, int64_t *n, const
     const struct view *view = view_of(handle, kernel);
     const struct array *a = view && level < view->n ? view->levels[level] : NULL;
 
+    if (view && !view->n) {
+        if (!allocation_of(view->of.res.linear.devPtr))
+            fake_misuse("kernel %s was given a view of memory that was freed", kernel);
+        *n = (int64_t)(view->of.res.linear.sizeInBytes / sizeof(int));
+        return (int *)view->of.res.linear.devPtr;
+    }
     if (!a)
         return NULL;
     if (a->head.dead)

@@ -208,8 +208,9 @@ struct mipmap {
 /* A surface or texture object. */
 struct view {
     struct object head;
+    CUDA_RESOURCE_DESC of;
     struct array *levels[MAX_LEVELS];
-    unsigned int n;
+    unsigned int n; /* 0: linear memory */
 };
 
 #define MAX_ARG_BYTES 4096

@@ -449,11 +449,13 @@ static void pool_settles(int device)
         pool_reserves[device] = 0;
 }
 
+static cuuint64_t release_threshold;
+
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     ENTER(NEED_INIT);
     if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
-        *(cuuint64_t *)value = 0;
+        *(cuuint64_t *)value = release_threshold;
         return CUDA_SUCCESS;
     }
     int device = (int)((const size_t *)pool - used_bytes);
@@ -470,6 +472,21 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }
+}
+
+/* The threshold changes nothing here; the peak can be set to what is used now. */
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    int device = (int)((const size_t *)pool - used_bytes);
+
+    ENTER(NEED_INIT);
+    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+        release_threshold = *(cuuint64_t *)value;
+    else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH && !*(cuuint64_t *)value)
+        pool_used_most[device] = pool_uses(device);
+    else
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)

@@ -619,8 +619,16 @@ static void test_what_arguments_are(void **state)
                  {"cuDevicePrimaryCtxReset", DEVICE_END},
                  {"cuFuncSetAttribute", SET_FUNCTION},
                  {"cuKernelSetAttribute", SET_KERNEL},
+                 {"cuFuncSetCacheConfig", SET_CACHE},
+                 {"cuKernelSetCacheConfig", SET_CACHE},
                  {"cuModuleUnload", UNLOAD},
-                 {"cuLibraryUnload", UNLOAD}};
+                 {"cuLibraryUnload", UNLOAD_LIBRARY},
+                 {"cuTexObjectDestroy", TEXTURE_END},
+                 {"cuTexObjectGetResourceDesc", ASK_TEXTURE},
+                 {"cuTexObjectGetResourceViewDesc", ASK_TEXTURE},
+                 {"cuTexObjectGetTextureDesc", ASK_TEXTURE},
+                 {"cuSurfObjectDestroy", SURFACE_END},
+                 {"cuSurfObjectGetResourceDesc", ASK_SURFACE}};
     (void)state;
     for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
         for (size_t i = 0; i < ROWS; i++)
@@ -716,9 +724,9 @@ static void test_classes_of_a_base(void **state)
                 fail_msg("%s and %s differ", rows[k].symbol, rows[i].symbol);
         if (first == i || rows[first].class == rows[i].class)
             continue;
-        bool typed = rows[i].class == JOIN_WORK || rows[i].class == ALLOC || rows[i].class == DOOR ||
-                     rows[i].class == FREE || rows[i].class == MODULE || rows[i].class == GLOBAL ||
-                     rows[i].class == ASK_FREE;
+        bool typed = rows[i].class == JOIN_WORK || rows[i].class == ALLOC || rows[i].class == ALLOC_PITCH ||
+                     rows[i].class == DOOR || rows[i].class == FREE || rows[i].class == MODULE ||
+                     rows[i].class == GLOBAL || rows[i].class == ASK_FREE;
         bool closes = rows[first].class == GATE || rows[first].class == WORK;
         if (!closes || !typed || strcmp(rows[first].symbol, rows[first].base))
             fail_msg("%s and %s differ", rows[first].symbol, rows[i].symbol);

@@ -29,14 +29,15 @@
 
 enum { MOST_STEPS = 16 };
 
-static struct {
+static struct now {
     bool active, refuses, is_free, watches; /* the process, the driver, the gate, a window */
     bool replays;                           /* memory is made in place of the driver's */
-    bool beside;                            /* the window does not depend on the graph */
+    bool beside;                            /* the window does not depend on the graph, or on nothing */
+    bool cannot_make, makes_none;           /* it is known before, or found out */
     bool no_driver, unknown, no_heap;       /* of kprof; the graph; what is noted takes no heap */
     const char *noted;                      /* of a graph: what kind of node has been set */
     CUDA_MEMSET_NODE_PARAMS memset_to;
-    int heaps;                  /* times that the heap was noted */
+    int heaps, spoilt;          /* times that the heap was noted; that the window was spoilt */
     bool leaves;                /* a handler leaves the driver for good */
     char steps[MOST_STEPS + 1]; /* in order */
     size_t n_steps;
@@ -168,6 +169,23 @@ bool kp_process_changes_graph(CUgraphExec exec)
     return now.beside;
 }
 
+bool kp_process_goes_beside(void)
+{
+    if (now.beside)
+        enter('b', now.entered_for);
+    return now.beside;
+}
+
+void kp_window_spoil(void)
+{
+    note();
+    now.spoilt++;
+}
+
+void kp_window_synchronised(void)
+{
+}
+
 /* ---- notes of graphs and memory ---- */
 
 static struct kp_graph_nodes nodes;
@@ -267,11 +285,26 @@ bool kp_hostmem_make(const struct kp_driver *d, void **p, size_t bytes, unsigned
     assert_true(at_work());
     assert_int_equal(kp_guard, 1);
     assert_int_equal(now.inside, 1);
+    if (now.makes_none)
+        return false;
     step('m');
     return true;
 }
 
+bool kp_hostmem_can_make(const struct kp_driver *d)
+{
+    (void)d;
+    assert_int_equal(kp_guard, 1);
+    return !now.cannot_make;
+}
+
 /* ---- what the doors call that are no rows KP_GATED ---- */
+
+bool kp_hostmem_may_keep(const void *p)
+{
+    (void)p;
+    return false;
+}
 
 bool kp_hostmem_ours(uint64_t address, struct kp_hostmem_facts *facts)
 {
@@ -419,7 +452,18 @@ static bool is_alone(const struct door *d)
 
 static bool changes_graph(const struct door *d)
 {
-    return strstr(d->symbol, "NodeSet") || strstr(d->symbol, "ExecUpdate");
+    return strstr(d->symbol, "NodeSet") || strstr(d->symbol, "ExecUpdate") || strstr(d->symbol, "ExecDestroy");
+}
+
+/* By parameters, it may also upload the graph. */
+static bool makes_graph(const struct door *d)
+{
+    return strstr(d->symbol, "Instantiate") && !strstr(d->symbol, "WithParams");
+}
+
+static bool makes_memory(const struct door *d)
+{
+    return strcmp(d->instead, "kp_door_never") != 0;
 }
 
 /* The way in where others are in the gate, or a window may have to close. */
@@ -459,7 +503,7 @@ static void test_free_gate(void **state)
     (void)state;
     now.is_free = true;
     for (const struct door *d = doors; d < doors + DOORS; d++)
-        check(d, is_alone(d) || changes_graph(d) ? way_of(d) : "f", driver_of(d));
+        check(d, is_alone(d) || changes_graph(d) || makes_graph(d) || makes_memory(d) ? way_of(d) : "f", driver_of(d));
 }
 
 /* What the driver has refused is not noted; a graph is forgotten in any case. */
@@ -493,12 +537,36 @@ static void test_in_place_of_the_driver(void **state)
     (void)state;
     now.replays = true;
     for (const struct door *d = doors; d < doors + DOORS; d++) {
-        if (!strcmp(d->instead, "kp_door_never"))
+        if (!makes_memory(d))
             continue;
         made++;
         check(d, way_of(d), "m");
     }
     assert_true(made > 0);
+}
+
+/* A window stays open beside new memory of ours; the driver's spoils it. */
+static void test_memory_beside_a_window(void **state)
+{
+    (void)state;
+    for (const struct door *d = doors; d < doors + DOORS; d++) {
+        if (!makes_memory(d))
+            continue;
+        now = (struct now){.active = true, .replays = true, .watches = true, .beside = true};
+        check(d, "b", "m");
+        now.makes_none = true;
+        check(d, "b", "dn");
+        assert_int_equal(now.spoilt, 1);
+        now.watches = false;
+        check(d, "s", "dn");
+        now.watches = now.cannot_make = true;
+        check(d, "s", "dn");
+        now.cannot_make = now.beside = false;
+        check(d, "s", "dn");
+        now.beside = true;
+        now.replays = false;
+        check(d, "s", "dn");
+    }
 }
 
 /* A window stays open that keeps its nodes, and no memory of the graph's. */
@@ -521,6 +589,26 @@ static void test_changes_beside_a_window(void **state)
         check(d, "s", "dn");
     }
     assert_true(changes > 0);
+}
+
+/* A graph that is new is nothing to a window. */
+static void test_graphs_beside_a_window(void **state)
+{
+    size_t made = 0;
+    (void)state;
+    for (const struct door *d = doors; d < doors + DOORS; d++) {
+        if (!makes_graph(d))
+            continue;
+        made++;
+        now.watches = now.beside = true;
+        check(d, "b", "dn");
+        now.beside = false;
+        check(d, "s", "dn");
+        now.watches = false;
+        now.beside = true;
+        check(d, "s", "dn");
+    }
+    assert_int_equal(made, 3);
 }
 
 /* A graph that is not known is changed as any other call. */
@@ -624,7 +712,9 @@ int main(void)
         cmocka_unit_test_setup(test_refused, reset),
         cmocka_unit_test_setup(test_straight_through, reset),
         cmocka_unit_test_setup(test_in_place_of_the_driver, reset),
+        cmocka_unit_test_setup(test_memory_beside_a_window, reset),
         cmocka_unit_test_setup(test_changes_beside_a_window, reset),
+        cmocka_unit_test_setup(test_graphs_beside_a_window, reset),
         cmocka_unit_test_setup(test_changes_of_unknown_graphs, reset),
         cmocka_unit_test_setup(test_without_a_driver, reset),
         cmocka_unit_test_setup(test_heap, reset),

@@ -142,6 +142,17 @@ bool kp_process_goes_beside(void)
     return false;
 }
 
+bool kp_process_ends_graph(void)
+{
+    return false;
+}
+
+bool kp_process_prefers(CUfunction f)
+{
+    (void)f;
+    return false;
+}
+
 bool kp_process_changes_graph(CUgraphExec exec)
 {
     (void)exec;
@@ -154,9 +165,9 @@ bool kp_process_releases(CUmemGenericAllocationHandle memory)
     return false;
 }
 
-bool kp_process_ends_stream(CUstream stream, CUresult *answer)
+bool kp_process_ends(enum kp_ended kind, uint64_t handle, CUresult *answer)
 {
-    (void)stream, (void)answer;
+    (void)kind, (void)handle, (void)answer;
     return false;
 }
 

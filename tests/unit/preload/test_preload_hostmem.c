@@ -20,6 +20,7 @@
 
 #include "preload/doors/hostmem_doors.h"
 #include "preload/gate/gate.h"
+#include "preload/gate/window_facts.h"
 #include "preload/os/guard.h"
 #include "preload/os/mappings.h"
 #include "preload/process/process.h"
@@ -34,7 +35,8 @@ enum { DEVICES = 3, UNIT = 2 << 20, PAGE = 4096 };
 
 static struct {
     bool active, replays;
-    int captures;
+    bool watches; /* an open window */
+    int captures, beside;
     atomic_int inside, entered;
 } process;
 
@@ -65,6 +67,31 @@ void kp_gate_enter_shared(const char *what)
 bool kp_gate_try_shared(void)
 {
     return false;
+}
+
+bool kp_window_watches(void)
+{
+    return process.watches;
+}
+
+void kp_window_note_unseen(void)
+{
+}
+
+void kp_window_spoil(void)
+{
+    fail();
+}
+
+void kp_window_synchronised(void)
+{
+}
+
+bool kp_process_goes_beside(void)
+{
+    process.beside++;
+    kp_gate_enter_shared("beside");
+    return true;
 }
 
 void kp_gate_leave_shared(void)
@@ -659,6 +686,61 @@ static void test_free_in_every_phase(void **state)
     assert_int_equal(atomic_load(&calls.frees), 2);
 }
 
+/* Alone in the gate. */
+static void close_window(bool ended)
+{
+    kp_guard = 1;
+    process.inside = 1;
+    kp_hostmem_window_closed(ended);
+    kp_guard = 0;
+    process.inside = 0;
+}
+
+/* What is freed beside an open window, whose repetitions may use it, lives until that has closed: up to a limit, and
+ * longer if its work has not ended. */
+static void test_free_beside_a_window(void **state)
+{
+    enum { LARGE = 200 << 20 };
+    const struct fake_virtual before = now();
+    char *p[2], *small, *large[2];
+    (void)state;
+    process.watches = true;
+    for (int i = 0; i < 2; i++)
+        OK(host_alloc((void **)&p[i], UNIT));
+    OK(host_alloc((void **)&small, 100));
+    assert_int_equal(process.beside, 3);
+    const struct fake_virtual full = now();
+    OK(free_host(p[0]));
+    OK(free_host(small));
+    assert_int_equal(process.beside, 5);
+    assert_int_equal(atomic_load(&calls.waits), 2); /* as the driver does */
+    check_same(&full);
+    assert_true(is_gap(p[0]) && is_gap(small)); /* not the program's any more */
+    assert_true(is_zero(p[0], UNIT));           /* but there */
+    close_window(false);
+    check_same(&full);
+    process.watches = false;
+    OK(free_host(p[1])); /* with those before */
+    OK(host_alloc((void **)&small, 100));
+    OK(free_host(small));
+    check_same(&before);
+
+    process.watches = true;
+    for (int i = 0; i < 2; i++)
+        OK(host_alloc((void **)&large[i], LARGE));
+    process.beside = 0;
+    OK(free_host(large[0]));
+    assert_int_equal(process.beside, 1);
+    assert_false(kp_hostmem_may_keep(large[1]));
+    assert_false(kp_hostmem_may_keep(large[0]));
+    close_window(true);
+    assert_true(kp_hostmem_may_keep(large[1]));
+    assert_false(kp_hostmem_may_keep(large[1] + 1));
+    OK(free_host(large[1]));
+    close_window(true);
+    check_same(&before);
+}
+
 /* As pinned memory: what the GPU did wrong is reported, and the memory is not taken away under it. */
 static void test_free_that_cannot_wait(void **state)
 {
@@ -956,6 +1038,7 @@ int main(void)
         TEST(test_captures),
         TEST(test_free_in_every_phase),
         TEST(test_free_that_cannot_wait),
+        TEST(test_free_beside_a_window),
         TEST(test_registrations),
         TEST(test_shared_mappings),
         TEST(test_mapped_file),

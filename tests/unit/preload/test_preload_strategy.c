@@ -340,15 +340,54 @@ static void keeps_what_is_freed(void)
     CUstream stream;
     PFN_cuStreamCreate_v2000 create = (PFN_cuStreamCreate_v2000)(uintptr_t)kp_test_fake("cuStreamCreate");
     assert_int_equal(create(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    assert_false(kp_defer_stream(d, ctx, NULL, &answer));
-    assert_true(kp_defer_stream(d, ctx, stream, &answer));
+    assert_false(kp_defer_handle(d, ctx, KP_ENDED_STREAM, 0, &answer));
+    assert_true(kp_defer_handle(d, ctx, KP_ENDED_STREAM, (uintptr_t)stream, &answer));
     assert_int_equal(answer, CUDA_SUCCESS);
     assert_int_equal(d->cuStreamQuery(stream), CUDA_SUCCESS);
-    assert_true(kp_defer_stream(d, ctx, stream, &answer));
+    assert_true(kp_defer_handle(d, ctx, KP_ENDED_STREAM, (uintptr_t)stream, &answer));
     assert_int_equal(answer, CUDA_ERROR_INVALID_HANDLE);
     kp_defer_free(d, ctx);
     assert_false(kp_defer_take(d, ctx, memory, true, &answer));
     kp_defer_free(d, ctx);
+}
+
+/* What is destroyed by a handle is there for repetitions, and gone for the program; of which kind it is makes a
+ * difference. */
+static void keeps_what_is_destroyed(void)
+{
+    const struct kp_driver *d = kp_test_driver();
+    const CUDA_TEXTURE_DESC how = {.flags = CU_TRSF_READ_AS_INTEGER};
+    CUDA_RESOURCE_DESC what = {
+        .resType = CU_RESOURCE_TYPE_LINEAR,
+        .res.linear = {.format = CU_AD_FORMAT_SIGNED_INT32, .numChannels = 1, .sizeInBytes = 64}};
+    CUcontext ctx;
+    CUtexObject texture;
+    CUmodule module;
+    CUfunction f;
+    CUresult answer = CUDA_ERROR_UNKNOWN;
+    uint64_t more = 0;
+    assert_int_equal(d->cuCtxGetCurrent(&ctx), CUDA_SUCCESS);
+    assert_int_equal(d->cuMemAlloc(&what.res.linear.devPtr, 4096), CUDA_SUCCESS);
+    assert_int_equal(KP_TEST_FAKE(cuTexObjectCreate)(&texture, &what, &how, NULL), CUDA_SUCCESS);
+    assert_false(kp_defer_handle(d, ctx, KP_ENDED_TEXTURE, 77, &answer)); /* the driver says what is wrong */
+    assert_false(kp_defer_handle(d, ctx, KP_ENDED_MODULE, 0, &answer));
+    assert_true(kp_defer_handle(d, ctx, KP_ENDED_TEXTURE, texture, &answer));
+    assert_int_equal(answer, CUDA_SUCCESS);
+    assert_true(kp_defer_has_handle(KP_ENDED_TEXTURE, texture));
+    assert_false(kp_defer_has_handle(KP_ENDED_SURFACE, texture));
+    assert_int_equal(d->cuTexObjectGetResourceDesc(&what, texture), CUDA_SUCCESS);
+    assert_true(kp_defer_handle(d, ctx, KP_ENDED_TEXTURE, texture, &answer));
+    assert_int_equal(answer, CUDA_ERROR_INVALID_VALUE);
+    assert_true(kp_defer_gives(&more));
+    assert_int_equal(d->cuModuleLoadData(&module, "FAKEMOD increment"), CUDA_SUCCESS);
+    assert_true(kp_defer_handle(d, ctx, KP_ENDED_MODULE, (uintptr_t)module, &answer));
+    assert_int_equal(answer, CUDA_SUCCESS);
+    assert_int_equal(d->cuModuleGetFunction(&f, module, "increment"), CUDA_SUCCESS);
+    assert_false(kp_defer_gives(&more)); /* nobody knows how much */
+    kp_defer_free(d, ctx);
+    assert_false(kp_defer_has_handle(KP_ENDED_TEXTURE, texture));
+    assert_int_not_equal(d->cuTexObjectGetResourceDesc(&what, texture), CUDA_SUCCESS);
+    assert_true(kp_defer_gives(&more));
 }
 
 static cuuint64_t pool_uses(const struct kp_driver *d)
@@ -396,7 +435,11 @@ static void frees_as_the_program(void)
     }
 }
 
-static void (*const bodies[])(void) = {counts, is_asked_in_order, records_what_it_repeats, keeps_what_is_freed,
+static void (*const bodies[])(void) = {counts,
+                                       is_asked_in_order,
+                                       records_what_it_repeats,
+                                       keeps_what_is_freed,
+                                       keeps_what_is_destroyed,
                                        frees_as_the_program};
 
 /* CUPTI is one a process, and so are contexts. */
