@@ -67,8 +67,8 @@ double kp_thread_cpu_time(int id)
 
 long kp_now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    struct timespec t = {0};
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
     return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "collectors/providers/provider.h"
 #include "collectors/run/collector.h"
 #include "cupti/internal.h"
@@ -52,6 +53,23 @@ int clock_gettime(clockid_t id, struct timespec *t)
     t->tv_sec = (time_t)(ns / S);
     t->tv_nsec = (long)(ns % S);
     return 0;
+}
+
+static long read_ms(void)
+{
+    struct timespec t;
+    assert_int_equal(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t), 0);
+    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A preloaded library's clock, which may run ten times as fast, ends no wait. */
+static void test_clock_of_waits(void **state)
+{
+    (void)state;
+    clock_ticks = true;
+    long before = read_ms(), ms = kp_now_ms(), after = read_ms();
+    clock_ticks = false;
+    assert_in_range(ms, before, after);
 }
 
 /* ---- CUPTI, logged ---- */
@@ -1982,6 +2000,7 @@ int main(void)
         ON_FAKE(test_fault),
         ON_FAKE(test_context_gone),
         ON_FAKE(test_dropped),
+        cmocka_unit_test(test_clock_of_waits),
         cmocka_unit_test(test_gathered),
         cmocka_unit_test(test_spills),
         cmocka_unit_test(test_wanted),
