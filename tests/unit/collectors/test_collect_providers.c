@@ -47,7 +47,7 @@ static atomic_uint_least64_t now; /* ns, then */
 int clock_gettime(clockid_t id, struct timespec *t)
 {
     enum { US = 1000, S = 1000000000 };
-    if (id != CLOCK_MONOTONIC || !atomic_load(&clock_ticks))
+    if ((id >= 0 && id != CLOCK_MONOTONIC) || !atomic_load(&clock_ticks))
         return (int)syscall(SYS_clock_gettime, id, t);
     uint64_t ns = atomic_fetch_add(&now, US);
     t->tv_sec = (time_t)(ns / S);
@@ -55,21 +55,24 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return 0;
 }
 
-static long read_ms(void)
+static uint64_t read_ns(clockid_t id)
 {
     struct timespec t;
-    assert_int_equal(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t), 0);
-    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    assert_int_equal(syscall(SYS_clock_gettime, id, &t), 0);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* A preloaded library's clock, which may run ten times as fast, ends no wait. */
+/* A preloaded library's clock, which may run ten times as fast, ends no wait, nor has a thread stopped by it. */
 static void test_clock_of_waits(void **state)
 {
     (void)state;
     clock_ticks = true;
-    long before = read_ms(), ms = kp_now_ms(), after = read_ms();
+    uint64_t before = read_ns(CLOCK_MONOTONIC), ms = (uint64_t)kp_now_ms(), after = read_ns(CLOCK_MONOTONIC);
+    uint64_t spent = read_ns(CLOCK_THREAD_CPUTIME_ID), own = (uint64_t)kp_thread_cpu_time(kp_thread_id());
+    uint64_t spent_by_now = read_ns(CLOCK_THREAD_CPUTIME_ID);
     clock_ticks = false;
-    assert_in_range(ms, before, after);
+    assert_in_range(ms, before / 1000000, after / 1000000);
+    assert_in_range(own, spent, spent_by_now);
 }
 
 /* ---- CUPTI, logged ---- */
