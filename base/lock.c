@@ -60,15 +60,15 @@ double kp_thread_cpu_time(int id)
 {
     enum { PER_THREAD = 4, SCHEDULED = 2 };
     struct timespec spent;
-    if (clock_gettime((clockid_t)(~(unsigned)id << 3 | PER_THREAD | SCHEDULED), &spent))
+    if (syscall(SYS_clock_gettime, (clockid_t)(~(unsigned)id << 3 | PER_THREAD | SCHEDULED), &spent))
         return -1;
     return (double)spent.tv_sec * 1e9 + (double)spent.tv_nsec;
 }
 
 long kp_now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    struct timespec t = {0};
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
     return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 

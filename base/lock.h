@@ -77,8 +77,9 @@ int kp_thread_id(void);
  * of a thread's clock as pthread_getcpuclockid does, which libc lacks before glibc 2.34. */
 double kp_thread_cpu_time(int id);
 
-/* Read the monotonic clock. */
+/* Reads the kernel's monotonic clock, for waits: the C library's may be a preloaded library's that runs faster. */
 long kp_now_ms(void);
+/* Reads the C library's monotonic clock. */
 double kp_now_ns(void);
 
 /* Sleeps between two polls: a sixteenth of the time waited so far, at least 50 us and at most 5 ms. A safe point. */

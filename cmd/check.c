@@ -417,15 +417,25 @@ char *kp_check_interpreter(const char *path)
     return strncmp(start, "#!", 2) != 0 ? NULL : strndup(name, strcspn(name, " \t\n"));
 }
 
-/* Returns true if an executable of this machine's kind names an interpreter, the dynamic loader. */
-static bool has_loader(FILE *f, const Elf64_Ehdr *head)
+static const char for_musl[] = "its C library is musl, not glibc";
+
+/* Judges an executable of this machine's kind by the interpreter that it names, the dynamic loader. */
+static const char *judge_loader(FILE *f, const Elf64_Ehdr *head)
 {
+    char loader[PATH_MAX] = "";
     Elf64_Phdr part;
-    for (int i = 0; i < head->e_phnum; i++)
+    for (int i = 0; i < head->e_phnum; i++) {
         if (fseek(f, (long)(head->e_phoff + (size_t)i * head->e_phentsize), SEEK_SET) ||
-            fread(&part, sizeof part, 1, f) != 1 || part.p_type == PT_INTERP)
-            return true;
-    return false;
+            fread(&part, sizeof part, 1, f) != 1)
+            return NULL;
+        if (part.p_type != PT_INTERP)
+            continue;
+        if (part.p_filesz >= sizeof loader || fseek(f, (long)part.p_offset, SEEK_SET) ||
+            fread(loader, 1, part.p_filesz, f) != part.p_filesz)
+            return NULL;
+        return strstr(loader, "/ld-musl-") ? for_musl : NULL;
+    }
+    return "it is statically linked";
 }
 
 const char *kp_check_not_followed(const char *program)
@@ -441,9 +451,14 @@ const char *kp_check_not_followed(const char *program)
         why = NULL; /* a script, or unreadable */
     else if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
         why = "it is for another architecture";
-    else if (!has_loader(f, &head))
-        why = "it is statically linked";
+    else
+        why = judge_loader(f, &head);
     if (f)
         fclose(f);
     return why;
+}
+
+bool kp_check_is_for_musl(const char *program)
+{
+    return kp_check_not_followed(program) == for_musl;
 }

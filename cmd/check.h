@@ -24,8 +24,12 @@ bool kp_check_is_binary(const char *path);
 /* Returns the interpreter that the first line of a script names; malloc'ed, NULL when it names none. */
 char *kp_check_interpreter(const char *path);
 
-/* Returns why the loader would not preload a library into this program: the end of a sentence. NULL without a known
- * reason. Static text. */
+/* Returns why kprof's library would not run in this program: the end of a sentence. NULL without a known reason. Static
+ * text. */
 const char *kp_check_not_followed(const char *program);
+
+/* Returns true if the program's loader is musl's, which ends a program with status 127 where a preloaded library needs
+ * functions that only glibc has. */
+bool kp_check_is_for_musl(const char *program);
 
 #endif

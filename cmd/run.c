@@ -680,7 +680,8 @@ static int run_series(struct run *r, char **argv, const char *const *commands)
 static int run(struct run *r, char **argv, const char *const *commands)
 {
     int status = kp_check_run(&r->o, &r->found);
-    if (!status)
+    r->program = kp_check_find_program(argv[0]);
+    if (!status && !kp_check_is_for_musl(r->program))
         status = set_preload();
     if (!status)
         status = let_sanitiser_start();
@@ -692,7 +693,6 @@ static int run(struct run *r, char **argv, const char *const *commands)
         return status;
     kp_idle_tell(&r->o);
     kp_idle_tell_overwrite(&r->o, *r->o.export_file || *r->o.html_file || *r->o.session_file, "--export or --html");
-    r->program = kp_check_find_program(argv[0]);
     r->child.binary = r->program && kp_check_is_binary(r->program) ? r->program : NULL;
     remove_old(r);
     status = kp_options_by_runs(&r->o) ? run_series(r, argv, commands) : run_program(argv, commands, &r->child);

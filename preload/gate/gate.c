@@ -19,6 +19,9 @@ static struct {
     alignas(KP_STRIPE_BYTES) atomic_int calls;
 } in_flight[KP_STRIPES];
 
+/* This thread's part of them. If the thread waits for them, a handler has interrupted them, and they do not end. */
+static __thread int own_calls;
+
 static struct kp_lock *const owner = &kp_locks[KP_LOCK_GATE];
 
 static _Atomic(const struct kp_gate_window *) window;
@@ -43,9 +46,15 @@ static bool watches(const struct kp_gate_window *w)
     return w && w->watches();
 }
 
-bool kp_gate_try_shared(void)
+static void count_call(void)
 {
     atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
+    own_calls++;
+}
+
+bool kp_gate_try_shared(void)
+{
+    count_call();
     if (!atomic_load(exclusive) && !watches(atomic_load(&window)))
         return true;
     kp_gate_leave_shared();
@@ -110,6 +119,7 @@ void kp_gate_enter_in_order(const char *what)
 void kp_gate_leave_shared(void)
 {
     atomic_int *calls = &in_flight[kp_stripe()].calls;
+    own_calls -= own_calls > 0; /* none of a child that was forked within a call */
     if (atomic_fetch_sub(calls, 1) == 1 && atomic_load(exclusive))
         kp_wake_all(calls);
 }
@@ -152,6 +162,8 @@ bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
     unsigned i = find_busy(0);
     if (i == ALL) /* the usual case, and reading the clock costs more */
         return true;
+    if (own_calls > 0 || (kp_passing_own && atomic_load(&kp_passing_own->calls) > 0))
+        patience_ms = 0;
     kp_debug(KP_DEBUG_GATE, "waits for %d calls in flight", all_in_flight());
     for (long start = kp_now_ms(), waited = 0; i < ALL; i = find_busy(i)) {
         waited = kp_now_ms() - start;
@@ -182,7 +194,7 @@ void kp_gate_leave_exclusive(void)
 
 void kp_gate_exclusive_to_shared(void)
 {
-    atomic_fetch_add(&in_flight[kp_stripe()].calls, 1);
+    count_call();
     kp_gate_leave_exclusive();
 }
 
@@ -226,6 +238,7 @@ void kp_gate_reset(void)
 {
     atomic_store(exclusive, 0);
     atomic_store(&waiting, 0);
+    own_calls = 0;
     for (unsigned i = 0; i < KP_STRIPES; i++)
         atomic_store(&in_flight[i].calls, 0);
     kp_passing_reset();

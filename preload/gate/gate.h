@@ -59,9 +59,9 @@ struct kp_alone {
 #define KP_ALONE __attribute__((cleanup(kp_gate_end_alone), unused)) struct kp_alone
 
 /* Enters the gate's exclusive section, and raises the guard. Waits `owner_ms` for another thread's exclusive section
- * (KP_FOREVER of lock.h: without limit). Then waits `patience_ms` for other threads' calls in flight. If either wait
- * times out, it has not entered. Runs inside work (base/work.h), so that neither a signal nor a cancellation ends
- * it. */
+ * (KP_FOREVER of lock.h: without limit). Then waits `patience_ms` for other threads' calls in flight. It has not
+ * entered if either wait times out, and at once if this thread has a call in flight itself: a handler has interrupted
+ * it. Runs inside work (base/work.h), so that neither a signal nor a cancellation ends it. */
 struct kp_alone kp_gate_alone(long owner_ms, long patience_ms);
 /* Does the same despite calls in flight, and holds none back: for changes that calls do not see. */
 struct kp_alone kp_gate_alone_beside(long owner_ms);

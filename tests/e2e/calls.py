@@ -3,8 +3,8 @@
 
 Lets each call that a profiled program makes of the driver, CUPTI or the checkpoint library fail, one at a time: at every
 point, or at some that are drawn; functions of CUPTI also from one point on. The program prints and returns what it does
-without the profiler, or what it does without the profiler when a call of its own fails; nothing is misused; and the
-launches of the account add up.
+without the profiler, or what it does without the profiler when a call of its own fails; nothing is misused but what the
+program misuses itself then; and the launches of the account add up.
 
 RUNS is how many points of a function are drawn, 0 for every one that there is; CALLS a regular expression for the
 functions that fail. Without a case: all of them, which takes an hour.
@@ -111,6 +111,10 @@ class Run:
     def outcome(self):
         return self.code, self.out
 
+    def misuses(self):
+        """What the fakes complain of, without the process."""
+        return {re.sub(r" pid=\d+", "", line) for line in re.findall(r"^(?:misuse|forked) .*", self.log, re.M)}
+
     def account(self):
         """Launches seen, profiled, skipped, not finished; None where the profiler tells of none."""
         line = re.findall(r"^==KPROF== ([\d,]+) launch(?:es)? seen, (.*?); ", self.said, re.M)
@@ -130,15 +134,16 @@ def take(path):
         return ""
 
 
-def complaint(run, allowed, reference):
-    """What is wrong with a run, or None."""
-    misuse = re.findall(r"^(?:misuse|forked) .*", run.log, re.M)
+def complaint(run, natives, reference):
+    """What is wrong with a run, or None. Natives: runs without the profiler; it may do what one of them does."""
+    alike = [native for native in natives if native.outcome() == run.outcome()]
+    misuses = run.misuses()
     if run.code is None:
         return "it hangs"
-    if misuse:
-        return misuse[0]
-    if run.outcome() not in allowed:
-        return "exit code %s" % run.code if run.code not in {code for code, _ in allowed} else "another output"
+    if misuses and not any(misuses <= native.misuses() for native in alike):
+        return sorted(misuses)[0]
+    if not alike:
+        return "exit code %s" % run.code if run.code not in {native.code for native in natives} else "another output"
     account = run.account()
     if account is None:
         return None if reference.account() is None or run.outcome() != reference.outcome() or "==WARNING==" in run.said or \
@@ -164,7 +169,7 @@ def points(n, runs, rng):
 def sweep(folder, case, rng, runs, pool, pattern):
     plain, reference = Run(folder, case, "plain", plain=True), Run(folder, case, "reference")
     flagged, made = [], 0
-    wrong = complaint(reference, [plain.outcome()], reference)
+    wrong = complaint(reference, [plain], reference)
     if wrong:
         return ["%s, undisturbed: %s" % (case, wrong)], 0
     own = plain.calls()
@@ -176,11 +181,10 @@ def sweep(folder, case, rng, runs, pool, pattern):
             fails.append("%s:%d:%d+" % (name, UNKNOWN, rng.randrange(n) + 1))
         # What the program does itself when a call of its own fails.
         theirs = ["%s:%d:%d" % (name, UNKNOWN, j) for j in range(1, own.get(name, 0) + 1)]
-        allowed = {plain.outcome()} | {r.outcome() for r in pool.map(
-            lambda f: Run(folder, case, "own-" + f, f, plain=True), theirs)}
+        natives = [plain] + list(pool.map(lambda f: Run(folder, case, "own-" + f, f, plain=True), theirs))
         for fail, run in zip(fails, pool.map(lambda f: Run(folder, case, f, f), fails)):
             made += 1
-            wrong = complaint(run, allowed, reference)
+            wrong = complaint(run, natives, reference)
             if wrong:
                 flagged.append("%s, %s: %s" % (case, fail, wrong))
                 print("FAILED:", flagged[-1])

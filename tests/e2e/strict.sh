@@ -240,6 +240,36 @@ then
     run ./static
     expect "not-followed, not strict: status" "$code" 0
 fi
+# A program for musl, as far as its loader's name goes. This one does what musl's does with a library that needs glibc.
+mkdir lib
+if ${CC:-cc} -static-pie -nostdlib -fno-builtin -O1 -fno-stack-protector -o lib/ld-musl-x86_64.so.1 -x c - 2>/dev/null <<'END' &&
+static void end(long code) { __asm__ volatile("syscall" : : "a"(60L), "D"(code)); }
+static int begins(const char *text, const char *with)
+{
+    while (*with && *text == *with)
+        text++, with++;
+    return !*with;
+}
+__attribute__((used)) void look(long *stack)
+{
+    for (char **e = (char **)stack + *stack + 2; *e; e++)
+        for (char *c = begins(*e, "LD_PRELOAD=") ? *e : ""; *c; c++)
+            if (begins(c, "libkprof.so"))
+                end(127);
+    end(5);
+}
+__asm__(".globl _start\n_start: mov %rsp, %rdi\n and $-16, %rsp\n call look");
+END
+    ${CC:-cc} -pie -fPIE -nostdlib -Wl,--dynamic-linker="$PWD/lib/ld-musl-x86_64.so.1" -o musl -x c - 2>/dev/null <<'END'
+void _start(void) {}
+END
+then
+    LD_PRELOAD=$library ./musl
+    expect "for musl, a library: status" $? 127
+    run ./musl
+    expect "for musl: status" "$code" 5
+    says "for musl" 'musl cannot be profiled: its C library is musl, not glibc\.$' 1
+fi
 
 # With the library alone, the line at the end.
 preloaded() { LD_LIBRARY_PATH="$build/fake" LD_PRELOAD="${KP_TEST_PRELOAD_FIRST:+$KP_TEST_PRELOAD_FIRST:}$build/libkprof.so" \

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "collectors/providers/provider.h"
 #include "collectors/run/collector.h"
 #include "cupti/internal.h"
@@ -46,12 +47,32 @@ static atomic_uint_least64_t now; /* ns, then */
 int clock_gettime(clockid_t id, struct timespec *t)
 {
     enum { US = 1000, S = 1000000000 };
-    if (id != CLOCK_MONOTONIC || !atomic_load(&clock_ticks))
+    if ((id >= 0 && id != CLOCK_MONOTONIC) || !atomic_load(&clock_ticks))
         return (int)syscall(SYS_clock_gettime, id, t);
     uint64_t ns = atomic_fetch_add(&now, US);
     t->tv_sec = (time_t)(ns / S);
     t->tv_nsec = (long)(ns % S);
     return 0;
+}
+
+static uint64_t read_ns(clockid_t id)
+{
+    struct timespec t;
+    assert_int_equal(syscall(SYS_clock_gettime, id, &t), 0);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* A preloaded library's clock, which may run ten times as fast, ends no wait, nor has a thread stopped by it. */
+static void test_clock_of_waits(void **state)
+{
+    (void)state;
+    clock_ticks = true;
+    uint64_t before = read_ns(CLOCK_MONOTONIC), ms = (uint64_t)kp_now_ms(), after = read_ns(CLOCK_MONOTONIC);
+    uint64_t spent = read_ns(CLOCK_THREAD_CPUTIME_ID), own = (uint64_t)kp_thread_cpu_time(kp_thread_id());
+    uint64_t spent_by_now = read_ns(CLOCK_THREAD_CPUTIME_ID);
+    clock_ticks = false;
+    assert_in_range(ms, before / 1000000, after / 1000000);
+    assert_in_range(own, spent, spent_by_now);
 }
 
 /* ---- CUPTI, logged ---- */
@@ -1982,6 +2003,7 @@ int main(void)
         ON_FAKE(test_fault),
         ON_FAKE(test_context_gone),
         ON_FAKE(test_dropped),
+        cmocka_unit_test(test_clock_of_waits),
         cmocka_unit_test(test_gathered),
         cmocka_unit_test(test_spills),
         cmocka_unit_test(test_wanted),

@@ -245,7 +245,7 @@ static void the_end_of_the_process(void **state)
     kp_passing_ends_process();
     assert_int_equal(atomic_load(kp_passing_calls(0)), 1);
     kp_guard--; /* as far as kp_passing_end has come */
-    assert_false(kp_gate_enter_exclusive(0, 0));
+    assert_false(kp_gate_enter_exclusive(0, 3600000));
     kp_passing_ends_process();
     assert_true(kp_gate_enter_exclusive(0, 0));
     kp_gate_leave_exclusive();
