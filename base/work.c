@@ -147,7 +147,10 @@ static __attribute__((noinline)) void let_defaults(void)
 static void to_program(void)
 {
     int unused;
-    pthread_setcancelstate(cancel, &unused);
+    /* A cancellation that arrived during our work of the end would stop the exit handlers after it, or the flush of
+     * stdout with its lock held: without us the process would have ended by then. */
+    if (!ends)
+        pthread_setcancelstate(cancel, &unused);
     set_mask(SIG_SETMASK, &mask, NULL);
 }
 

@@ -69,7 +69,8 @@ void kp_work_reclaim(void);
  * Does nothing outside of kp_work_run, and inside of work without safe points; returns false there. */
 bool kp_safe_point(void);
 
-/* The thread ends the process: paused work that it finishes stops at its next step, which asks kp_work_is_cut. */
+/* The thread ends the process: paused work that it finishes stops at its next step, which asks kp_work_is_cut. Once it
+ * has worked after that, nobody can cancel it. */
 void kp_work_ends_process(void);
 bool kp_work_is_cut(void);
 /* Returns how long such work still waits, ms: at most half a second, else `ms`. */

@@ -150,6 +150,7 @@ static const char *no_folder(const char *pattern)
     return why;
 }
 
+static const char is_folder[] = "it is a folder; name a file in it";
 static const char is_session[] = "it is a session, which would be overwritten; name another file";
 
 /* Returns why no session can have the name (its journal's is longer); NULL if one can. */
@@ -164,19 +165,29 @@ static const char *no_name(const char *path)
     return why ? strerror(why) : NULL;
 }
 
-static int check_export(const struct kp_options *o)
+/* Returns why the session cannot be written there, if that is known; else NULL. */
+static const char *no_export(const struct kp_options *o, const char *path)
 {
     struct stat st;
+    if (path && !stat(path, &st) && S_ISDIR(st.st_mode))
+        return is_folder;
+    const char *why = no_folder(o->export_file);
+    if (why || !path)
+        return why;
+    bool there = !stat(path, &st);
+    if (there && !S_ISREG(st.st_mode))
+        return "that is not a regular file";
+    if (there && st.st_size && o->force_overwrite && !kp_target_is_database(path))
+        return "it is not a session and would be overwritten; name another file";
+    if (!o->force_overwrite && !lstat(path, &st))
+        return "the file exists; use --force-overwrite, or %i, %p or %r in the name";
+    return no_name(path);
+}
+
+static int check_export(const struct kp_options *o)
+{
     char *path = known_path(o->export_file);
-    const char *why = no_folder(o->export_file), *shown = path ? path : o->export_file;
-    if (!why && path && !stat(path, &st) && !S_ISREG(st.st_mode))
-        why = "that is not a regular file";
-    else if (!why && path && !o->force_overwrite && !lstat(path, &st))
-        why = "the file exists; use --force-overwrite, or %i, %p or %r in the name";
-    else if (!why && path && !stat(path, &st) && st.st_size && !kp_target_is_database(path))
-        why = "it is not a session and would be overwritten; name another file";
-    else if (!why && path)
-        why = no_name(path);
+    const char *why = no_export(o, path), *shown = path ? path : o->export_file;
     int status = why ? refuse(o, KP_FAILURE_EXPORT, "--export", shown, why) : 0;
     free(path);
     return status;
@@ -191,7 +202,7 @@ static int check_html(const struct kp_options *o)
     if (!path)
         why = no_folder(o->html_file);
     else if (!stat(path, &st) && S_ISDIR(st.st_mode))
-        why = "it is a folder; name a file in it";
+        why = is_folder;
     else if (kp_target_is_database(path))
         why = is_session;
     else if (!o->force_overwrite && kp_target_replaces(path))

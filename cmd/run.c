@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -43,14 +44,22 @@ static const int of_terminal[] = {SIGINT, SIGQUIT, SIGHUP};
 
 /* --- before the program starts --- */
 
+/* Finds the path of this command, also if there is no /proc. */
+static bool find_command(char exe[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", exe, PATH_MAX - 1);
+    if (n < 0)
+        return realpath((const char *)getauxval(AT_EXECFN), exe);
+    exe[n] = '\0';
+    return true;
+}
+
 char *kp_run_library(void)
 {
     static const char *const folders[] = {"", "../lib/"};
     char exe[PATH_MAX], path[PATH_MAX + 64];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n < 0)
+    if (!find_command(exe))
         return NULL;
-    exe[n] = '\0';
     *(strrchr(exe, '/') + 1) = '\0';
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         snprintf(path, sizeof path, "%s%s%s", exe, folders[i], library_name);

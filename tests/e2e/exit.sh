@@ -54,6 +54,12 @@ sanitised || for end in small_exit small__exit; do
     expect "$end: launches reported" "$(reported)" 2
 done
 
+# kprof makes an exit long enough to be cancelled in it: what natively ends the process still does.
+profiled "$programs/p_exit" cancelled_exit
+expect "an exit that is cancelled: exit code" "$kprof_code" 4
+expect "an exit that is cancelled: output" "$(tail -n 1 "$tmp/kprof.out")" "the last exit handler"
+expect "an exit that is cancelled: launches reported" "$(reported)" 2
+
 both "a handler that launches behind the report" "$programs/p_exit" behind
 expect "a handler that launches behind the report: launches reported" "$(reported)" 2
 expect "a handler that launches behind the report: told" \

@@ -32,6 +32,11 @@ done
 LD_LIBRARY_PATH="$build/fake" prlimit --nofile=4 "$build/kprof" --quiet -- sh -c 'exit 7' >"$tmp/said" 2>&1
 expect "the command with four files: status" "$?" 7
 expect "the command with four files: errors" "$(cat "$tmp/said")" ""
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    LD_LIBRARY_PATH="$build/fake" unshare --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' \
+        sh "$build/kprof" --quiet -- sh -c 'exit 7' >"$tmp/said" 2>&1
+    expect "the command without /proc: status" "$?" 7
+fi
 limited --nofile=8:1024
 limited --nofile=8 "$p" forks
 # Without optimisation the frames of the program and of the fakes alone are too large for the smallest stacks.

@@ -81,8 +81,9 @@ mkdir folder
 export NAME=goo
 early export "$tmp/good: the file exists; use --force-overwrite" -o good
 early export "$tmp/good: the file exists" -o '%q{NAME}d'
-early export "$tmp/folder: that is not a regular file" -f -o folder
-early export "$tmp/folder: that is not a regular file" -o folder
+early export "$tmp/folder: it is a folder; name a file in it" -f -o folder
+early export "/proc/sys: it is a folder; name a file in it" -o /proc/sys
+early export "/dev/null: that is not a regular file" -o /dev/null
 echo "what I know" >notes
 early export "$tmp/notes: it is not a session and would be overwritten" -f -o notes
 expect "a file that is no session" "$(cat notes)" "what I know"

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/mman.h>
@@ -299,6 +300,41 @@ static int end_cancelled(void)
     return 11;
 }
 
+static sem_t exiting;
+
+static void say_exiting(void)
+{
+    sem_post(&exiting);
+}
+
+/* A point where a thread can be cancelled, long after it called exit(). */
+static void end_slowly(void)
+{
+    usleep(100000);
+    puts("the last exit handler");
+}
+
+static void *exit_slowly(void *arg)
+{
+    (void)arg;
+    atexit(say_exiting); /* the first to run */
+    exit(4);
+}
+
+/* A thread is cancelled between two exit handlers. */
+static int end_cancelled_exit(void)
+{
+    pthread_t thread;
+
+    sem_init(&exiting, 0, 0);
+    if (pthread_create(&thread, NULL, exit_slowly, NULL))
+        return 2;
+    sem_wait(&exiting);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    return 11;
+}
+
 static pthread_barrier_t together;
 
 static void *exit_together(void *end)
@@ -503,6 +539,7 @@ static const struct {
     {"twice", end_twice},
     {"planning", end_planning},
     {"cancelled", end_cancelled},
+    {"cancelled_exit", end_cancelled_exit},
     {"handler", end_handler},
     {"exits", end_exits},
     {"exit_return", end_exit_return},
@@ -526,6 +563,8 @@ int main(int argc, char **argv)
         atexit(leave);
     if (!strcmp(how, "joined"))
         atexit(join_exiting);
+    if (!strcmp(how, "cancelled_exit"))
+        atexit(end_slowly);
     setvbuf(stdout, NULL, _IONBF, 0); /* what was printed is out, however the program ends */
     open_session(&linked, &session, 0);
     values = device_ints(&linked, (const int[8]){0}, 8);
