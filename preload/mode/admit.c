@@ -136,9 +136,9 @@ static bool is_memory_unsaved(const struct kp_question *q)
     return c->unsaved;
 }
 
-static enum kp_reason is_dear(const struct kp_question *q)
+static enum kp_reason turns_reason_of(const struct kp_question *q)
 {
-    return q->dear_reason;
+    return q->turns_reason;
 }
 
 /* Only where launches are replayed. */
@@ -156,7 +156,7 @@ static const struct row once_reasons[] = {
     {.says = met_heap_blocks, .once = true},
     {.says = met_virtual_memory, .once = true},
     {.holds = is_memory_unsaved, .why = KP_REASON_MEMORY_UNSAVED, .once = true},
-    {.says = is_dear, .once = true},
+    {.says = turns_reason_of, .once = true},
     {.holds = NULL},
 };
 

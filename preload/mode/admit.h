@@ -36,7 +36,7 @@ struct kp_question {
     struct kp_rotation_key *key; /* what the launch counts for; NULL = for itself */
     /* In a bounded mode, the launch's kernel and shape, NULL = not known; and why it is not worth a replay. */
     struct kp_rotation_key *kind;
-    enum kp_reason dear_reason;
+    enum kp_reason turns_reason;
 };
 
 /* Sets `fit`. */

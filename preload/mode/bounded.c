@@ -183,7 +183,7 @@ enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what
         return KP_REASON_ROTATED;
     }
     bool turns = how == KP_SERVE_TURNS || kp_rotation_takes_turns(q->kind);
-    q->dear_reason = turns && kp_mode_repeats(q->setup->mode) ? KP_REASON_DEAR : KP_REASON_NONE;
+    q->turns_reason = turns && kp_mode_repeats(q->setup->mode) ? KP_REASON_REPLAYS_FAIL : KP_REASON_NONE;
     return KP_REASON_NONE;
 }
 
