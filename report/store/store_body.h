@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -71,6 +72,44 @@ void kp_bind_uint(struct kp_sql *r, uint64_t value);
 void kp_bind_int(struct kp_sql *r, int64_t value);
 void kp_bind_real(struct kp_sql *r, double value);
 void kp_bind_text(struct kp_sql *r, const char *text);
+/* A field of a struct that a column holds; a list ends with KP_SQL_LAST. */
+struct kp_sql_field {
+    enum {
+        KP_SQL_LAST,
+        KP_SQL_BOOL,
+        KP_SQL_UNSIGNED,
+        KP_SQL_SIGNED,
+        KP_SQL_REAL,
+        KP_SQL_TEXT,     /* owned; NULL is read as "" */
+        KP_SQL_NULLABLE, /* owned; NULL stays */
+        KP_SQL_REASON,   /* a kp_reason, by its key */
+    } type;
+    unsigned offset, size; /* of the field, in bytes */
+};
+/* The row of a field whose type tells that of the column. Enumerations without negative values are unsigned. */
+#define KP_SQL_FIELD(of, field)                                                                                         \
+    {                                                                                                                   \
+        _Generic(((of *)0)->field, bool : KP_SQL_BOOL, uint16_t : KP_SQL_UNSIGNED, uint32_t : KP_SQL_UNSIGNED,        \
+                 uint64_t : KP_SQL_UNSIGNED, int : KP_SQL_SIGNED, int64_t : KP_SQL_SIGNED, double : KP_SQL_REAL,      \
+                 char * : KP_SQL_TEXT),                                                                               \
+            offsetof(of, field), sizeof(((of *)0)->field) \
+    }
+#define KP_SQL_FIELD3(of, field) KP_SQL_FIELD(of, field[0]), KP_SQL_FIELD(of, field[1]), KP_SQL_FIELD(of, field[2])
+/* The same for a type of column that the field's does not tell. */
+#define KP_SQL_FIELD_AS(type, of, field)                                                                               \
+    {                                                                                                                  \
+        type, offsetof(of, field), sizeof(((of *)0)->field)                                                            \
+    }
+
+/* Bind the fields of the struct `of`, or read them. */
+void kp_bind_fields(struct kp_sql *r, const struct kp_sql_field *fields, const void *of);
+void kp_column_fields(struct kp_sql *r, const struct kp_sql_field *fields, void *of);
+/* Runs a statement whose parameters are `n` keys, and then the fields of `of`. */
+int kp_sql_put(struct kp_store *s, enum kp_sql_id q, const uint64_t *keys, size_t n, const struct kp_sql_field *fields,
+               const void *of);
+/* Calls `read` for each row of a statement whose parameter is `key`, until one fails. */
+int kp_sql_each(struct kp_store *s, enum kp_sql_id q, uint64_t key, void (*read)(struct kp_sql *r, void *arg),
+                void *arg);
 /* Runs a statement that returns no rows. */
 int kp_sql_end(struct kp_sql *r);
 

@@ -16,6 +16,14 @@ const char kp_store_variants_schema[] =
     "CREATE VIEW variants AS SELECT v.launch, v.position, v.name AS variant, n.name, n.unit, m.value FROM variant v"
     " JOIN variant_metric m ON m.launch = v.launch AND m.position = v.position JOIN name n ON n.id = m.name;";
 
+/* The columns that are fields of the variant's launch. */
+static const struct kp_sql_field launch_fields[] = {KP_SQL_FIELD3(struct kp_launch_info, grid),
+                                                    KP_SQL_FIELD3(struct kp_launch_info, block),
+                                                    KP_SQL_FIELD(struct kp_launch_info, passes),
+                                                    KP_SQL_FIELD_AS(KP_SQL_NULLABLE, struct kp_launch_info, note),
+                                                    KP_SQL_FIELD_AS(KP_SQL_REASON, struct kp_launch_info, reason),
+                                                    {KP_SQL_LAST, 0, 0}};
+
 /* ---- writing ---- */
 
 static int put_metric(struct kp_store *s, uint64_t launch, size_t position, const struct kp_metric *m)
@@ -35,18 +43,11 @@ static int put_metric(struct kp_store *s, uint64_t launch, size_t position, cons
 
 static int put_variant(struct kp_store *s, uint64_t launch, size_t position, const struct kp_variant *v)
 {
-    const struct kp_launch_info *l = &v->of->launch;
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_VARIANT);
     kp_bind_uint(&r, launch);
     kp_bind_uint(&r, position);
     kp_bind_text(&r, v->name);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, l->grid[i]);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, l->block[i]);
-    kp_bind_uint(&r, l->passes);
-    kp_bind_text(&r, l->note);
-    kp_store_bind_reason(&r, l->reason);
+    kp_bind_fields(&r, launch_fields, &v->of->launch);
     int rc = kp_sql_end(&r);
     for (size_t i = 0; !rc && i < v->of->n_metrics; i++)
         rc = put_metric(s, launch, position, &v->of->metrics[i]);
@@ -73,14 +74,7 @@ static int get_variant(struct kp_sql *r, struct kp_result *result)
     free(name);
     if (!v)
         return SQLITE_NOMEM;
-    struct kp_launch_info *l = &v->of->launch;
-    for (int i = 0; i < 3; i++)
-        l->grid[i] = (uint32_t)kp_column_uint(r);
-    for (int i = 0; i < 3; i++)
-        l->block[i] = (uint32_t)kp_column_uint(r);
-    l->passes = (uint32_t)kp_column_uint(r);
-    l->note = kp_column_text_or_null(r);
-    l->reason = kp_store_column_reason(r);
+    kp_column_fields(r, launch_fields, &v->of->launch);
     return r->rc;
 }
 
