@@ -104,7 +104,9 @@ static const char *const fields[FIELDS] = {
     "Baseline",          "Compared",          "Kernel Name",  "Grid Size", "Baseline ID", "Compared ID",
     "Baseline Launches", "Compared Launches", "Section Name", "Table",     "Metric Name", "Metric Unit",
     "Baseline Value",    "Compared Value",    "Change %",     "Rule Name", "Rule Type",   "Rule Change"};
-static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = FIELDS};
+static const bool are_numbers[FIELDS] = {[ID_A] = true,    [ID_B] = true,    [LAUNCHES_A] = true, [LAUNCHES_B] = true,
+                                         [VALUE_A] = true, [VALUE_B] = true, [CHANGE] = true};
+static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = FIELDS, .numbers = are_numbers};
 
 static bool is_rows(const struct diff *d)
 {
@@ -155,10 +157,13 @@ static void keep_metric(struct keeping *k, const struct kp_metric *m)
         k->keep[m - k->result->metrics] = true;
 }
 
-static void keep_lines(struct keeping *k, const struct kp_lines *l)
+/* Keeps what lines show, which were made with `rc`, and frees them. */
+static int keep_lines(struct keeping *k, struct kp_lines *l, int rc)
 {
     for (size_t i = 0; i < l->n; i++)
         keep_metric(k, l->at[i].metric);
+    kp_lines_free(l);
+    return rc;
 }
 
 static int keep_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
@@ -166,20 +171,14 @@ static int keep_stretch(const struct kp_section *s, size_t first, size_t end, vo
     struct keeping *k = arg;
     struct kp_lines lines = {0};
     struct kp_view v = view_of(k->side, k->result);
-    int rc = kp_lines_of_rows(s, first, end, &v, false, &lines);
-    keep_lines(k, &lines);
-    kp_lines_free(&lines);
-    return rc;
+    return keep_lines(k, &lines, kp_lines_of_rows(s, first, end, &v, false, &lines));
 }
 
 static int keep_listed(struct keeping *k, const char *list)
 {
     struct kp_lines lines = {0};
     struct kp_view v = view_of(k->side, k->result);
-    int rc = kp_lines_of_metrics(list, &v, &lines);
-    keep_lines(k, &lines);
-    kp_lines_free(&lines);
-    return rc;
+    return keep_lines(k, &lines, kp_lines_of_metrics(list, &v, &lines));
 }
 
 static int mark_kept(const struct diff *d, struct keeping *k, bool quick)
@@ -223,14 +222,22 @@ static bool is_worth_more(double a, double b)
     return !isnan(a) && (isnan(b) || a > b);
 }
 
-/* Returns the finding of the unit with the rule and severity of `f`; NULL: there was none, and `f` is added. */
-static struct finding *find_or_add(struct unit *u, const struct finding *f)
+/* Returns the finding of the unit with the rule and severity of `f`, or NULL. */
+static struct finding *find(const struct unit *u, const struct finding *f)
 {
     for (size_t i = 0; i < u->n_findings; i++)
         if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
             return &u->findings[i];
-    u->findings[u->n_findings++] = *f;
     return NULL;
+}
+
+/* Does the same, and adds `f` if there was none. */
+static struct finding *find_or_add(struct unit *u, const struct finding *f)
+{
+    struct finding *same = find(u, f);
+    if (!same)
+        u->findings[u->n_findings++] = *f;
+    return same;
 }
 
 /* Adds a finding; among messages of one rule and severity, the best estimate wins. */
@@ -930,6 +937,19 @@ static void write_stretch(struct pair *p, const char *section, const struct kp_r
     free_rows(&p->rows);
 }
 
+/* Compares lines, which were found with `rc`, writes what differs, and frees them. */
+static int compare_found(struct pair *p, struct kp_lines lines[SIDES], int rc, const char *section,
+                         const struct kp_row *body)
+{
+    if (!rc)
+        rc = compare_lines(p, lines);
+    if (!rc)
+        write_stretch(p, section, body);
+    for (int i = 0; i < SIDES; i++)
+        kp_lines_free(&lines[i]);
+    return rc;
+}
+
 static int compare_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
 {
     struct pair *p = arg;
@@ -941,13 +961,7 @@ static int compare_stretch(const struct kp_section *s, size_t first, size_t end,
     }
     if (first == 0 && s->passes != KP_PASSES_ONE) /* keeps the order of a report */
         kp_lines_sort(&lines[A]);
-    if (!rc)
-        rc = compare_lines(p, lines);
-    if (!rc)
-        write_stretch(p, s->display, first ? &s->rows[first - 1] : NULL);
-    for (int i = 0; i < SIDES; i++)
-        kp_lines_free(&lines[i]);
-    return rc;
+    return compare_found(p, lines, rc, s->display, first ? &s->rows[first - 1] : NULL);
 }
 
 static int compare_listed(struct pair *p)
@@ -959,13 +973,7 @@ static int compare_listed(struct pair *p)
         rc = kp_lines_of_metrics(p->diff->side[i].wanted.metrics, &v, &lines[i]);
     }
     kp_lines_sort(&lines[A]);
-    if (!rc)
-        rc = compare_lines(p, lines);
-    if (!rc)
-        write_stretch(p, kp_metrics_title, NULL);
-    for (int i = 0; i < SIDES; i++)
-        kp_lines_free(&lines[i]);
-    return rc;
+    return compare_found(p, lines, rc, kp_metrics_title, NULL);
 }
 
 static bool has_section(const struct side *s, const char *id)
@@ -993,14 +1001,6 @@ static int compare_sections(struct pair *p)
     return rc ? rc : compare_listed(p);
 }
 
-static bool has_finding(const struct unit *u, const struct finding *f)
-{
-    for (size_t i = 0; i < u->n_findings; i++)
-        if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
-            return true;
-    return false;
-}
-
 static void write_finding(struct kp_writer *w, const struct finding *f, const char *what)
 {
     char gain[CHANGE_MAX] = "";
@@ -1025,8 +1025,7 @@ static void write_findings(struct pair *p)
     for (int side = B; side >= A; side--)
         for (size_t i = 0; i < p->unit[side]->n_findings; i++) {
             const struct finding *f = &p->unit[side]->findings[i];
-            if (has_finding(p->unit[!side], f) || !has_section(&p->diff->side[!side], f->section->id) ||
-                !begin_change(p))
+            if (find(p->unit[!side], f) || !has_section(&p->diff->side[!side], f->section->id) || !begin_change(p))
                 continue;
             if (!n++)
                 kp_write_table(w, &table);
@@ -1540,9 +1539,8 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
 {
     for (int i = 0; i < SIDES; i++) {
         const struct kp_session *s = &d->side[i].session;
-        const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
-        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid,
-                     slash ? slash + 1 : exe, or_empty(s->host),
+        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid, kp_process_name(s),
+                     or_empty(s->host),
                      s->complete ? ""
                                  : ", incomplete: the program had not finished, or not everything could be stored");
     }
@@ -1572,8 +1570,6 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     if (d->brief)
         print_brief(o, d);
     rc = print_pairs(o, d, outcome->pairs);
-    if (rc)
-        return rc;
     for (int i = 0; !rc && i < SIDES && is_rows(d); i++)
         rc = write_alone(d, i);
     if (rc)
@@ -1597,9 +1593,18 @@ static int compare_as_text(const struct kp_sink *out, struct diff *d, const stru
     return rc ? rc : last;
 }
 
-/* Compares, and writes the values as CSV. The other lines of a text report go to outcome->over. */
-static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
-                          struct kp_diff_outcome *outcome, char **err)
+/* Returns where rows become JSON: one list, of all comparisons. */
+static struct kp_json *begin_json(const struct kp_diff_options *o, FILE *to)
+{
+    o->json->to = to;
+    if (o->first)
+        kp_json_array(o->json, NULL, false);
+    return o->json;
+}
+
+/* Compares, and writes the values as rows. The other lines of a text report go to outcome->over. */
+static int compare_as_rows(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
+                           struct kp_diff_outcome *outcome, char **err)
 {
     struct kp_stream stream;
     struct kp_csv_writer c;
@@ -1610,13 +1615,16 @@ static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struc
         const struct kp_sink sink = kp_stream_sink(over);
         struct kp_out limits = {.sink = &sink, .display = d->display};
         kp_csv_writer_init(&c, stream.to, d->display);
-        c.goes_on = !d->options->headings;
+        c.goes_on = !d->options->first;
+        c.json = d->display->format == KP_FORMAT_JSON ? begin_json(d->options, stream.to) : NULL;
         d->writer = &c.base;
         kp_write_begin(d->writer, &layout);
         rc = compare(&limits, d, input, outcome, err);
         int last = kp_write_end(d->writer);
         rc = rc ? rc : limits.rc ? limits.rc : last;
         rc = kp_text_end(over, &outcome->over) && !rc ? -ENOMEM : rc;
+        if (c.json && !rc && d->options->last)
+            kp_json_end(c.json);
     } else if (!rc) {
         rc = -ENOMEM;
     }
@@ -1640,7 +1648,7 @@ int kp_diff(const struct kp_sink *out, const struct kp_display *display, const s
     for (int i = 0; i < SIDES; i++)
         d.file[i] = input[i].name;
     if (!rc)
-        rc = (display->format == KP_FORMAT_CSV ? compare_as_csv : compare_as_text)(out, &d, input, outcome, err);
+        rc = (display->format == KP_FORMAT_TEXT ? compare_as_text : compare_as_rows)(out, &d, input, outcome, err);
     for (int i = 0; i < SIDES; i++)
         free_side(&d.side[i]);
     kp_plain_end(before);

@@ -31,6 +31,7 @@ struct flags {
     char *names[MAX_LIMITS]; /* of the limits; owned */
     const char *html;        /* the file to write; NULL = none */
     bool rows;               /* rows were asked for; none is left out */
+    struct kp_json json;
 };
 
 /* Reads `5`, `5%`, `0.5%`. */
@@ -211,12 +212,13 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_fit fit;
     char *err = NULL;
-    options.headings = other == 1;
+    options.first = other == 1;
+    options.last = other + 1 == s->n;
     kp_fit_init(&fit, &out, d->width);
-    bool is_csv = d->format == KP_FORMAT_CSV; /* its rows are not broken into lines */
-    if (!is_csv)
+    bool is_text = d->format == KP_FORMAT_TEXT; /* other rows are not broken into lines */
+    if (is_text)
         print_heading(&fit.sink, s, other);
-    int rc = kp_diff(is_csv ? &out : &fit.sink, d, &options, pair, &outcome, &err), last = kp_fit_end(&fit);
+    int rc = kp_diff(is_text ? &fit.sink : &out, d, &options, pair, &outcome, &err), last = kp_fit_end(&fit);
     rc = rc ? rc : last;
     fputs(outcome.over ? outcome.over : "", stderr);
     int status = tell_failed(s, pair, rc, err);
@@ -299,6 +301,7 @@ int kp_main_diff(int argc, char **argv)
     struct kp_options o = {0};
     struct kp_display d;
     f.options.limits = f.limits;
+    f.options.json = &f.json;
     int status = kp_flags_take(&flags, argc, argv);
     if (!status)
         status = check_sessions(argc - optind, &f);

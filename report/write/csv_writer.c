@@ -100,17 +100,37 @@ static void end_row(struct kp_csv_writer *c)
         keep(&c->base, -EIO);
 }
 
+/* Writes a row of JSON. An empty field is null, and what is spelled as a number is one where the layout says so. */
+static void put_object(struct kp_csv_writer *c)
+{
+    kp_json_object(c->json, NULL, true);
+    for (size_t i = 0; i < c->n; i++) {
+        const char *text = c->row[i] ? c->row[i] : c->said[i], *key = c->layout->fields[i];
+        char *end = NULL;
+        if (c->layout->numbers && c->layout->numbers[i] && text && *text && isfinite(strtod(text, &end)) && !*end)
+            kp_json_number(c->json, key, text);
+        else
+            kp_json_text(c->json, key, text && *text ? text : NULL);
+    }
+    kp_json_end(c->json);
+}
+
 /* Writes the fields of `row` and empties it for the next one. */
 static void put_row(struct kp_csv_writer *c)
 {
-    start_row(c);
-    for (size_t i = 0; i < c->n; i++)
-        kp_csv_field(&c->csv, c->row[i] ? c->row[i] : c->said[i]);
+    if (c->json) {
+        put_object(c);
+    } else {
+        start_row(c);
+        for (size_t i = 0; i < c->n; i++)
+            kp_csv_field(&c->csv, c->row[i] ? c->row[i] : c->said[i]);
+    }
     memset(c->row, 0, c->n * sizeof *c->row);
     if (tells_rotation(c) && c->layout->rows_of_metrics)
         kp_csv_mean(&c->csv, c->metric);
     c->metric = NULL;
-    end_row(c);
+    if (!c->json)
+        end_row(c);
 }
 
 static void drop_fields(struct kp_csv_writer *c)
@@ -132,7 +152,7 @@ static void begin(struct kp_writer *w, const struct kp_layout *layout)
     c->n = layout->n;
     c->said = calloc(c->n + 1, sizeof *c->said);
     c->row = calloc(c->n + 1, sizeof *c->row);
-    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row) && !c->goes_on)
+    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row) && !c->goes_on && !c->json)
         write_headings(c);
 }
 

@@ -42,6 +42,7 @@ struct kp_layout {
     const char *const *units; /* a second row of headings, or NULL */
     bool by_metric;           /* each field is a metric, and each launch a row; else each metric is a row */
     bool rows_of_metrics;     /* rows are of metrics, and of messages */
+    const bool *numbers;      /* of each field, whether JSON has numbers there; NULL: in none */
     const bool *means;        /* by_metric: of each field, whether rotation made a value; NULL: of none */
     /* First fields of the kinds of content that have no columns otherwise: */
     size_t metric; /* name, unit and value of a metric; name, unit, number, time and value of a sample; the counts of an
