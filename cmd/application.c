@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/room.h"
 #include "base/temporary.h"
 #include "base/text.h"
 #include "cmd/console.h"
@@ -87,13 +88,12 @@ static int set_later_run(void)
 static int prepare_run(struct series *s)
 {
     const struct kp_application *a = s->a;
-    char number[32], *folder = NULL, **grown = realloc(s->folders, (s->made + 1) * sizeof *grown);
-    if (!grown)
+    char number[32], *folder = NULL;
+    if (!KP_ROOM(s->folders, s->made))
         return no_memory();
-    s->folders = grown;
     if (asprintf(&folder, "%s/run-%zu", a->folder, s->made + 1) < 0)
         return no_memory();
-    grown[s->made] = folder;
+    s->folders[s->made] = folder;
     snprintf(number, sizeof number, "%zu", s->made + 1);
     if (mkdir(folder, 0700)) {
         int status = kp_console_error(KP_EXIT_FAILED, "cannot make the folder %s: %s", folder, strerror(errno));
@@ -217,12 +217,9 @@ static void add_session(struct sessions *s, const char *folder, const char *name
     struct kp_store *store = NULL;
     struct kp_session facts = {0};
     char *err = NULL, *path = NULL;
-    struct found *grown = realloc(s->at, (s->n + 1) * sizeof *grown);
-    if (grown)
-        s->at = grown;
-    if (grown && asprintf(&path, "%s/%s", folder, name) >= 0 && !kp_store_open(path, &store, &err) &&
+    if (KP_ROOM(s->at, s->n) && asprintf(&path, "%s/%s", folder, name) >= 0 && !kp_store_open(path, &store, &err) &&
         !kp_store_get_session(store, &facts, &err)) {
-        grown[s->n++] = (struct found){.path = path, .exe = facts.exe, .start = facts.start_unix_ns};
+        s->at[s->n++] = (struct found){.path = path, .exe = facts.exe, .start = facts.start_unix_ns};
         facts.exe = NULL;
         path = NULL;
     }

@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "base/plain.h"
+#include "base/room.h"
 #include "base/sqrt.h"
 #include "base/stream.h"
 #include "base/text.h"
@@ -63,7 +64,7 @@ struct side {
     struct kp_session session;
     struct kp_wanted wanted, asked;
     struct unit *units;
-    size_t n, capacity;
+    size_t n;
     bool *collected;     /* by wanted section: some launch has a metric of it */
     bool counted, timed; /* some launch has counters, some launch has a duration */
 };
@@ -223,7 +224,7 @@ static bool is_worth_more(double a, double b)
 }
 
 /* Returns the finding of the unit with the rule and severity of `f`, or NULL. */
-static struct finding *find(const struct unit *u, const struct finding *f)
+static struct finding *find_finding(const struct unit *u, const struct finding *f)
 {
     for (size_t i = 0; i < u->n_findings; i++)
         if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
@@ -234,7 +235,7 @@ static struct finding *find(const struct unit *u, const struct finding *f)
 /* Does the same, and adds `f` if there was none. */
 static struct finding *find_or_add(struct unit *u, const struct finding *f)
 {
-    struct finding *same = find(u, f);
+    struct finding *same = find_finding(u, f);
     if (!same)
         u->findings[u->n_findings++] = *f;
     return same;
@@ -264,19 +265,6 @@ static int judge(const struct diff *d, const struct side *s, struct unit *u)
     return rc;
 }
 
-static int grow(struct side *s)
-{
-    if (s->n < s->capacity)
-        return 0;
-    size_t capacity = s->capacity ? 2 * s->capacity : 64;
-    struct unit *units = realloc(s->units, capacity * sizeof *units);
-    if (!units)
-        return -ENOMEM;
-    s->units = units;
-    s->capacity = capacity;
-    return 0;
-}
-
 struct reading {
     const struct diff *diff;
     struct side *side;
@@ -298,7 +286,7 @@ static int take_launch(struct kp_result *r, void *arg)
 {
     struct reading *reading = arg;
     struct side *s = reading->side;
-    if (kp_derive_users(r) || rename_kernel(&r->launch) || grow(s))
+    if (kp_derive_users(r) || rename_kernel(&r->launch) || !KP_ROOM(s->units, s->n))
         return -ENOMEM;
     struct unit *u = &s->units[s->n++];
     *u = (struct unit){.result = *r, .launches = kp_launch_weight(&r->launch)};
@@ -645,7 +633,7 @@ struct row {
 
 struct rows {
     struct row *at;
-    size_t n, capacity;
+    size_t n;
 };
 
 static void free_rows(struct rows *r)
@@ -668,15 +656,9 @@ struct pair {
 
 static int add_row(struct rows *r, char *title, const struct kp_metric *a, const struct kp_metric *b)
 {
-    if (r->n == r->capacity) {
-        size_t capacity = r->capacity ? 2 * r->capacity : 32;
-        struct row *grown = realloc(r->at, capacity * sizeof *grown);
-        if (!grown) {
-            free(title);
-            return -ENOMEM;
-        }
-        r->at = grown;
-        r->capacity = capacity;
+    if (!KP_ROOM(r->at, r->n)) {
+        free(title);
+        return -ENOMEM;
     }
     r->at[r->n++] = (struct row){title, {a, b}};
     return 0;
@@ -1025,7 +1007,8 @@ static void write_findings(struct pair *p)
     for (int side = B; side >= A; side--)
         for (size_t i = 0; i < p->unit[side]->n_findings; i++) {
             const struct finding *f = &p->unit[side]->findings[i];
-            if (find(p->unit[!side], f) || !has_section(&p->diff->side[!side], f->section->id) || !begin_change(p))
+            if (find_finding(p->unit[!side], f) || !has_section(&p->diff->side[!side], f->section->id) ||
+                !begin_change(p))
                 continue;
             if (!n++)
                 kp_write_table(w, &table);

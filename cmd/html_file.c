@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/room.h"
 #include "cmd/console.h"
 #include "cmd/target.h"
 #include "report/pages/page.h"
@@ -97,15 +98,13 @@ static struct kp_html_file *file_of(struct kp_html_files *f, char *path)
             free(path);
             return &f->at[i];
         }
-    struct kp_html_file *grown = realloc(f->at, (f->n + 1) * sizeof *grown);
-    struct kp_html *html = grown ? kp_html_new() : NULL;
-    f->at = grown ? grown : f->at;
+    struct kp_html *html = KP_ROOM(f->at, f->n) ? kp_html_new() : NULL;
     if (!html) {
         free(path);
         return NULL;
     }
-    grown[f->n] = (struct kp_html_file){path, html, 0666};
-    return &grown[f->n++];
+    f->at[f->n] = (struct kp_html_file){path, html, 0666};
+    return &f->at[f->n++];
 }
 
 int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const struct kp_options *o, const char *name)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "cmd/codes.h"
 #include "cmd/match.h"
@@ -21,7 +22,7 @@ enum { FIRST_COUNTED = 1 };
 /* The launches of one run. */
 struct launches {
     struct kp_result *at;
-    size_t n, cap;
+    size_t n;
 };
 
 struct joining {
@@ -40,14 +41,8 @@ struct joining {
 static int add_launch(struct kp_result *r, void *arg)
 {
     struct launches *l = arg;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 64;
-        struct kp_result *grown = realloc(l->at, cap * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        l->at = grown;
-        l->cap = cap;
-    }
+    if (!KP_ROOM(l->at, l->n))
+        return -ENOMEM;
     l->at[l->n++] = *r;
     *r = (struct kp_result){.launch.id = r->launch.id}; /* the store continues after it */
     return 0;

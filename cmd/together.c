@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "cmd/codes.h"
 #include "collectors/code/sass.h"
@@ -45,7 +46,7 @@ struct together {
     struct session *sessions;
     size_t n;
     struct entry *entries;
-    size_t n_entries, capacity;
+    size_t n_entries;
     size_t now;       /* the session being read */
     size_t next;      /* expected place of its next launch's entry: ranks launch in the same order */
     const char *chip; /* of all entries; NULL = there is none yet */
@@ -186,14 +187,8 @@ static int take_stack(struct together *t, struct kp_launch_info *l)
 
 static int append(struct together *t, struct kp_result *r, uint64_t hash, struct entry **out)
 {
-    if (t->n_entries == t->capacity) {
-        size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        struct entry *grown = realloc(t->entries, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        t->entries = grown;
-        t->capacity = capacity;
-    }
+    if (!KP_ROOM(t->entries, t->n_entries))
+        return -ENOMEM;
     int rc = take_stack(t, &r->launch);
     if (rc)
         return rc;
@@ -206,11 +201,9 @@ static int append(struct together *t, struct kp_result *r, uint64_t hash, struct
 
 static int add_share(struct together *t, struct entry *e, const struct share *s)
 {
-    struct share *grown = realloc(e->shares, (e->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(e->shares, e->n))
         return -ENOMEM;
-    e->shares = grown;
-    grown[e->n++] = *s;
+    e->shares[e->n++] = *s;
     struct session *of = &t->sessions[s->session];
     of->has_devices |= of->device >= 0 && of->device != s->device;
     of->device = s->device;
@@ -329,16 +322,14 @@ static int set_ranks(const struct together *t, struct entry *e)
 /* Moves the devices of numbers that `s` lacks. */
 static int add_devices(struct kp_session *s, struct kp_session *from)
 {
-    struct kp_device_info *grown = realloc(s->devices, (s->n_devices + from->n_devices + 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    s->devices = grown;
     for (size_t i = 0; i < from->n_devices; i++) {
         size_t k = 0;
         while (k < s->n_devices && s->devices[k].ordinal != from->devices[i].ordinal)
             k++;
         if (k < s->n_devices)
             continue;
+        if (!KP_ROOM(s->devices, s->n_devices))
+            return -ENOMEM;
         s->devices[s->n_devices++] = from->devices[i];
         from->devices[i] = (struct kp_device_info){.ordinal = from->devices[i].ordinal};
     }

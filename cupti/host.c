@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "cupti/internal.h"
 #include "cupti/raw.h"
 
@@ -204,7 +205,7 @@ static int open_evaluator(struct kp_host *h)
 struct parts {
     struct kp_host *h;
     const char **names;
-    size_t n, cap;
+    size_t n;
 };
 
 static const char *name_of(struct kp_host *h, NVPW_MetricType type, size_t index)
@@ -225,14 +226,8 @@ static int add_part(struct parts *p, NVPW_MetricType type, size_t index)
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp(p->names[i], name))
             return 0;
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 32;
-        const char **grown = realloc(p->names, cap * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        p->names = grown;
-        p->cap = cap;
-    }
+    if (!KP_ROOM(p->names, p->n))
+        return -ENOMEM;
     p->names[p->n++] = name;
     return 0;
 }

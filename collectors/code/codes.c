@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "base/wait_limits.h"
 #include "collectors/code/cubin.h"
@@ -21,7 +22,7 @@ struct kp_codes {
     const void *(*cubin)(uint32_t crc, size_t *size);
     bool texts;
     struct entry **entries; /* by id, from 1 on; entries never move */
-    size_t n, cap;
+    size_t n;
     uint64_t *slots; /* hash of the entries by function and CRC: ids, 0 = free */
     size_t n_slots;  /* a power of 2 */
     size_t ptx;      /* bytes of PTX of all functions */
@@ -83,23 +84,10 @@ static bool grow_slots(struct kp_codes *c)
     return true;
 }
 
-static bool grow_entries(struct kp_codes *c)
-{
-    if (c->n < c->cap)
-        return true;
-    size_t cap = c->cap ? 2 * c->cap : FIRST_SLOTS;
-    struct entry **entries = realloc(c->entries, cap * sizeof(struct entry *));
-    if (!entries)
-        return false;
-    c->entries = entries;
-    c->cap = cap;
-    return true;
-}
-
 static uint64_t add(struct kp_codes *c, uint32_t crc, const char *name)
 {
     struct entry *e = calloc(1, sizeof(*e));
-    if (!e || !grow_entries(c) || !grow_slots(c) || !(e->code.function = strdup(name))) {
+    if (!e || !KP_ROOM(c->entries, c->n) || !grow_slots(c) || !(e->code.function = strdup(name))) {
         free(e);
         return 0;
     }

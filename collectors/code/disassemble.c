@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/descriptor.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/code/cubin_internal.h"
 
@@ -277,13 +278,7 @@ static struct kp_instruction *instruction_at(const struct target *t, const char 
 
 static void take_label(struct reader *r, const char *name, size_t len)
 {
-    struct label *grown = r->labels;
-    /* Full when their number is a power of two. */
-    if ((r->n_labels & (r->n_labels - 1)) == 0)
-        grown = realloc(r->labels, (r->n_labels ? 2 * r->n_labels : 1) * sizeof(*grown));
-    const char *copy = grown ? kp_arena_text(&r->names, name, len) : NULL;
-    if (grown)
-        r->labels = grown;
+    const char *copy = KP_ROOM(r->labels, r->n_labels) ? kp_arena_text(&r->names, name, len) : NULL;
     if (copy)
         r->labels[r->n_labels++].name = copy;
     else

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "collectors/facts/occupancy.h"
 #include "report/model/model.h"
 
@@ -103,7 +104,6 @@ static int attribute_of(const struct kp_driver *d, CUfunction f, CUfunction_attr
 
 CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *out)
 {
-    size_t cap = 0;
     if (!d->cuFuncGetParamInfo)
         return CUDA_SUCCESS;
     for (size_t i = 0; i < MAX_PARAMS; i++) {
@@ -113,13 +113,8 @@ CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *
             out->params_known = rc == CUDA_ERROR_INVALID_VALUE; /* the index past the last parameter */
             return CUDA_SUCCESS;
         }
-        if (i == cap) {
-            cap = cap ? 2 * cap : 8;
-            struct kp_param *grown = realloc(out->params, cap * sizeof(*grown));
-            if (!grown)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-            out->params = grown;
-        }
+        if (!KP_ROOM(out->params, i))
+            return CUDA_ERROR_OUT_OF_MEMORY;
         out->params[i] = p;
         out->n_params = i + 1;
         if (p.offset + p.size > out->params_bytes)

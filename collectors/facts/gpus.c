@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 static struct kp_gpu *add(struct kp_gpus *g)
 {
-    struct kp_gpu *all = realloc(g->all, (g->n + 1) * sizeof(*all));
-    if (!all)
+    if (!KP_ROOM(g->all, g->n))
         return NULL;
-    g->all = all;
-    all[g->n] = (struct kp_gpu){.id = "", .name = ""};
-    return &all[g->n++];
+    g->all[g->n] = (struct kp_gpu){.id = "", .name = ""};
+    return &g->all[g->n++];
 }
 
 static void set_id(struct kp_gpu *gpu, const char *id)

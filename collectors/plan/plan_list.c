@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "base/pattern.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/facts/launch.h"
 #include "collectors/plan/plan_internal.h"
@@ -19,19 +20,13 @@ enum { NAME_MAX_LEN = 512 };
 /* A growing list of words to choose from. */
 struct words {
     const char **list; /* NULL-terminated */
-    size_t n, cap;
+    size_t n;
 };
 
 static int add_word(struct words *w, const char *word)
 {
-    if (w->n + 1 >= w->cap) {
-        size_t cap = w->cap ? 2 * w->cap : 256;
-        const char **grown = realloc(w->list, cap * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        w->list = grown;
-        w->cap = cap;
-    }
+    if (!KP_ROOM(w->list, w->n + 1))
+        return -ENOMEM;
     w->list[w->n++] = word;
     w->list[w->n] = NULL;
     return 0;

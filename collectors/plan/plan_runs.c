@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
@@ -217,12 +218,10 @@ static int fits(struct packing *p, struct list *l, const char *const *names, siz
 
 static struct list *new_list(struct packing *p)
 {
-    struct list *grown = realloc(p->lists, (p->n + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(p->lists, p->n))
         return NULL;
-    p->lists = grown;
-    grown[p->n] = (struct list){.names = calloc(p->most + 1, sizeof(*grown->names))};
-    return grown[p->n].names ? &grown[p->n++] : NULL;
+    p->lists[p->n] = (struct list){.names = calloc(p->most + 1, sizeof(*p->lists->names))};
+    return p->lists[p->n].names ? &p->lists[p->n++] : NULL;
 }
 
 /* Puts names of one counter into the first list with room for them. Halves them if they do not combine. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/room.h"
 #include "collectors/providers/pm_list.h"
 #include "collectors/providers/provider.h"
 #include "cupti/pm.h"
@@ -424,10 +425,8 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
 {
     const struct samples *s = &p->samples;
     struct kp_metric_props props;
-    struct kp_series *grown = realloc(l->series, (l->n_series + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(l->series, l->n_series))
         return -ENOMEM;
-    l->series = grown;
     struct kp_series one = {.name = strdup(group->names[metric]), .n_values = to - from};
     one.unit = strdup(kp_host_metric(p->host, group->names[metric], &props) ? "" : props.unit);
     one.values = malloc((to - from + 1) * sizeof(*one.values));
@@ -441,7 +440,7 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
     one.interval_ns =
         to > from ? (double)(s->end_ns[to - 1] - s->begin_ns[from]) / (double)(to - from) : (double)interval;
     one.start_ns = one.interval_ns;
-    grown[l->n_series++] = one;
+    l->series[l->n_series++] = one;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "report/define/groups.h"
 #include "report/model/model.h"
@@ -86,20 +87,18 @@ static int take(const char *name, size_t len, bool listed, void *arg)
     const struct taker *t = arg;
     struct kp_pm_list *l = t->out;
     struct kp_metric_props props;
-    char *copy = strndup(name, len), **grown;
+    char *copy = strndup(name, len);
     if (!copy)
         return -ENOMEM;
     if (has_name(l, copy) || (!listed && kp_host_metric(t->host, copy, &props))) {
         free(copy);
         return 0;
     }
-    grown = realloc(l->names, (l->n + 1) * sizeof(*grown));
-    if (!grown) {
+    if (!KP_ROOM(l->names, l->n)) {
         free(copy);
         return -ENOMEM;
     }
-    l->names = grown;
-    grown[l->n++] = copy;
+    l->names[l->n++] = copy;
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
@@ -499,11 +500,9 @@ static int keep_part(struct kp_providers *x, size_t list, bool borrowed)
 {
     struct range *r = own(x);
     struct counted *k = gathered(x);
-    struct part *grown = k ? realloc(k->parts, (k->n_parts + 1) * sizeof(*grown)) : NULL;
-    if (!grown)
+    if (!k || !KP_ROOM(k->parts, k->n_parts))
         return -ENOMEM;
-    k->parts = grown;
-    struct part *part = &grown[k->n_parts++];
+    struct part *part = &k->parts[k->n_parts++];
     *part = (struct part){.list = list, .lease = r->lease, .data = r->data, .borrowed = borrowed};
     if (r->data && !borrowed)
         kp_chosen_read(r->data, NULL, &part->bytes);

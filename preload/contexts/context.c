@@ -11,6 +11,7 @@
 #include "base/debug.h"
 #include "base/demangle.h"
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "base/traps.h"
 #include "base/work.h"
@@ -1317,11 +1318,9 @@ static void add_module(struct kp_context *c, const void *module)
 {
     if (!module || has_module(c, module))
         return;
-    const void **grown = realloc(c->modules, (c->n_modules + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(c->modules, c->n_modules))
         return; /* it counts as unknown the next time */
-    c->modules = grown;
-    grown[c->n_modules++] = module;
+    c->modules[c->n_modules++] = module;
 }
 
 struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
@@ -1372,11 +1371,9 @@ const struct kp_known_config *kp_context_config(const struct kp_known_function *
 
 void kp_context_learn(struct kp_known_function *f, const struct kp_known_config *config)
 {
-    struct kp_known_config *grown = realloc(f->configs, (f->n_configs + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(f->configs, f->n_configs))
         return; /* retried the next time */
-    f->configs = grown;
-    grown[f->n_configs++] = *config;
+    f->configs[f->n_configs++] = *config;
 }
 
 void kp_context_forget_configs(struct kp_context *c)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/plan/runs.h"
 #include "collectors/providers/library.h"
@@ -129,11 +130,9 @@ static long count_launch(uint64_t hash)
     for (size_t i = 0; i < images.n; i++)
         if (images.list[i].hash == hash)
             return (long)images.list[i].launches++;
-    struct kernel *grown = realloc(images.list, (images.n + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(images.list, images.n))
         return -1;
-    images.list = grown;
-    grown[images.n++] = (struct kernel){hash, 1};
+    images.list[images.n++] = (struct kernel){hash, 1};
     return 0;
 }
 

@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/work.h"
 #include "collectors/replay/vmem.h"
 #include "preload/gate/gate.h"
 
-enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
+enum { SMALLEST_SLOT = 512 };
 
 /* A mapped piece of host memory: one allocation, or (an arena) slots of one size. Arenas are never freed: a program
  * that pins small buffers pins them again, and the driver takes far longer to map than to pin. */
@@ -45,7 +46,7 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
 
 /* Under the lock. The ranges are sorted by address and never overlap. */
 static struct range **ranges;
-static size_t n_ranges, room;
+static size_t n_ranges;
 static struct piece *arenas;
 static struct range *leaving; /* freed during a stream capture */
 
@@ -119,23 +120,10 @@ static bool evict(uint64_t base, size_t bytes)
     return true;
 }
 
-static bool make_room(void)
-{
-    if (n_ranges < room)
-        return true;
-    size_t wanted = room ? 2 * room : FEWEST_RANGES;
-    struct range **grown = realloc(ranges, wanted * sizeof(*grown));
-    if (!grown)
-        return false;
-    ranges = grown;
-    room = wanted;
-    return true;
-}
-
 /* Returns false if `r` is not in the table. */
 static bool insert(struct range *r)
 {
-    if (!make_room() || !evict(r->base, r->bytes))
+    if (!KP_ROOM(ranges, n_ranges) || !evict(r->base, r->bytes))
         return false;
     size_t i = place_of(r->base);
     memmove(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof(*ranges));

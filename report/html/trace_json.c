@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/plain.h"
+#include "base/room.h"
 #include "report/view/timeline_rows.h"
 
 struct process {
@@ -101,13 +102,11 @@ static int process_of(struct trace *t, enum kp_activity_kind kind, int device, u
     while (i < t->n_processes && (t->processes[i].kind != kind || t->processes[i].device != device))
         i++;
     if (i == t->n_processes) {
-        struct process *grown = realloc(t->processes, (t->n_processes + 1) * sizeof *grown);
-        char *name = grown ? process_name(t, kind, device) : NULL;
-        t->processes = grown ? grown : t->processes;
+        char *name = KP_ROOM(t->processes, t->n_processes) ? process_name(t, kind, device) : NULL;
         if (!name)
             return -ENOMEM;
-        grown[t->n_processes++] = (struct process){kind, device, t->next_pid++};
-        write_metadata(t, "process_name", grown[i].pid, 0, name);
+        t->processes[t->n_processes++] = (struct process){kind, device, t->next_pid++};
+        write_metadata(t, "process_name", t->processes[i].pid, 0, name);
         free(name);
     }
     *pid = t->processes[i].pid;
@@ -191,11 +190,9 @@ static int write_counters(struct trace *t, const struct kp_result *r)
 static int note_launch(struct kp_result *r, void *arg)
 {
     struct trace *t = arg;
-    struct launch *grown = realloc(t->launches, (t->n_launches + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(t->launches, t->n_launches))
         return -ENOMEM;
-    t->launches = grown;
-    grown[t->n_launches++] = (struct launch){(int64_t)r->launch.ordinal, (int64_t)r->launch.id};
+    t->launches[t->n_launches++] = (struct launch){(int64_t)r->launch.ordinal, (int64_t)r->launch.id};
     return write_counters(t, r);
 }
 

@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "base/pattern.h"
 #include "base/plain.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "report/define/source.h"
 #include "report/define/units.h"
@@ -155,14 +156,8 @@ static double value_here(const run_t *run, const char *cc, const char *metric)
 static struct kp_message *new_message(run_t *run)
 {
     struct kp_messages *m = run->out;
-    if (m->n == m->capacity) {
-        size_t grown = m->capacity ? 2 * m->capacity : 16;
-        struct kp_message *list = realloc(m->list, grown * sizeof *list);
-        if (!list)
-            return NULL;
-        m->list = list;
-        m->capacity = grown;
-    }
+    if (!KP_ROOM(m->list, m->n))
+        return NULL;
     return &m->list[m->n];
 }
 

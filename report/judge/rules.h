@@ -75,7 +75,7 @@ struct kp_message {
 /* Sorted by section in report order, then by rule identifier (like ncu). */
 struct kp_messages {
     struct kp_message *list;
-    size_t n, capacity;
+    size_t n;
 };
 
 /* Applies the rules of `sections` that are in `chosen` to launch `r`. `s` (may be NULL) knows the device: its SMs

@@ -8,6 +8,7 @@
 
 #include "base/pattern.h"
 #include "base/regex.h"
+#include "base/room.h"
 #include "base/text.h"
 
 /* Numbers: all, a list, or those that an expression matches as a whole. */
@@ -32,10 +33,8 @@ static int read_list(const char *text, struct numbers *out, char **err)
     const char *item;
     size_t len;
     while (kp_list_next(&text, &item, &len)) {
-        uint64_t *grown = realloc(out->list, (out->n + 1) * sizeof *grown);
-        if (!grown)
+        if (!KP_ROOM(out->list, out->n))
             return -ENOMEM;
-        out->list = grown;
         char *end;
         errno = 0;
         out->list[out->n++] = strtoull(item, &end, 10);

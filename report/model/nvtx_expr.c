@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/pattern.h"
+#include "base/room.h"
 #include "base/text.h"
 
 static const char REGEX_PREFIX[] = "regex:";
@@ -112,10 +113,8 @@ static bool is_quantifier(const struct piece *p, char which)
 /* Adds the name of `p` after the `gap` read since the last one. */
 static int add_step(struct expression *e, const struct piece *p, struct step *gap, char **err)
 {
-    struct step *grown = realloc(e->steps, (e->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(e->steps, e->n))
         return -ENOMEM;
-    e->steps = grown;
     int rc = read_name(p, &gap->name, err);
     if (rc)
         return rc;
@@ -251,11 +250,10 @@ static void trim(struct piece *p)
 
 static int add_expression(struct kp_nvtx_filter *f, const struct piece *p, char **err)
 {
-    struct expression e = {.n = 0}, *grown = realloc(f->list, (f->n + 1) * sizeof *grown);
+    struct expression e = {.n = 0};
     char *why = NULL;
-    if (!grown)
+    if (!KP_ROOM(f->list, f->n))
         return -ENOMEM;
-    f->list = grown;
     int rc = read_expression(&e, *p, &why);
     if (rc)
         free_expression(&e);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 /* Writes a word, "" if unknown. */
 static void write_word(struct kp_json *j, const char *key, const char *word)
 {
@@ -22,14 +24,12 @@ static int note(struct kp_json_ids *ids, uint64_t id)
 {
     if (!id || (ids->n && bsearch(&id, ids->list, ids->n, sizeof id, compare_ids)))
         return 0;
-    uint64_t *grown = realloc(ids->list, (ids->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(ids->list, ids->n))
         return -ENOMEM;
-    ids->list = grown;
     size_t at = ids->n++;
-    for (; at && grown[at - 1] > id; at--)
-        grown[at] = grown[at - 1];
-    grown[at] = id;
+    for (; at && ids->list[at - 1] > id; at--)
+        ids->list[at] = ids->list[at - 1];
+    ids->list[at] = id;
     return 0;
 }
 
@@ -176,11 +176,9 @@ static int keep_text(struct texts *t, struct kp_source_file *f)
 {
     if (!f->text || has_text(t, f->path))
         return 0;
-    struct kp_source_file *grown = realloc(t->files, (t->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(t->files, t->n))
         return -ENOMEM;
-    t->files = grown;
-    grown[t->n++] = *f;
+    t->files[t->n++] = *f;
     *f = (struct kp_source_file){0};
     return 0;
 }

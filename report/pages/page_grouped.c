@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "report/model/launch_names.h"
 #include "report/pages/page_body.h"
 #include "report/view/narrow.h"
@@ -22,7 +23,7 @@ struct spread {
 struct part {
     const char *title;    /* of the section; NULL: of all */
     struct spread *stats; /* by name */
-    size_t n, capacity;
+    size_t n;
 };
 
 struct group {
@@ -54,15 +55,13 @@ static struct group *find_group(struct groups *all, const char *name, const stru
         if (is_same_group(&all->at[i], name, l, by_device))
             return &all->at[i];
     char *copy = name ? kp_strdup(name) : NULL;
-    struct group *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
-    if (grown)
-        all->at = grown;
-    if (!grown || (name && !copy)) {
+    if (!KP_ROOM(all->at, all->n) || (name && !copy)) {
         free(copy);
         return NULL;
     }
-    grown[all->n] = (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
-    return &grown[all->n++];
+    all->at[all->n] =
+        (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
+    return &all->at[all->n++];
 }
 
 static struct part *find_part(struct group *g, const char *title)
@@ -70,24 +69,16 @@ static struct part *find_part(struct group *g, const char *title)
     for (size_t i = 0; i < g->n; i++)
         if (g->parts[i].title == title)
             return &g->parts[i];
-    struct part *grown = realloc(g->parts, (g->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(g->parts, g->n))
         return NULL;
-    g->parts = grown;
-    grown[g->n] = (struct part){.title = title};
-    return &grown[g->n++];
+    g->parts[g->n] = (struct part){.title = title};
+    return &g->parts[g->n++];
 }
 
 static int insert(struct part *p, size_t at, const char *title, const struct kp_metric *m)
 {
-    if (p->n == p->capacity) {
-        size_t capacity = p->capacity ? 2 * p->capacity : 32;
-        struct spread *grown = realloc(p->stats, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        p->stats = grown;
-        p->capacity = capacity;
-    }
+    if (!KP_ROOM(p->stats, p->n))
+        return -ENOMEM;
     struct spread s = {kp_strdup(m->name), kp_strdup(title), kp_strdup(m->unit), 0, INFINITY, -INFINITY, 0};
     if (!s.name || !s.title || !s.unit) {
         free(s.name);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "base/width.h"
 #include "report/model/launch_names.h"
@@ -47,7 +48,7 @@ struct entry {
 
 struct entries {
     struct entry *at;
-    size_t n, capacity;
+    size_t n;
     double total;     /* of all launches on all ranks, ns */
     uint64_t without; /* entries without ranks */
 };
@@ -67,14 +68,8 @@ static int add_entry(struct kp_result *r, void *arg)
         e->without++;
         return 0;
     }
-    if (e->n == e->capacity) {
-        size_t capacity = e->capacity ? 2 * e->capacity : 32;
-        struct entry *grown = realloc(e->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        e->at = grown;
-        e->capacity = capacity;
-    }
+    if (!KP_ROOM(e->at, e->n))
+        return -ENOMEM;
     struct entry one = {.name = kp_strdup(kp_launch_name(&r->launch)),
                         .slowest = kp_strdup(of.slowest),
                         .which = kp_launch_which(&r->launch),

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "report/pages/page_body.h"
 #include "report/view/narrow.h"
 
@@ -59,19 +60,13 @@ struct names {
         char *name, *unit;
         bool mean; /* of a rotation, in some launch */
     } * at;        /* by name */
-    size_t n, capacity;
+    size_t n;
 };
 
 static int insert(struct names *n, size_t at, const struct kp_metric *m)
 {
-    if (n->n == n->capacity) {
-        size_t capacity = n->capacity ? 2 * n->capacity : 256;
-        struct name *grown = realloc(n->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        n->at = grown;
-        n->capacity = capacity;
-    }
+    if (!KP_ROOM(n->at, n->n))
+        return -ENOMEM;
     struct name added = {kp_strdup(m->name), kp_strdup(m->unit), m->counted};
     if (!added.name || !added.unit) {
         free(added.name);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "report/pages/page_body.h"
 
 enum { LINES_SHOWN = 20 };
@@ -74,13 +75,11 @@ static int note_name(struct names *names, const char *name)
         else
             high = middle;
     }
-    char **grown = realloc(names->at, (names->n + 1) * sizeof *grown), *copy = grown ? kp_strdup(name) : NULL;
-    if (grown)
-        names->at = grown;
+    char *copy = KP_ROOM(names->at, names->n) ? kp_strdup(name) : NULL;
     if (!copy)
         return -ENOMEM;
-    memmove(&grown[low + 1], &grown[low], (names->n - low) * sizeof *grown);
-    grown[low] = copy;
+    memmove(&names->at[low + 1], &names->at[low], (names->n - low) * sizeof *names->at);
+    names->at[low] = copy;
     names->n++;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/sqrt.h"
 #include "base/width.h"
 #include "report/model/launch_names.h"
@@ -47,7 +48,7 @@ struct timed {
 struct group {
     char *name;
     struct timed *at;
-    size_t n, capacity;
+    size_t n;
     uint64_t launches, timed; /* timed: those whose duration is known */
     double total, saved;      /* of these; saved by the best rule */
     size_t range;             /* of the name, see kp_launch_range_length */
@@ -57,7 +58,7 @@ struct group {
 
 struct groups {
     struct group *at; /* by name, then by time */
-    size_t n, capacity;
+    size_t n;
 };
 
 struct times {
@@ -71,14 +72,8 @@ struct times {
 
 static int insert(struct groups *k, size_t at, const char *name)
 {
-    if (k->n == k->capacity) {
-        size_t capacity = k->capacity ? 2 * k->capacity : 32;
-        struct group *grown = realloc(k->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        k->at = grown;
-        k->capacity = capacity;
-    }
+    if (!KP_ROOM(k->at, k->n))
+        return -ENOMEM;
     char *copy = kp_strdup(name);
     if (!copy)
         return -ENOMEM;
@@ -116,14 +111,8 @@ static int add_time(struct group *k, const struct timed *t)
     k->launches += t->launches;
     if (isnan(t->ns))
         return 0;
-    if (k->n == k->capacity) {
-        size_t capacity = k->capacity ? 2 * k->capacity : 16;
-        struct timed *grown = realloc(k->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        k->at = grown;
-        k->capacity = capacity;
-    }
+    if (!KP_ROOM(k->at, k->n))
+        return -ENOMEM;
     k->at[k->n++] = *t;
     k->total += t->ns * (double)t->launches;
     k->timed += t->launches;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "base/width.h"
 #include "report/define/units.h"
@@ -111,13 +112,11 @@ static int note_launch(struct kp_result *r, void *arg)
     t->ranged |= l->nvtx.n_ranges > 0;
     if (find_name(t, kp_launch_name(l), &at))
         return 0;
-    struct kp_long_name *grown = realloc(t->kernels, (t->n_kernels + 1) * sizeof *grown);
-    char *name = grown ? kp_strdup(kp_launch_name(l)) : NULL;
-    t->kernels = grown ? grown : t->kernels;
+    char *name = KP_ROOM(t->kernels, t->n_kernels) ? kp_strdup(kp_launch_name(l)) : NULL;
     if (!name)
         return -ENOMEM;
-    memmove(&grown[at + 1], &grown[at], (t->n_kernels++ - at) * sizeof *grown);
-    grown[at] = (struct kp_long_name){name, kp_launch_range_length(l), l->kind != KP_WORKLOAD_KERNEL};
+    memmove(&t->kernels[at + 1], &t->kernels[at], (t->n_kernels++ - at) * sizeof *t->kernels);
+    t->kernels[at] = (struct kp_long_name){name, kp_launch_range_length(l), l->kind != KP_WORKLOAD_KERNEL};
     return 0;
 }
 

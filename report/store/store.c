@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "report/model/instances.h"
 
@@ -432,7 +433,7 @@ static int put_skip(struct kp_store *s, const struct kp_skip *skip)
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_SKIP);
     kp_bind_text(&r, kp_why_text(&skip->why));
     kp_bind_uint(&r, skip->count);
-    kp_store_bind_reason(&r, skip->why.reason);
+    kp_bind_reason(&r, skip->why.reason);
     return kp_sql_end(&r);
 }
 
@@ -484,7 +485,7 @@ static void bind_metric(struct kp_sql *r, uint64_t launch, const struct kp_metri
     } else {
         r->column += 2; /* columns that are not bound are NULL */
     }
-    kp_store_bind_reason(r, m->reason);
+    kp_bind_reason(r, m->reason);
 }
 
 /* The rows of PUT_METRICS: one statement for several need not find the place of each. */
@@ -710,13 +711,11 @@ static int get_devices(struct kp_store *s, struct kp_session *f)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_DEVICES);
     while (kp_sql_next(&r)) {
-        struct kp_device_info *grown = realloc(f->devices, (f->n_devices + 1) * sizeof *grown);
-        if (!grown) {
+        if (!KP_ROOM(f->devices, f->n_devices)) {
             r.rc = SQLITE_NOMEM;
             break;
         }
-        f->devices = grown;
-        struct kp_device_info *d = &grown[f->n_devices++];
+        struct kp_device_info *d = &f->devices[f->n_devices++];
         *d = (struct kp_device_info){0};
         kp_column_fields(&r, device_fields, d);
     }
@@ -729,7 +728,7 @@ static int get_skips(struct kp_store *s, struct kp_session *f)
     while (kp_sql_next(&r)) {
         char *text = kp_column_text(&r);
         uint64_t count = kp_column_uint(&r);
-        if (!text || kp_session_add_skip(f, kp_why_of(kp_store_column_reason(&r), text), count))
+        if (!text || kp_session_add_skip(f, kp_why_of(kp_column_reason(&r), text), count))
             r.rc = SQLITE_NOMEM;
         free(text);
     }

@@ -72,6 +72,7 @@ void kp_bind_uint(struct kp_sql *r, uint64_t value);
 void kp_bind_int(struct kp_sql *r, int64_t value);
 void kp_bind_real(struct kp_sql *r, double value);
 void kp_bind_text(struct kp_sql *r, const char *text);
+void kp_bind_reason(struct kp_sql *r, enum kp_reason reason); /* its key */
 /* A field of a struct that a column holds; a list ends with KP_SQL_LAST. */
 struct kp_sql_field {
     enum {
@@ -124,6 +125,7 @@ uint64_t kp_column_uint(struct kp_sql *r);
 double kp_column_real(struct kp_sql *r);
 char *kp_column_text(struct kp_sql *r);
 char *kp_column_text_or_null(struct kp_sql *r);
+enum kp_reason kp_column_reason(struct kp_sql *r); /* of a later kprof it may not be known: KP_REASON_NONE */
 
 /* ---- call stacks, code and the counts of launches: store_code.c ---- */
 
@@ -156,13 +158,10 @@ int kp_store_read_variants(struct kp_store *s, struct kp_result *r);
 /* Finds the identifier of a metric's name, or makes it. */
 int kp_store_name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id);
 /* Reads a metric into `result` from a row whose columns are name, unit, and from `at` on kind and value; column
- * `reason` has the key of the reason, if the file has that column. 0 or a code of kp_result_set_real. */
+ * `reason` has the key of the reason. 0 or a code of kp_result_set_real. */
 int kp_store_read_value(sqlite3_stmt *row, int at, int reason, struct kp_result *result);
 /* Binds the columns kind and value. */
 void kp_store_bind_value(struct kp_sql *r, const struct kp_metric *m);
-/* Bind and read a column with the key of a reason. */
-void kp_store_bind_reason(struct kp_sql *r, enum kp_reason reason);
-enum kp_reason kp_store_column_reason(struct kp_sql *r);
 
 /* ---- the timeline: store_timeline.c ---- */
 

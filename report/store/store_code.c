@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/numbers.h"
+#include "base/room.h"
 
 /* Values of code_metric are long, so it is a table with a separate small index, not one tree. */
 const char kp_store_code_schema[] =
@@ -40,18 +41,15 @@ const char kp_store_code_schema[] =
     "CREATE VIEW line_values AS SELECT launch, kernel, file, line, name, sum(value) AS value FROM code_values"
     " GROUP BY launch, kernel, file, line, name;";
 
-/* Returns the next element of *list, all 0, with room for it: the room is a power of 2, or none. NULL without memory,
- * which is noted, with the list as it was. */
+/* Returns the next element of *list, all 0. NULL without memory, which is noted, with the list as it was. */
 static void *more(struct kp_sql *r, void *list, size_t *n, size_t size)
 {
     char *at;
-    memcpy(&at, list, sizeof at); /* a pointer of any type */
-    at = *n & (*n - 1) ? at : realloc(at, (*n ? 2 * *n : 1) * size);
-    if (!at) {
+    if (!kp_room(list, *n, size)) {
         r->rc = SQLITE_NOMEM;
         return NULL;
     }
-    memcpy(list, &at, sizeof at);
+    memcpy(&at, list, sizeof at); /* a pointer of any type */
     return memset(at + (*n)++ * size, 0, size);
 }
 

@@ -122,6 +122,16 @@ char *kp_column_text(struct kp_sql *r)
     return copy;
 }
 
+void kp_bind_reason(struct kp_sql *r, enum kp_reason reason)
+{
+    kp_bind_text(r, reason ? kp_reason_key(reason) : NULL);
+}
+
+enum kp_reason kp_column_reason(struct kp_sql *r)
+{
+    return kp_reason_find((const char *)sqlite3_column_text(r->statement, r->column++));
+}
+
 /* ---- the fields of a struct ---- */
 
 /* Whole numbers lie in memory with the lowest byte first, on each processor that CUDA is for. */
@@ -141,7 +151,7 @@ static void bind_field(struct kp_sql *r, const struct kp_sql_field *f, const voi
         kp_bind_real(r, *(const double *)at);
         break;
     case KP_SQL_REASON:
-        kp_store_bind_reason(r, *(const enum kp_reason *)at);
+        kp_bind_reason(r, *(const enum kp_reason *)at);
         break;
     default:
         kp_bind_text(r, *(char *const *)at);
@@ -171,7 +181,7 @@ static void read_field(struct kp_sql *r, const struct kp_sql_field *f, void *at)
         *(double *)at = kp_column_real(r);
         break;
     case KP_SQL_REASON:
-        *(enum kp_reason *)at = kp_store_column_reason(r);
+        *(enum kp_reason *)at = kp_column_reason(r);
         break;
     default:
         *(char **)at = f->type == KP_SQL_TEXT ? kp_column_text(r) : kp_column_text_or_null(r);

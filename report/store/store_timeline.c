@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/room.h"
 #include "report/store/store_body.h"
 
 const char kp_store_timeline_schema[] =
@@ -108,17 +109,11 @@ int kp_store_read_timeline(struct kp_store *s, struct kp_timeline *out)
 
 static int read_records(struct kp_store *s, struct kp_kernel_record **at, size_t *n)
 {
-    size_t cap = 0;
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_KERNEL_RECORDS);
     while (kp_sql_next(&r)) {
-        if (*n == cap) {
-            cap = cap ? 2 * cap : ROWS;
-            struct kp_kernel_record *grown = realloc(*at, cap * sizeof *grown);
-            if (!grown) {
-                r.rc = SQLITE_NOMEM;
-                break;
-            }
-            *at = grown;
+        if (!KP_ROOM(*at, *n)) {
+            r.rc = SQLITE_NOMEM;
+            break;
         }
         struct kp_activity a;
         int64_t row = kp_column_int(&r);

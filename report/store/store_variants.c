@@ -37,7 +37,7 @@ static int put_metric(struct kp_store *s, uint64_t launch, size_t position, cons
     kp_bind_uint(&r, position);
     kp_bind_int(&r, name);
     kp_store_bind_value(&r, m);
-    kp_store_bind_reason(&r, m->reason);
+    kp_bind_reason(&r, m->reason);
     return kp_sql_end(&r);
 }
 

@@ -23,7 +23,7 @@ struct kp_line {
 
 struct kp_lines {
     struct kp_line *at;
-    size_t n, capacity;
+    size_t n;
     void *names;      /* those that the user's list has added (tsearch): it may be long */
     const char *note; /* of the launch: stands above all lines, which do not repeat it; NULL = none */
     bool beside;      /* others, which have values, are shown above them */

@@ -1,3 +1,4 @@
+#include "base/room.h"
 #include "report/view/lines.h"
 
 #include <ctype.h>
@@ -14,15 +15,9 @@
 
 int kp_lines_add(struct kp_lines *l, const struct kp_line *line)
 {
-    if (l->n == l->capacity) {
-        size_t capacity = l->capacity ? 2 * l->capacity : 16;
-        struct kp_line *grown = realloc(l->at, capacity * sizeof *grown);
-        if (!grown) {
-            free(line->made_label);
-            return -ENOMEM;
-        }
-        l->at = grown;
-        l->capacity = capacity;
+    if (!KP_ROOM(l->at, l->n)) {
+        free(line->made_label);
+        return -ENOMEM;
     }
     l->at[l->n++] = *line;
     return 0;
@@ -41,7 +36,7 @@ void kp_lines_free(struct kp_lines *l)
     free(l->at);
     l->names = NULL;
     l->at = NULL;
-    l->n = l->capacity = 0;
+    l->n = 0;
 }
 
 static int by_name(const void *a, const void *b)

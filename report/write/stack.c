@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "report/define/units.h"
 #include "report/write/stack.h"
@@ -83,11 +84,8 @@ int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
     while (i < t->n && t->at[i].stack != r->launch.stack)
         i++;
     if (i == t->n) {
-        struct kp_stack_total *grown =
-            t->n & (t->n - 1) ? t->at : realloc(t->at, (t->n ? 2 * t->n : 1) * sizeof *grown);
-        if (!grown)
+        if (!KP_ROOM(t->at, t->n))
             return -ENOMEM;
-        t->at = grown;
         t->at[t->n++] = (struct kp_stack_total){.stack = r->launch.stack};
     }
     t->at[i].launches++;

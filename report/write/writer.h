@@ -80,7 +80,7 @@ struct kp_fact {
 struct kp_facts {
     const char *title;
     struct kp_fact *at;
-    size_t n, capacity;
+    size_t n;
 };
 
 struct kp_writer;
