@@ -138,6 +138,16 @@ int kp_text_end(FILE *f, char *const *text)
     return fclose(f) || !*text ? -ENOMEM : 0;
 }
 
+char *kp_asprintf(const char *format, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    return n < 0 ? NULL : text;
+}
+
 int kp_error(char **err, const char *format, ...)
 {
     va_list args;

@@ -7,6 +7,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Returns the text, "" for NULL. */
+static inline const char *kp_or_empty(const char *text)
+{
+    return text ? text : "";
+}
+/* Formats as asprintf does, into malloc'ed memory. NULL without memory. */
+char *kp_asprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Reads the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
  * false at the end of the list. The list is not changed; *cursor moves on. */
 bool kp_list_next(const char **cursor, const char **item, size_t *len);

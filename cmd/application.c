@@ -33,9 +33,9 @@ struct series {
     const char *why; /* there must be no more runs; NULL = there may */
 };
 
-static void say(const struct kp_application *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say_of_run(const struct kp_application *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(const struct kp_application *a, const char *format, ...)
+static void say_of_run(const struct kp_application *a, const char *format, ...)
 {
     va_list args;
     if (a->o->quiet)
@@ -166,7 +166,7 @@ static int run_once(struct series *s, struct kp_run_outcome *out)
     int rc = prepare_run(s);
     if (!rc && s->made > 1) {
         rewind_input(s);
-        say(s->a, "Run %zu of %zu of the program", s->made, s->wanted);
+        say_of_run(s->a, "Run %zu of %zu of the program", s->made, s->wanted);
         rc = truncate(s->a->status_file, 0)
                  ? kp_console_error(KP_EXIT_FAILED, "%s: %s", s->a->status_file, strerror(errno))
                  : 0;
@@ -283,7 +283,7 @@ static char *path_of(const struct kp_application *a, const char *first, bool *is
     char *path = NULL, *err = NULL;
     *is_export = *a->o->export_file;
     if (!*is_export)
-        return asprintf(&path, "%s.joined", first) < 0 ? NULL : path;
+        return kp_asprintf("%s.joined", first);
     if (kp_store_open(first, &store, &err) || kp_store_get_session(store, &s, &err) ||
         kp_expand_path(a->o->export_file, s.pid, s.host, &path, &err)) {
         kp_console_error(0, "%s", err ? err : strerror(ENOMEM));
@@ -295,7 +295,7 @@ static char *path_of(const struct kp_application *a, const char *first, bool *is
     return path;
 }
 
-static void print_joined(const struct kp_application *a, const char *path, bool is_export)
+static void report_joined(const struct kp_application *a, const char *path, bool is_export)
 {
     struct kp_store *store = NULL;
     struct kp_session s = {0};
@@ -334,7 +334,7 @@ static void join(const struct series *s, const char *const *paths, struct kp_run
         out->failures |= kp_failure_bit(is_export ? KP_FAILURE_EXPORT : KP_FAILURE_REPORT);
         kp_console_error(0, "the runs cannot be joined: %s", err ? err : strerror(-rc));
     } else {
-        print_joined(a, to, is_export);
+        report_joined(a, to, is_export);
     }
     if (!rc && is_export) {
         kp_run_outcome_free(out);

@@ -282,7 +282,7 @@ static int rename_kernel(struct kp_launch_info *l)
     return 0;
 }
 
-static int take_launch(struct kp_result *r, void *arg)
+static int take_unit(struct kp_result *r, void *arg)
 {
     struct reading *reading = arg;
     struct side *s = reading->side;
@@ -311,11 +311,6 @@ static int take_launch(struct kp_result *r, void *arg)
     return rc;
 }
 
-static const char *or_empty(const char *s)
-{
-    return s ? s : "";
-}
-
 static int read_side(struct diff *d, struct side *s, struct kp_store *store, char **err)
 {
     const struct kp_display *shown = d->display;
@@ -323,15 +318,16 @@ static int read_side(struct diff *d, struct side *s, struct kp_store *store, cha
     if (rc)
         return rc;
     const struct kp_session *own = &s->session;
-    rc = kp_find_wanted(or_empty(own->set), or_empty(own->sections), or_empty(own->metrics), &s->asked);
+    rc = kp_find_wanted(kp_or_empty(own->set), kp_or_empty(own->sections), kp_or_empty(own->metrics), &s->asked);
     if (!rc && shown->choose)
-        rc = kp_find_wanted(or_empty(shown->set), or_empty(shown->sections), or_empty(shown->metrics), &s->wanted);
+        rc = kp_find_wanted(kp_or_empty(shown->set), kp_or_empty(shown->sections), kp_or_empty(shown->metrics),
+                            &s->wanted);
     else if (!rc)
-        rc = kp_find_wanted(or_empty(own->set), or_empty(own->sections), or_empty(own->metrics), &s->wanted);
+        rc = kp_find_wanted(kp_or_empty(own->set), kp_or_empty(own->sections), kp_or_empty(own->metrics), &s->wanted);
     s->collected = rc ? NULL : calloc(s->wanted.n + 1, sizeof *s->collected);
     if (!rc && !s->collected)
         rc = -ENOMEM;
-    return rc ? rc : kp_store_each_result(store, take_launch, &(struct reading){d, s}, err);
+    return rc ? rc : kp_store_each_result(store, take_unit, &(struct reading){d, s}, err);
 }
 
 static void free_unit(struct unit *u)
@@ -583,7 +579,7 @@ static int merge_kernels(struct diff *d)
 
 static bool is_same_text(const char *a, const char *b)
 {
-    return !strcmp(or_empty(a), or_empty(b));
+    return !strcmp(kp_or_empty(a), kp_or_empty(b));
 }
 
 /* Computes the change in percent of A's value; false without one. A value that grows from zero changes by infinity. */
@@ -597,7 +593,7 @@ static bool change_of(const struct kp_metric *a, const struct kp_metric *b, doub
 }
 
 /* Returns true if two means of rotations differ by no more than the spread of their launches explains (95 %). */
-static bool is_within_spread(const struct kp_metric *a, const struct kp_metric *b)
+static bool is_within_interval(const struct kp_metric *a, const struct kp_metric *b)
 {
     double half[SIDES];
     return kp_metric_interval(a, &half[A]) && kp_metric_interval(b, &half[B]) &&
@@ -608,7 +604,7 @@ static bool has_changed(const struct kp_metric *a, const struct kp_metric *b, do
 {
     double percent;
     if (change_of(a, b, &percent))
-        return !(fabs(percent) <= threshold) && !is_within_spread(a, b);
+        return !(fabs(percent) <= threshold) && !is_within_interval(a, b);
     return a->kind != b->kind || strcmp(a->unit, b->unit) != 0 ||
            (a->kind == KP_VALUE_TEXT && !is_same_text(a->text, b->text));
 }
@@ -1358,7 +1354,7 @@ static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_
         if (!change_of(was, is, &percent)) {
             without++;
         } else if (!(percent <= limit->percent) &&
-                   !is_within_spread(was, is)) { /* a change from or to NaN exceeds every limit */
+                   !is_within_interval(was, is)) { /* a change from or to NaN exceeds every limit */
             if (!d->brief || over++ < ALONE_SHOWN)
                 print_exceeded(o, d, limit, unit, percent);
             outcome->exceeded++;
@@ -1436,7 +1432,7 @@ static bool any_has(const struct side *s, const char *metric)
 /* Checks the names of the list; items that stand for several metrics may well stand for none. */
 static int check_listed(const struct diff *d, const struct kp_diff_input *input, char **err)
 {
-    const char *cursor = d->display->choose ? or_empty(d->display->metrics) : "", *item;
+    const char *cursor = d->display->choose ? kp_or_empty(d->display->metrics) : "", *item;
     size_t len;
     int rc = 0;
     while (!rc && kp_list_next(&cursor, &item, &len)) {
@@ -1506,12 +1502,12 @@ static int check_chosen(const struct diff *d, struct kp_diff_outcome *outcome)
 {
     const struct kp_display *shown = d->display;
     size_t size;
-    if (!shown->choose || *or_empty(shown->set) || !d->side[A].n || !d->side[B].n)
+    if (!shown->choose || *kp_or_empty(shown->set) || !d->side[A].n || !d->side[B].n)
         return 0;
     FILE *to = open_memstream(&outcome->missing, &size);
     if (!to)
         return -ENOMEM;
-    bool listed = *or_empty(shown->metrics), asked = d->side[A].wanted.n || listed;
+    bool listed = *kp_or_empty(shown->metrics), asked = d->side[A].wanted.n || listed;
     outcome->nothing_chosen = !tell_sections(to, d) && asked && !(listed && is_listed_in_both(d));
     return kp_text_end(to, &outcome->missing) ? -ENOMEM : 0;
 }
@@ -1523,7 +1519,7 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
     for (int i = 0; i < SIDES; i++) {
         const struct kp_session *s = &d->side[i].session;
         kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid, kp_process_name(s),
-                     or_empty(s->host),
+                     kp_or_empty(s->host),
                      s->complete ? ""
                                  : ", incomplete: the program had not finished, or not everything could be stored");
     }
@@ -1537,8 +1533,8 @@ static void note_empty(const struct diff *d, struct kp_diff_outcome *outcome)
                                                                           : KP_DIFF_NO_LAUNCH;
 }
 
-static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input input[SIDES],
-                   struct kp_diff_outcome *outcome, char **err)
+static int compare_all(struct kp_out *o, struct diff *d, const struct kp_diff_input input[SIDES],
+                       struct kp_diff_outcome *outcome, char **err)
 {
     int rc = pair_up(d, &outcome->pairs);
     if (!rc)
@@ -1572,7 +1568,7 @@ static int compare_as_text(const struct kp_sink *out, struct diff *d, const stru
     kp_text_writer_init(&t, out, d->display);
     d->writer = &t.base;
     kp_write_begin(d->writer, &layout);
-    int rc = compare(&t.base.out, d, input, outcome, err), last = kp_write_end(d->writer);
+    int rc = compare_all(&t.base.out, d, input, outcome, err), last = kp_write_end(d->writer);
     return rc ? rc : last;
 }
 
@@ -1602,7 +1598,7 @@ static int compare_as_rows(const struct kp_sink *out, struct diff *d, const stru
         c.json = d->display->format == KP_FORMAT_JSON ? begin_json(d->options, stream.to) : NULL;
         d->writer = &c.base;
         kp_write_begin(d->writer, &layout);
-        rc = compare(&limits, d, input, outcome, err);
+        rc = compare_all(&limits, d, input, outcome, err);
         int last = kp_write_end(d->writer);
         rc = rc ? rc : limits.rc ? limits.rc : last;
         rc = kp_text_end(over, &outcome->over) && !rc ? -ENOMEM : rc;

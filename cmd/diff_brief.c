@@ -69,7 +69,7 @@ static bool is_within_spread(const struct kp_diff_kernel *k)
     return fabs(of_all(k)) <= k->half; /* false for NaN */
 }
 
-static bool has_changed(const struct kp_diff_kernel *k, double threshold, enum kp_sort sort)
+static bool kernel_changed(const struct kp_diff_kernel *k, double threshold, enum kp_sort sort)
 {
     return !is_within_spread(k) && !(fabs(percent(time_of(k, A, sort), time_of(k, B, sort))) <= threshold);
 }
@@ -87,10 +87,10 @@ static int group_of(const struct kp_diff_kernel *k, const struct order *o)
 {
     if (k->timed[A] != k->launches[A] || k->timed[B] != k->launches[B])
         return UNTIMED;
-    return !has_changed(k, o->threshold, o->sort) ? SAME : changes[o->sort](k) > 0 ? SLOWER : FASTER;
+    return !kernel_changed(k, o->threshold, o->sort) ? SAME : changes[o->sort](k) > 0 ? SLOWER : FASTER;
 }
 
-static int compare(const void *a, const void *b, void *arg)
+static int compare_kernels(const void *a, const void *b, void *arg)
 {
     const struct kp_diff_kernel *x = a, *y = b;
     const struct order *o = arg;
@@ -160,7 +160,7 @@ static const char *heading_of(const struct kp_diff_brief *b, int column, char le
 }
 
 /* Leaves out columns until names have room; returns that room. */
-static size_t fit_columns(const struct kp_out *o, struct list *l)
+static size_t leave_out_columns(const struct kp_out *o, struct list *l)
 {
     size_t width[KERNEL], used = KP_INDENT, wide = kp_out_wide(o);
     bool *hidden = l->hidden;
@@ -202,7 +202,7 @@ static void print_table(struct kp_out *o, const struct list *l)
     kp_columns_free(&c);
 }
 
-static void print_head(struct kp_out *o, const struct list *l, const char *what)
+static void print_list_head(struct kp_out *o, const struct list *l, const char *what)
 {
     static const char *const by[kp_sort_values] = {[KP_SORT_TIME] = "by change of time",
                                                    [KP_SORT_GAIN] = "by change in percent",
@@ -225,7 +225,7 @@ static void print_head(struct kp_out *o, const struct list *l, const char *what)
 
 static void print_list(struct kp_out *o, const struct list *l, const char *what)
 {
-    print_head(o, l, what);
+    print_list_head(o, l, what);
     if (l->shown)
         print_table(o, l);
     kp_out_print(o, "\n");
@@ -244,7 +244,7 @@ static size_t fill_lines(struct kp_out *o, struct list lists[2])
         for (size_t j = 0; j < l->shown; j++)
             fill_line(&l->at[j], o->display, &l->lines[j]);
         l->hidden[SPREAD] = !tells_spread(l);
-        size_t room = fit_columns(o, l);
+        size_t room = leave_out_columns(o, l);
         least = room < least ? room : least;
     }
     return least;
@@ -319,7 +319,7 @@ void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
     if (o->display->screen && top > TOP_AUTO)
         top = TOP_AUTO;
     if (b->n)
-        qsort_r(b->kernels, b->n, sizeof *b->kernels, compare, &order);
+        qsort_r(b->kernels, b->n, sizeof *b->kernels, compare_kernels, &order);
     for (size_t i = 0; i < b->n; i++)
         count[group_of(&b->kernels[i], &order)]++;
     struct list lists[2] = {{.brief = b, .at = b->kernels, .n = count[SLOWER]},

@@ -66,8 +66,8 @@ static const struct kp_launch_info **infos(const struct launches *l)
 
 /* ---- a run ---- */
 
-static int take_launch(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
-                       char **err)
+static int take_run_launch(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
+                           char **err)
 {
     int rc = kp_result_take(r, from);
     if (!rc)
@@ -158,14 +158,14 @@ static int take_matched(struct joining *x, size_t run, struct launches *others, 
         if (partner[i] == KP_NO_PARTNER)
             x->missing[i * x->j->runs + run] = true;
         else
-            rc = take_launch(x, &x->launches.at[i], &others->at[partner[i]], store, err);
+            rc = take_run_launch(x, &x->launches.at[i], &others->at[partner[i]], store, err);
     free(partner);
     free(a);
     free(b);
     return rc;
 }
 
-static void add_session(struct kp_session *s, const struct kp_session *of_run)
+static void join_session(struct kp_session *s, const struct kp_session *of_run)
 {
     s->passes += of_run->passes;
     s->profiling_ns += of_run->profiling_ns;
@@ -191,7 +191,7 @@ static int take_run(struct joining *x, size_t run, char **err)
     if (!rc)
         rc = take_matched(x, run, &others, store, err);
     if (!rc)
-        add_session(&x->session, &s);
+        join_session(&x->session, &s);
     free_launches(&others);
     kp_session_free(&s);
     kp_store_close(store);
@@ -333,9 +333,8 @@ static void note_missing(struct joining *x, size_t launch)
     if (!n || l->note)
         return;
     l->reason = KP_REASON_RUNS_DIFFER;
-    if (asprintf(&l->note, "%zu of %zu runs of the program %s no such %s, the first of them run %zu", n, x->j->runs,
-                 n == 1 ? "has" : "have", word(x->j), first + 1) < 0)
-        l->note = NULL;
+    l->note = kp_asprintf("%zu of %zu runs of the program %s no such %s, the first of them run %zu", n, x->j->runs,
+                          n == 1 ? "has" : "have", word(x->j), first + 1);
 }
 
 /* Notes that a result has no counters: its launches are not profiled. */
@@ -404,11 +403,10 @@ static int write_session(struct joining *x, const char *path, bool overwrite, ch
 {
     struct kp_session *s = &x->session;
     free(s->replay);
-    if (asprintf(&s->replay, "application %sreplay, %zu run%s", x->j->ranges ? "range " : "", x->j->runs,
-                 x->j->runs == 1 ? "" : "s") < 0) {
-        s->replay = NULL;
+    s->replay = kp_asprintf("application %sreplay, %zu run%s", x->j->ranges ? "range " : "", x->j->runs,
+                            x->j->runs == 1 ? "" : "s");
+    if (!s->replay)
         return -ENOMEM;
-    }
     int rc = kp_store_create(path, overwrite, &x->to, err);
     if (!rc)
         rc = kp_store_put_session(x->to, s, err);

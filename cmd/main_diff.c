@@ -95,7 +95,7 @@ static int take_limit(const char *value, void *arg)
     return 0;
 }
 
-static int take_html(const char *value, void *arg)
+static int take_html_file(const char *value, void *arg)
 {
     struct flags *f = arg;
     if (kp_target_is_stdout(value))
@@ -114,8 +114,8 @@ static const struct kp_own_flag own[] = {
      "exit with 1 if the metric (default: the duration) grew by more in any pair; may be given several times",
      take_limit, true},
     {"html", " FILE",
-     "also write all sessions into one HTML file: kernels side by side, A as the baseline of the others", take_html,
-     false},
+     "also write all sessions into one HTML file: kernels side by side, A as the baseline of the others",
+     take_html_file, false},
 };
 
 const struct kp_own_flag *kp_main_diff_flags(size_t *n)
@@ -130,8 +130,8 @@ struct sessions {
     size_t n;
 };
 
-static int write_html(const struct sessions *s, const struct kp_options *o, const struct kp_display *d,
-                      const char *path)
+static int write_compared(const struct sessions *s, const struct kp_options *o, const struct kp_display *d,
+                          const char *path)
 {
     struct kp_display of_file = *d;
     struct kp_html *html = kp_html_new();
@@ -249,7 +249,7 @@ static int print_all(const struct sessions *s, const struct flags *f, const stru
     if (!failed)
         kp_idle_tell_lists(o, listed);
     if (!failed && f->html) {
-        int written = write_html(s, o, d, f->html);
+        int written = write_compared(s, o, d, f->html);
         status = status ? status : written;
     }
     return status;

@@ -41,7 +41,7 @@ struct flags {
 };
 
 /* Finds chosen metrics and sections that the session lacks. */
-static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
+static int check_choice(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
                         char **err)
 {
     const struct kp_section **sections = NULL;
@@ -91,7 +91,7 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
     int status = kp_open_session(path, !*o->section_folder, &out->store);
     if (status)
         return status;
-    int rc = d->choose ? check_chosen(out->store, d, &warnings, &missing, &err) : 0;
+    int rc = d->choose ? check_choice(out->store, d, &warnings, &missing, &err) : 0;
     if (!rc)
         rc = check_columns(out->store, d, &of_columns, &err);
     if (!rc) {

@@ -489,7 +489,7 @@ static void say_where(const struct run *r)
 }
 
 /* Returns the kinds of failure of the whole run. */
-static kp_failure_set judge(const struct run *r)
+static kp_failure_set judge_run(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
     kp_failure_set set = r->found | out->failures;
@@ -522,7 +522,7 @@ static int exit_status(const struct child *c)
 /* Returns, with `strict`, the status of the first kind of failure, if the program itself succeeded. */
 static int strict_status(const struct run *r)
 {
-    kp_failure_set set = judge(r);
+    kp_failure_set set = judge_run(r);
     char *line = set ? kp_failure_line(set) : NULL;
     bool own = WIFSIGNALED(r->child.status) || WEXITSTATUS(r->child.status);
     int status = set ? kp_failure_rows[kp_failure_first(set)].status : 0;
@@ -575,7 +575,7 @@ static int settle(struct run *r)
         say_why_nothing(r);
     if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen)) {
         say_not_stored(r);
-        r->found |= judge(r) ? 0 : kp_failure_bit(KP_FAILURE_EXPORT);
+        r->found |= judge_run(r) ? 0 : kp_failure_bit(KP_FAILURE_EXPORT);
     }
     if (known)
         say_where(r);

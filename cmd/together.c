@@ -294,10 +294,9 @@ static int name_sessions(struct together *t)
 static char *share_name(const struct together *t, const struct share *s)
 {
     const struct session *of = &t->sessions[s->session];
-    char *name = NULL;
     if (!of->has_devices)
         return strdup(of->rank);
-    return asprintf(&name, "%s GPU %d", of->rank, s->device) < 0 ? NULL : name;
+    return kp_asprintf("%s GPU %d", of->rank, s->device);
 }
 
 /* Sets the times by rank. */
@@ -367,8 +366,7 @@ static int add_all_facts(struct together *t)
     s->timeline = false; /* each process has its own */
     s->timeline_dropped = 0;
     free(s->replay);
-    if (asprintf(&s->replay, "rotation, %zu rank%s merged", t->n, t->n == 1 ? "" : "s") < 0)
-        s->replay = NULL;
+    s->replay = kp_asprintf("rotation, %zu rank%s merged", t->n, t->n == 1 ? "" : "s");
     return rc ? rc : s->replay ? 0 : -ENOMEM;
 }
 

@@ -37,7 +37,7 @@ static struct cubin *find(uint32_t crc)
     return k;
 }
 
-static void keep(uint32_t crc, const void *image, size_t size, bool always)
+static void keep_image(uint32_t crc, const void *image, size_t size, bool always)
 {
     kp_lock_take(lock, KP_FOREVER);
     bool fits = cubins.most > cubins.kept && size <= cubins.most - cubins.kept;
@@ -66,7 +66,7 @@ static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
     bool needed = image && (cubins.most || always); /* computing it means reading the whole image */
     if (needed && KP_CALL(cubins.c, cuptiGetCubinCrc, &get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
-        keep((uint32_t)get.cubinCrc, image, size, always);
+        keep_image((uint32_t)get.cubinCrc, image, size, always);
     }
     kp_work_end();
 }

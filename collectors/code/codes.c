@@ -56,7 +56,7 @@ void kp_codes_free(struct kp_codes *c)
 }
 
 /* Returns the function's slot, or a free one for it. There is always a free one. */
-static uint64_t *slot_of(const struct kp_codes *c, uint32_t crc, const char *name)
+static uint64_t *slot_of_code(const struct kp_codes *c, uint32_t crc, const char *name)
 {
     for (size_t i = kp_hash(name, strlen(name), crc);; i++) {
         uint64_t *slot = &c->slots[i & (c->n_slots - 1)];
@@ -80,7 +80,7 @@ static bool grow_slots(struct kp_codes *c)
     c->slots = slots;
     c->n_slots = n;
     for (size_t i = 0; i < c->n; i++)
-        *slot_of(c, (uint32_t)c->entries[i]->code.crc, c->entries[i]->code.function) = i + 1;
+        *slot_of_code(c, (uint32_t)c->entries[i]->code.crc, c->entries[i]->code.function) = i + 1;
     return true;
 }
 
@@ -93,7 +93,7 @@ static uint64_t add(struct kp_codes *c, uint32_t crc, const char *name)
     }
     e->code.crc = crc;
     e->code.id = c->n + 1;
-    *slot_of(c, crc, name) = e->code.id;
+    *slot_of_code(c, crc, name) = e->code.id;
     c->entries[c->n++] = e;
     return e->code.id;
 }
@@ -101,7 +101,7 @@ static uint64_t add(struct kp_codes *c, uint32_t crc, const char *name)
 uint64_t kp_codes_id(struct kp_codes *c, uint32_t crc, const char *name)
 {
     kp_lock_take(lock, KP_FOREVER);
-    uint64_t id = c->n_slots ? *slot_of(c, crc, name) : 0;
+    uint64_t id = c->n_slots ? *slot_of_code(c, crc, name) : 0;
     if (!id)
         id = add(c, crc, name);
     kp_lock_give(lock);

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/room.h"
+#include "base/text.h"
 #include "collectors/code/cubin_internal.h"
 
 enum {
@@ -331,10 +332,9 @@ static int read_unit(struct unit *u, struct cursor *c)
 
 static char *join(const char *folder, const char *name)
 {
-    char *path;
     if (name[0] == '/' || !*folder)
         return kp_strdup(name);
-    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+    return kp_asprintf("%s/%s", folder, name);
 }
 
 /* Takes over `path`, which is NULL without memory. Sets *index to the index + 1 of the file. 0 or -ENOMEM. */

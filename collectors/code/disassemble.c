@@ -337,7 +337,7 @@ static void take_line(struct reader *r, const char *line)
 }
 
 /* Passes each whole line to `r`. Drops a line longer than `size`, which is none of interest. */
-static void read_lines(const struct child *c, struct reader *r, char *buffer, size_t size)
+static void read_listing(const struct child *c, struct reader *r, char *buffer, size_t size)
 {
     size_t held = 0, n;
     bool dropping = false;
@@ -442,7 +442,7 @@ int kp_disassemble(const char *tool, const void *image, size_t size, struct kp_c
     if (!rc)
         rc = start(&child, tool, functions, image, size, limit_ms);
     if (!rc) {
-        read_lines(&child, r, lines, LINES_SIZE);
+        read_listing(&child, r, lines, LINES_SIZE);
         finish(&child);
         rc = resolve_all(r);
         if (!rc && r->n_filled == 0)

@@ -127,7 +127,8 @@ CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *
  * about blocks of one warp without dynamic shared memory. If the answer is below the other limits, the barriers bind.
  * If the other limits leave room for an SM's most blocks and the driver grants all of them, the barriers do not limit.
  * Otherwise nothing is known. */
-static uint32_t barrier_limit(const struct kp_driver *d, const struct kp_device *device, const struct kp_function *f)
+static uint32_t read_barrier_limit(const struct kp_driver *d, const struct kp_device *device,
+                                   const struct kp_function *f)
 {
     int blocks = 0;
     struct kp_occupancy_in in = {
@@ -181,7 +182,7 @@ CUresult kp_function_read(const struct kp_driver *d, const struct kp_device *dev
         kp_function_free(out);
         return rc;
     }
-    out->barrier_limit = barrier_limit(d, device, out);
+    out->barrier_limit = read_barrier_limit(d, device, out);
     return CUDA_SUCCESS;
 }
 

@@ -404,7 +404,7 @@ static int list_item(struct kp_planner *x, const char *item)
 }
 
 /* Notes an item that the chip lacks, with the text in *err. */
-static void leave_out(struct kp_planner *x, const char *item)
+static void leave_out_item(struct kp_planner *x, const char *item)
 {
     if (x->n_unknown++ < KP_PLAN_TELLS)
         fprintf(x->unknown, "%s\t%s\n", item, *x->err ? *x->err : "");
@@ -421,7 +421,7 @@ int kp_plan_list(struct kp_planner *x, const char *metrics)
     for (; item && !rc; item = strtok_r(NULL, KP_BETWEEN_NAMES, &save)) {
         rc = list_item(x, item);
         if (rc == -EINVAL) {
-            leave_out(x, item);
+            leave_out_item(x, item);
             rc = 0;
         } else {
             x->n_known++;

@@ -204,7 +204,7 @@ static int combines(struct packing *p, const char *a, const char *b, bool *toget
 }
 
 /* Finds out if the names fit into the list. */
-static int fits(struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
+static int fits_into(struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
 {
     int rc = 0;
     *fit = true;
@@ -233,14 +233,14 @@ static int place(struct packing *p, const char *const *names, size_t n)
     for (; !rc && i < p->n; i++) {
         if (p->lists[i].refused[unit] >= MOST_REFUSALS)
             continue;
-        rc = fits(p, &p->lists[i], names, n, &fit);
+        rc = fits_into(p, &p->lists[i], names, n, &fit);
         if (fit)
             break;
         p->lists[i].refused[unit]++;
     }
     if (!rc && !fit) {
         struct list *l = new_list(p);
-        rc = l ? fits(p, l, names, n, &fit) : -ENOMEM;
+        rc = l ? fits_into(p, l, names, n, &fit) : -ENOMEM;
         i = p->n - 1;
         if (!rc && !fit && n > 1) {
             free(p->lists[--p->n].names);
@@ -284,7 +284,7 @@ static int place_several(struct kp_planner *x)
 }
 
 /* Packs all counters that need one pass. *proved: the library accepts each list. */
-static int pack(struct packing *p, bool *proved)
+static int pack_lists(struct packing *p, bool *proved)
 {
     size_t n = 0, k;
     const char **names = unscheduled(p->x->plan, &n);
@@ -317,7 +317,7 @@ int kp_plan_schedule_runs(struct kp_planner *x)
         struct packing p = {.x = x};
         rc = settle(x);
         if (!rc)
-            rc = pack(&p, &proved);
+            rc = pack_lists(&p, &proved);
         if (rc || proved)
             break;
         x->slow = true; /* quick answers are wrong */

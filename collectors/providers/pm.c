@@ -61,7 +61,7 @@ struct pm {
     size_t lead;                       /* samples before the start call returned, about the most so far; 0 = unknown */
 };
 
-static struct pm *own(const struct kp_providers *x)
+static struct pm *own_pm(const struct kp_providers *x)
 {
     return kp_provider_own(x, &kp_provider_pm);
 }
@@ -113,7 +113,7 @@ static void tell_left_out(struct kp_providers *x, const struct pm *p)
 
 static size_t pm_groups(struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     if (!p->prepared) {
         int rc = prepare(x, p);
         if (rc)
@@ -181,7 +181,7 @@ static struct kp_pm_settings settings(const struct kp_providers *x)
 
 static int pm_begin(struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     struct kp_pm_settings set = settings(x);
     int rc = p->stuck ? p->stuck : kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
     if (!rc)
@@ -198,7 +198,7 @@ static int pm_begin(struct kp_providers *x)
 static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     (void)l;
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     uint64_t from = kp_clock_ns();
     int rc = kp_pm_start(p->sampler);
     p->started_ns = kp_clock_ns();
@@ -227,7 +227,7 @@ static uint64_t taken_in(const struct kp_counters *g, uint64_t ns)
  * KP_VENDOR: samples that do not fit into the counter data at once are lost (CUPTI 13.0). */
 static void make_decoding_room(const struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     uint64_t ran_ns = p->ended_ns - p->started_ns + paused_ns(p);
     uint64_t samples = (p->lead ? p->lead : IDLE_SAMPLES) + taken_in(x->gathered, ran_ns) + SPARE_SAMPLES;
     samples = (samples / DECODED_STEP + 1) * DECODED_STEP;
@@ -247,7 +247,7 @@ static void learn_lead(struct pm *p, const struct kp_counters *g, size_t to)
 
 /* ---- samples ---- */
 
-static int make_room(struct samples *s, size_t metrics)
+static int make_sample_room(struct samples *s, size_t metrics)
 {
     if (s->n < s->cap)
         return 0;
@@ -298,7 +298,7 @@ static int add_times(struct pm *p, size_t n, size_t metrics)
     struct samples *s = &p->samples;
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
-        rc = make_room(s, metrics);
+        rc = make_sample_room(s, metrics);
         if (!rc)
             rc = kp_pm_times(p->sampler, i, &s->begin_ns[s->n], &s->end_ns[s->n]);
         for (size_t m = 0; !rc && m < metrics; m++)
@@ -446,7 +446,7 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
 
 static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
     bool lost = false, full = false;
@@ -472,7 +472,7 @@ static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
 
 static void pm_end(struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     int rc = kp_pm_close(p->sampler);
     p->stuck = p->stuck ? p->stuck : rc;
     p->sampler = NULL;
@@ -481,7 +481,7 @@ static void pm_end(struct kp_providers *x)
 
 static void pm_close(struct kp_providers *x, bool alive)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     if (alive)
         kp_pm_close(p->sampler);
     else

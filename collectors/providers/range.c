@@ -120,7 +120,7 @@ static size_t lease_bytes(const struct range *r)
 }
 
 /* Frees unused images until `wanted` more bytes fit within the limit. */
-static void make_way(struct range *r, size_t wanted)
+static void make_way_for_counters(struct range *r, size_t wanted)
 {
     for (struct lease **link = &r->leases; *link && lease_bytes(r) + wanted > r->setup->memory;) {
         struct lease *l = *link;
@@ -173,12 +173,12 @@ static int make_lease(struct range *r, const struct kp_config *config, size_t ra
     int rc = kp_image_bytes(r->profiler, config, room, &bytes);
     if (rc)
         return rc;
-    make_way(r, bytes);
+    make_way_for_counters(r, bytes);
     if (lease_bytes(r) + bytes > r->setup->memory && r->leases) {
         r->setup->settle(); /* the images still being evaluated */
         if ((*out = idle_lease(r, config, ranges)))
             return 0;
-        make_way(r, bytes);
+        make_way_for_counters(r, bytes);
     }
     return new_lease(r, config, room, bytes, out);
 }

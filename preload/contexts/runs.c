@@ -19,8 +19,7 @@ enum { RUNS_BEFORE = 1 };
 
 static char *file_of(const struct kp_context_setup *setup, const char *chip, const char *ending)
 {
-    char *path = NULL;
-    return asprintf(&path, "%s/plan.%s%s", setup->options->replay_folder, chip, ending) < 0 ? NULL : path;
+    return kp_asprintf("%s/plan.%s%s", setup->options->replay_folder, chip, ending);
 }
 
 char *kp_runs_read(const struct kp_context_setup *setup, const char *chip)

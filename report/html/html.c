@@ -326,7 +326,7 @@ static void write_series(struct kp_writer *w, const struct kp_series_row *rows, 
     keep(h);
 }
 
-static void write_verdict(struct kp_writer *w, const struct kp_verdict *v)
+static void take_verdict(struct kp_writer *w, const struct kp_verdict *v)
 {
     struct kp_html *h = html_of(w);
     FILE *to = h->full.open ? h->full.verdict.to : NULL;
@@ -417,7 +417,7 @@ static const struct kp_writer_kind kind = {
     .metrics = write_metrics,
     .drawing = write_drawing,
     .series = write_series,
-    .verdict = write_verdict,
+    .verdict = take_verdict,
     .messages = write_messages,
     .note = write_note,
     .account = write_account,

@@ -157,7 +157,7 @@ static const struct kp_activity *kernel_of(const struct trace *t, uint64_t ordin
     return NULL;
 }
 
-static void write_sample(struct trace *t, const char *name, unsigned pid, int64_t ns, double value)
+static void write_counter_sample(struct trace *t, const char *name, unsigned pid, int64_t ns, double value)
 {
     struct kp_json *j = &t->json;
     kp_json_object(j, NULL, true);
@@ -182,7 +182,7 @@ static int write_counters(struct trace *t, const struct kp_result *r)
         double at = s->start_ns, start = (double)(a->start_ns - t->base);
         for (size_t k = 0; k < s->n_values; k++, at += s->interval_ns)
             if (at >= 0 && at < 1e15)
-                write_sample(t, s->name, pid, (int64_t)(start + at), s->values[k]);
+                write_counter_sample(t, s->name, pid, (int64_t)(start + at), s->values[k]);
     }
     return rc;
 }
@@ -260,7 +260,7 @@ static int write_event(struct trace *t, size_t i)
 
 /* ---- a session ---- */
 
-static int prepare(struct trace *t)
+static int prepare_trace(struct trace *t)
 {
     int rc = kp_timeline_rows_of(&t->line, true, &t->rows);
     t->tids = rc ? NULL : calloc(t->rows.n ? t->rows.n : 1, sizeof *t->tids);
@@ -293,7 +293,7 @@ static int write_session(struct trace *t, struct kp_store *s, char **err)
         return rc;
     t->session = &session;
     rc = kp_store_get_timeline(s, &t->line, err);
-    rc = rc == -ENOENT ? 0 : rc ? rc : prepare(t);
+    rc = rc == -ENOENT ? 0 : rc ? rc : prepare_trace(t);
     if (!rc && has_launches(&t->line))
         rc = kp_store_each_result(s, note_launch, t, err);
     if (t->n_launches)

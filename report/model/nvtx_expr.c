@@ -49,7 +49,7 @@ struct piece {
 };
 
 /* Returns the first of `characters` in the piece without '\' before it; the end when there is none. */
-static const char *find(const struct piece *p, const char *characters)
+static const char *find_character(const struct piece *p, const char *characters)
 {
     const char *c = p->at;
     while (c < p->end && !strchr(characters, *c))
@@ -87,7 +87,7 @@ static char *unescape(const struct piece *p)
 
 static int read_name(const struct piece *p, struct name *out, char **err)
 {
-    const char *bare = p->regex ? p->end : find(p, "[]*+");
+    const char *bare = p->regex ? p->end : find_character(p, "[]*+");
     if (p->at == p->end)
         return kp_error(err, "a name is missing");
     if (bare < p->end)
@@ -132,7 +132,7 @@ static int read_steps(struct expression *e, const struct piece *part, char **err
     int rc = 0;
     for (const char *at = part->at; !rc; at = p.end + 1) {
         p = (struct piece){at, part->end, part->regex};
-        p.end = find(&p, mark);
+        p.end = find_character(&p, mark);
         bool one = *mark == '/' && is_quantifier(&p, '+'), any = *mark == '/' && is_quantifier(&p, '*');
         gap.least += one;
         gap.more |= any;
@@ -182,9 +182,9 @@ static int read_ranges(struct expression *e, struct piece *p, char **err)
         own.at = copy;
         own.end = copy + len - 1;
     }
-    bool list = find(&own, ",") < own.end;
+    bool list = find_character(&own, ",") < own.end;
     int rc = 0;
-    stack |= find(&own, "/") < own.end;
+    stack |= find_character(&own, "/") < own.end;
     if (list && stack)
         rc = kp_error(
             err, "push-pop and start-end ranges cannot be combined in one expression; a '/' or ',' within a name is "
@@ -203,15 +203,15 @@ static int read_expression(struct expression *e, struct piece p, char **err)
         p.regex = true;
         p.at += prefix;
     }
-    struct piece domain = {p.at, find(&p, "@"), p.regex};
+    struct piece domain = {p.at, find_character(&p, "@"), p.regex};
     if (domain.end == p.end)
         return read_ranges(e, &p, err);
     p.at = domain.end + 1;
-    if (find(&p, "@") < p.end)
+    if (find_character(&p, "@") < p.end)
         return kp_error(
             err, "ranges of several domains cannot be combined in one expression; a '@' within a name is written "
                  "'\\@'");
-    if (!p.regex && find(&domain, "/,") < domain.end)
+    if (!p.regex && find_character(&domain, "/,") < domain.end)
         return kp_error(err, "the domain comes first; a '/' or ',' in its name is written '\\/' or '\\,'");
     int rc = read_name(&domain, &e->domain, err);
     return rc ? rc : read_ranges(e, &p, err);
@@ -273,7 +273,7 @@ int kp_nvtx_filter_new(const char *text, struct kp_nvtx_filter **out, char **err
     *out = NULL;
     *err = NULL;
     while (!rc && all.at < all.end) {
-        struct piece p = {all.at, find(&all, SEPARATORS), false};
+        struct piece p = {all.at, find_character(&all, SEPARATORS), false};
         all.at = p.end + (p.end < all.end);
         trim(&p);
         if (p.at < p.end)

@@ -276,7 +276,7 @@ static const char *const fields[FIELDS] = {
     "Estimated Speedup"};
 
 /* Writes rows: all metrics of a section are alike there, however they are drawn. */
-static int write_rows(struct kp_writer *w, const struct kp_shown *s)
+static int write_section_rows(struct kp_writer *w, const struct kp_shown *s)
 {
     int rc = 0;
     for (size_t at = 0; !rc && at <= s->n; at++) {
@@ -320,7 +320,7 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
     kp_write_launch(w, shown.quick);
     if (d->rules)
         write_verdict(w, &shown);
-    rc = w->kind->rows ? write_rows(w, &shown) : write_sections(w, &shown);
+    rc = w->kind->rows ? write_section_rows(w, &shown) : write_sections(w, &shown);
     if (!rc && d->rules && summary)
         rc = kp_summary_add(summary, w->session, r, shown.gains);
     kp_shown_free(&shown);
@@ -430,7 +430,7 @@ static int write_launch(struct kp_result *r, void *arg)
     return kp_details_launch(d->to, r, d->summary);
 }
 
-static int write_session(const struct kp_page *p, struct kp_writer *w)
+static int write_details(const struct kp_page *p, struct kp_writer *w)
 {
     struct kp_summary *own = p->summary || w->kind->rows ? NULL : kp_summary_new();
     struct details details = {.to = w, .summary = own ? own : p->summary};
@@ -459,6 +459,6 @@ int kp_details_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     int rc = 0;
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++)
-        rc = write_session(&pages[i], w);
+        rc = write_details(&pages[i], w);
     return rc;
 }

@@ -7,7 +7,7 @@
 #include "base/room.h"
 
 /* Writes a word, "" if unknown. */
-static void write_word(struct kp_json *j, const char *key, const char *word)
+static void write_text(struct kp_json *j, const char *key, const char *word)
 {
     kp_json_text(j, key, word ? word : "");
 }
@@ -42,7 +42,7 @@ void kp_json_code_free(struct kp_json_code *c)
 
 /* ---- a launch ---- */
 
-static void write_counts(struct kp_json *j, const struct kp_code_counts *c)
+static void write_code_counts(struct kp_json *j, const struct kp_code_counts *c)
 {
     kp_json_object(j, NULL, false);
     kp_json_count(j, "code", c->code);
@@ -87,7 +87,7 @@ int kp_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct 
         kp_json_array(j, "counts", false);
         for (size_t i = 0; i < r->n_counts; i++) {
             rc = rc ? rc : note(&c->codes, r->counts[i].code);
-            write_counts(j, &r->counts[i]);
+            write_code_counts(j, &r->counts[i]);
         }
         kp_json_end(j);
     }
@@ -106,10 +106,10 @@ static void write_frame(struct kp_json *j, const struct kp_frame *f)
 {
     kp_json_object(j, NULL, true);
     kp_json_text(j, "kind", f->kind == KP_FRAME_PYTHON ? "python" : "native");
-    write_word(j, "function", f->function);
-    write_word(j, "file", f->file);
+    write_text(j, "function", f->function);
+    write_text(j, "file", f->file);
     kp_json_count(j, "line", f->line);
-    write_word(j, "module", f->module);
+    write_text(j, "module", f->module);
     kp_json_count(j, "offset", f->offset);
     kp_json_end(j);
 }
@@ -138,7 +138,7 @@ static void write_location(struct kp_json *j, const struct kp_location *l)
     kp_json_count(j, "line", l->line);
     if (l->parent)
         kp_json_count(j, "inlined_at", l->parent - 1);
-    write_word(j, "function", l->function);
+    write_text(j, "function", l->function);
     kp_json_end(j);
 }
 
@@ -148,8 +148,8 @@ static void write_instruction(struct kp_json *j, const struct kp_instruction *i)
     kp_json_count(j, "offset", i->offset);
     if (i->location)
         kp_json_count(j, "location", i->location - 1);
-    write_word(j, "opcode", i->opcode);
-    write_word(j, "text", i->text);
+    write_text(j, "opcode", i->opcode);
+    write_text(j, "text", i->text);
     if (i->ptx)
         kp_json_count(j, "ptx", i->ptx);
     if (i->access_bits)
@@ -204,7 +204,7 @@ static void write_ptx(struct kp_json *j, const struct kp_code *c)
     for (size_t i = 0; i < c->n_ptx; i++) {
         kp_json_object(j, NULL, true);
         kp_json_count(j, "line", c->ptx[i].line);
-        write_word(j, "text", c->ptx[i].text);
+        write_text(j, "text", c->ptx[i].text);
         kp_json_end(j);
     }
     kp_json_end(j);
@@ -214,7 +214,7 @@ static void write_code_body(struct kp_json *j, const struct kp_code *c)
 {
     kp_json_object(j, NULL, false);
     kp_json_count(j, "id", c->id);
-    write_word(j, "function", c->function);
+    write_text(j, "function", c->function);
     kp_json_count(j, "crc", c->crc);
     kp_json_array(j, "files", false);
     for (size_t i = 0; i < c->n_files; i++)

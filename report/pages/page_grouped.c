@@ -75,7 +75,7 @@ static struct part *find_part(struct group *g, const char *title)
     return &g->parts[g->n++];
 }
 
-static int insert(struct part *p, size_t at, const char *title, const struct kp_metric *m)
+static int insert_spread(struct part *p, size_t at, const char *title, const struct kp_metric *m)
 {
     if (!KP_ROOM(p->stats, p->n))
         return -ENOMEM;
@@ -101,7 +101,7 @@ static int add_value(struct part *p, size_t *at, const char *title, const struct
     while (*at < p->n && strcmp(p->stats[*at].name, m->name) < 0)
         ++*at;
     if (*at == p->n || strcmp(p->stats[*at].name, m->name)) {
-        int rc = insert(p, *at, title, m);
+        int rc = insert_spread(p, *at, title, m);
         if (rc)
             return rc;
     }
@@ -175,7 +175,7 @@ static int add_to(struct groups *all, const char *name, const struct kp_result *
     return is_raw(all->page) ? add_metrics(g, all->page, r) : add_sections(g, all->page, r);
 }
 
-static int add_to_ranges(struct groups *all, const struct kp_result *r)
+static int add_to_range_groups(struct groups *all, const struct kp_result *r)
 {
     const struct kp_nvtx *n = &r->launch.nvtx;
     int rc = n->n_ranges ? 0 : add_to(all, NULL, r);
@@ -194,7 +194,7 @@ static int add_launch(struct kp_result *r, void *arg)
     struct groups *all = arg;
     switch (all->page->display->grouping) {
     case KP_GROUPING_NVTX:
-        return add_to_ranges(all, r);
+        return add_to_range_groups(all, r);
     case KP_GROUPING_KERNEL:
         return add_to(all, kp_launch_name(&r->launch), r);
     default:
@@ -202,7 +202,7 @@ static int add_launch(struct kp_result *r, void *arg)
     }
 }
 
-static void free_groups(struct groups *all)
+static void free_all_groups(struct groups *all)
 {
     for (size_t i = 0; i < all->n; i++) {
         struct group *g = &all->at[i];
@@ -240,7 +240,7 @@ struct cells {
 };
 
 /* Uses the unit of the average for all three values: extremes may differ in magnitude. */
-static void fill_cells(struct cells *c, const struct spread *s, bool base, bool plain)
+static void fill_spread(struct cells *c, const struct spread *s, bool base, bool plain)
 {
     double average = s->sum / (double)s->n, divisor = kp_unit_divisor(s->unit, average, base, c->unit);
     kp_count_cell(s->n, plain, c->number[COUNT]);
@@ -266,7 +266,7 @@ static void write_part(struct kp_writer *w, const struct fields *f, const struct
         kp_write_heading(w, KP_LEVEL_SECTION, p->title);
     kp_write_table(w, &(struct kp_table){.kind = KP_TABLE_FRAMED, .columns = columns, .n = COLUMNS});
     for (size_t i = 0; i < p->n; i++) {
-        fill_cells(&cells, &p->stats[i], base, w->kind->plain);
+        fill_spread(&cells, &p->stats[i], base, w->kind->plain);
         kp_write_row(w, cells.at);
     }
     kp_write_table_end(w);
@@ -357,7 +357,7 @@ int kp_grouped_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
             tell_without_ranges(w, &all);
         for (size_t j = 0; !rc && j < all.n; j++)
             rc = write_group(w, &pages[i], &f, &all.at[j]);
-        free_groups(&all);
+        free_all_groups(&all);
     }
     return rc;
 }

@@ -37,7 +37,7 @@ static struct kp_series_row labelled(struct sampled *s, const struct kp_series *
     return (struct kp_series_row){row ? row->label : series->name, series};
 }
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_pm_launch(struct kp_result *r, void *arg)
 {
     struct sampled *s = arg;
     s->without += !r->n_series;
@@ -74,7 +74,7 @@ int kp_pm_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     for (size_t i = 0; !rc && i < n; i++) {
         struct sampled sampled = {.to = w};
         kp_page_enter(&pages[i], w);
-        rc = kp_page_each(&pages[i], write_launch, &sampled);
+        rc = kp_page_each(&pages[i], write_pm_launch, &sampled);
         if (!rc)
             write_note(w, sampled.note);
         if (!rc && sampled.without)

@@ -348,7 +348,7 @@ static int shorten(struct written *s, size_t room)
     return rc;
 }
 
-static void write_rows(struct written *s)
+static void write_group_rows(struct written *s)
 {
     struct kp_column columns[ADVISED];
     const char *row[ADVISED];
@@ -379,7 +379,7 @@ static int write_groups(struct kp_writer *w, struct groups *g, size_t top, doubl
     else if (!rc)
         rc = shorten(&s, choose_columns(&s));
     if (!rc) {
-        write_rows(&s);
+        write_group_rows(&s);
         if (!w->kind->rows)
             kp_write_rest(w, g->n - s.n);
         kp_short_names_free(s.names, s.n);
@@ -461,7 +461,7 @@ static int fit_screen(const struct kp_page *p, struct times *t, size_t range_fie
     return rc;
 }
 
-static int write_session(const struct kp_page *p, struct kp_writer *w, struct times *t, size_t range_field)
+static int write_fitted(const struct kp_page *p, struct kp_writer *w, struct times *t, size_t range_field)
 {
     struct kp_display fitted = *p->display;
     int rc = w->kind->rows || !fitted.screen ? 0 : fit_screen(p, t, range_field, &fitted);
@@ -491,7 +491,7 @@ int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
         kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
-        rc = write_session(&pages[i], w, &times[i], range_field);
+        rc = write_fitted(&pages[i], w, &times[i], range_field);
     }
     for (size_t i = 0; times && i < n; i++)
         free_times(&times[i]);

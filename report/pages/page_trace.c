@@ -141,15 +141,14 @@ static char *range_cell(const struct trace *t, const struct kp_launch_info *l)
     if (title && kp_width(title) > room) {
         size_t n = kp_width_fit(title, strlen(title), room - strlen(cut));
         char *shorter = NULL;
-        if (asprintf(&shorter, "%.*s%s", (int)n, title, cut) < 0)
-            shorter = NULL;
+        shorter = kp_asprintf("%.*s%s", (int)n, title, cut);
         free(title);
         return shorter;
     }
     return title;
 }
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_trace_row(struct kp_result *r, void *arg)
 {
     struct trace *t = arg;
     size_t at;
@@ -260,7 +259,7 @@ static void drop_columns(struct trace *t)
     free(t->numbers);
 }
 
-static int write_sessions(const struct kp_page *pages, size_t n, struct trace *t, const char **fields)
+static int write_trace(const struct kp_page *pages, size_t n, struct trace *t, const char **fields)
 {
     const struct kp_layout layout = {.start = KP_START_LAUNCH, .fields = fields, .n = t->n - 1};
     int rc = 0;
@@ -273,7 +272,7 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct trace *t
         const struct kp_table table = {KP_TABLE_STREAMED, t->columns, t->n + t->ranged, *t->chosen};
         kp_write_table(t->to, &table);
         if (!rc)
-            rc = kp_page_each(&pages[i], write_launch, t);
+            rc = kp_page_each(&pages[i], write_trace_row, t);
         kp_write_table_end(t->to);
         kp_write_gap(t->to);
     }
@@ -286,7 +285,7 @@ int kp_trace_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     int rc = make_columns(pages, w, &t);
     const char **fields = rc ? NULL : calloc(t.n, sizeof *fields);
     if (!rc)
-        rc = fields ? write_sessions(pages, n, &t, fields) : -ENOMEM;
+        rc = fields ? write_trace(pages, n, &t, fields) : -ENOMEM;
     free(fields);
     drop_columns(&t);
     return rc;

@@ -274,13 +274,11 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
     }
     /* One transaction creates the schema and the version number, so no half-made file exists. The cache must not
      * spill, so that the file itself is touched only for the short time of a commit. */
-    if (asprintf(
-            &setup,
-            "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
-            "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s%s%s COMMIT;",
-            APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema, kp_store_timeline_schema,
-            kp_store_variants_schema) < 0)
-        setup = NULL;
+    setup = kp_asprintf(
+        "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
+        "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s%s%s COMMIT;",
+        APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema, kp_store_timeline_schema,
+        kp_store_variants_schema);
     rc = setup ? connect_to(s, SQLITE_OPEN_READWRITE) : SQLITE_NOMEM;
     rc = rc ? rc : sqlite3_exec(s->db, setup, NULL, NULL, NULL);
     free(setup);

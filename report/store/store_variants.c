@@ -78,7 +78,7 @@ static int get_variant(struct kp_sql *r, struct kp_result *result)
     return r->rc;
 }
 
-static int get_metrics(struct kp_store *s, uint64_t launch, size_t position, struct kp_result *of)
+static int get_variant_metrics(struct kp_store *s, uint64_t launch, size_t position, struct kp_result *of)
 {
     enum { KIND = 5, REASON = 7 }; /* after the name, the unit, the launch, the position and the name's identifier */
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_VARIANT_METRICS);
@@ -98,6 +98,6 @@ int kp_store_read_variants(struct kp_store *s, struct kp_result *result)
         r.rc = get_variant(&r, result);
     int rc = kp_sql_finish(&r);
     for (size_t i = 0; !rc && i < result->n_variants; i++)
-        rc = get_metrics(s, result->launch.id, i, result->variants[i].of);
+        rc = get_variant_metrics(s, result->launch.id, i, result->variants[i].of);
     return rc;
 }

@@ -43,7 +43,7 @@ void kp_brief_free(struct kp_brief *b)
     free(b);
 }
 
-static char *kind_of(const struct kp_launch_info *l)
+static char *shape_text(const struct kp_launch_info *l)
 {
     char *text;
     int n = asprintf(&text, "%s %" PRIu32 ",%" PRIu32 ",%" PRIu32 " %" PRIu32 ",%" PRIu32 ",%" PRIu32,
@@ -83,7 +83,7 @@ static const char *take_kind(struct kp_brief *b, char *kind)
 
 int kp_brief_add(struct kp_brief *b, const struct kp_result *r)
 {
-    char *text = kind_of(&r->launch);
+    char *text = shape_text(&r->launch);
     const char *kind = text ? take_kind(b, text) : NULL;
     double ns = 0;
     if (!kind || !KP_ROOM(b->all, b->n))

@@ -69,10 +69,9 @@ const char *kp_line_unit(const struct kp_line *l)
 
 char *kp_line_title(const struct kp_display *d, const struct kp_line *l)
 {
-    char *title;
     if (d->naming != KP_NAMING_BOTH || !strcmp(l->label, l->name))
         return strdup(d->naming == KP_NAMING_NAME ? l->name : l->label);
-    return asprintf(&title, "%s (%s)", l->label, l->name) < 0 ? NULL : title;
+    return kp_asprintf("%s (%s)", l->label, l->name);
 }
 
 char *kp_line_full_title(const struct kp_display *d, const struct kp_line *l)
@@ -80,8 +79,7 @@ char *kp_line_full_title(const struct kp_display *d, const struct kp_line *l)
     char *title = kp_line_title(d, l), *full;
     if (!title || l->kind != KP_ROW_ITEM || !*l->group || d->naming == KP_NAMING_NAME)
         return title;
-    if (asprintf(&full, "%s: %s", l->group, title) < 0)
-        full = NULL;
+    full = kp_asprintf("%s: %s", l->group, title);
     free(title);
     return full;
 }

@@ -58,7 +58,7 @@ static void write_range(FILE *to, const struct kp_nvtx_range *r)
 }
 
 /* Writes each thread's number followed by its stack. */
-static void write_stacks(FILE *to, const struct kp_nvtx *n)
+static void write_stack_fields(FILE *to, const struct kp_nvtx *n)
 {
     const struct kp_nvtx_range *before = NULL;
     for (size_t i = 0; i < n->n_ranges; i++) {
@@ -89,7 +89,8 @@ static void write_started(FILE *to, const struct kp_nvtx *n)
 
 static int write_nvtx(struct kp_csv *c, const struct kp_nvtx *n)
 {
-    void (*const columns[COUNT(nvtx_headings)])(FILE * to, const struct kp_nvtx *n) = {write_stacks, write_started};
+    void (*const columns[COUNT(nvtx_headings)])(FILE * to, const struct kp_nvtx *n) = {write_stack_fields,
+                                                                                       write_started};
     for (size_t i = 0; i < COUNT(columns); i++) {
         char *text = NULL;
         size_t size;

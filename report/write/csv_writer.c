@@ -18,11 +18,6 @@ static struct kp_csv_writer *csv_of(struct kp_writer *w)
     return (struct kp_csv_writer *)w;
 }
 
-static void keep(struct kp_writer *w, int rc)
-{
-    w->out.rc = w->out.rc ? w->out.rc : rc;
-}
-
 /* --- the page and its rows --- */
 
 /* Returns true if rows have columns of a rotation: those of launches do. */
@@ -84,7 +79,7 @@ static void start_row(struct kp_csv_writer *c)
     const struct kp_writer *w = &c->base;
     enum kp_row_start start = c->layout->start;
     if (start == KP_START_LAUNCH)
-        keep(&c->base, kp_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
+        kp_write_failed(&c->base, kp_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
     else if (start == KP_START_PROCESS || w->shared)
         kp_csv_process(&c->csv, w->session);
     if (start == KP_START_ID)
@@ -97,7 +92,7 @@ static void end_row(struct kp_csv_writer *c)
         kp_csv_rotation(&c->csv, c->base.launch);
     kp_csv_end_row(&c->csv);
     if (ferror(c->csv.to))
-        keep(&c->base, -EIO);
+        kp_write_failed(&c->base, -EIO);
 }
 
 /* Writes a row of JSON. An empty field is null, and what is spelled as a number is one where the layout says so. */
@@ -165,14 +160,14 @@ static void write_field(struct kp_writer *w, size_t field, const char *text)
     *said = copy;
 }
 
-static void end(struct kp_writer *w)
+static void end_rows(struct kp_writer *w)
 {
     drop_fields(csv_of(w));
 }
 
 /* --- tables and facts --- */
 
-static void begin_table(struct kp_writer *w, const struct kp_table *table)
+static void begin_rows(struct kp_writer *w, const struct kp_table *table)
 {
     csv_of(w)->table = table;
 }
@@ -186,7 +181,7 @@ static void write_cells(struct kp_writer *w, const char *const *cells)
     put_row(c);
 }
 
-static void write_facts(struct kp_writer *w, const struct kp_facts *facts)
+static void put_facts(struct kp_writer *w, const struct kp_facts *facts)
 {
     enum { TITLE, ATTRIBUTE, VALUE };
     struct kp_csv_writer *c = csv_of(w);
@@ -266,7 +261,7 @@ static void write_line(struct kp_csv_writer *c, const struct kp_line *line)
     free(title);
 }
 
-static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
+static void put_metrics(struct kp_writer *w, const struct kp_lines *lines)
 {
     struct kp_csv_writer *c = csv_of(w);
     if (c->layout->by_metric) {
@@ -293,7 +288,7 @@ static void write_message(struct kp_csv_writer *c, const struct kp_message *m)
     put_row(c);
 }
 
-static void write_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
+static void put_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
 {
     for (size_t i = 0; !w->out.rc && i < messages->n; i++)
         if (!strcmp(messages->list[i].rule->section, section))
@@ -317,7 +312,7 @@ static void write_sample(struct kp_csv_writer *c, const struct kp_series *s, siz
     put_row(c);
 }
 
-static void write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
+static void put_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
 {
     (void)dropped;
     for (size_t i = 0; i < n; i++)
@@ -342,7 +337,7 @@ static void write_sites(struct kp_csv_writer *c, const struct kp_code *code, con
         gap = " ";
     }
     if (kp_text_end(f, &text))
-        keep(&c->base, -ENOMEM);
+        kp_write_failed(&c->base, -ENOMEM);
     kp_csv_field(&c->csv, text);
     free(text);
 }
@@ -379,7 +374,7 @@ static void write_access(struct kp_csv_writer *c, const struct kp_instruction *i
         kp_csv_empty(&c->csv, 1);
 }
 
-static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
+static void put_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
 {
     struct kp_csv_writer *c = csv_of(w);
     const uint64_t **values = calloc(c->n + 1, sizeof *values);
@@ -404,14 +399,14 @@ static const struct kp_writer_kind kind = {
     .plain = true,
     .begin = begin,
     .field = write_field,
-    .facts = write_facts,
-    .table = begin_table,
+    .facts = put_facts,
+    .table = begin_rows,
     .row = write_cells,
-    .metrics = write_metrics,
-    .series = write_series,
-    .messages = write_messages,
-    .source_code = write_source_code,
-    .end = end,
+    .metrics = put_metrics,
+    .series = put_series,
+    .messages = put_messages,
+    .source_code = put_source_code,
+    .end = end_rows,
 };
 
 void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)

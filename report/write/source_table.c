@@ -186,7 +186,8 @@ static char *describe(const struct kp_source_map *s, const struct kp_source_line
 }
 
 /* Returns the source text of an instruction's location; NULL if unknown. */
-static const char *text_of(const struct kp_source_map *s, const struct kp_source_instruction *i, size_t *len)
+static const char *text_of_instruction(const struct kp_source_map *s, const struct kp_source_instruction *i,
+                                       size_t *len)
 {
     return i->location
                ? kp_code_cache_line(s->cache, s->functions[i->function].code, i->location->file, i->location->line, len)
@@ -218,7 +219,7 @@ static bool is_shown(const struct kp_out *o, size_t column)
     return columns[column].needs <= kp_out_prose(o, 0);
 }
 
-static void print_row(struct kp_out *o, const char *const cells[COLUMNS])
+static void print_row_of_table(struct kp_out *o, const char *const cells[COLUMNS])
 {
     char row[KP_LINE_WIDTH + 1];
     int n = 0;
@@ -230,7 +231,7 @@ static void print_row(struct kp_out *o, const char *const cells[COLUMNS])
     kp_out_print(o, "   %.*s\n", n, row);
 }
 
-static void print_rule(struct kp_out *o)
+static void print_source_rule(struct kp_out *o)
 {
     kp_out_text(o, "   ", 3);
     for (size_t i = 0; i < COLUMNS; i++) {
@@ -248,7 +249,7 @@ static const char *reason_name(const struct kp_source_sums *sums)
     return reason ? reason->metric + strlen(KP_STALL_PREFIX) : "";
 }
 
-static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t index)
+static void print_source_line(struct kp_out *o, const struct kp_source_map *s, size_t index)
 {
     const struct kp_source_line *line = &s->lines[index];
     const uint64_t *v = line->sums.v, *all = s->all.v;
@@ -266,7 +267,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
         long_cell(v[KP_AT_WAVEFRONTS_EXCESS], 15, wavefronts),
         share_cell(v[KP_AT_WAVEFRONTS_EXCESS], all[KP_AT_WAVEFRONTS_EXCESS], share[2]),
     };
-    print_row(o, cells);
+    print_row_of_table(o, cells);
     char *place = describe(s, line);
     if (kp_out_has(o, place)) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
@@ -275,7 +276,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     }
     free(place);
     size_t len;
-    const char *text = text_of(s, &s->instructions[line->hottest], &len);
+    const char *text = text_of_instruction(s, &s->instructions[line->hottest], &len);
     if (text) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
         kp_out_text(o, "| ", 2);
@@ -366,14 +367,14 @@ void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t lim
         headings[i] = columns[i].heading;
     print_title(o, v, shown, lines);
     if (shown) {
-        print_rule(o);
-        print_row(o, headings);
-        print_rule(o);
+        print_source_rule(o);
+        print_row_of_table(o, headings);
+        print_source_rule(o);
     }
     for (size_t i = 0; i < shown; i++)
-        print_line(o, s, i);
+        print_source_line(o, s, i);
     if (shown)
-        print_rule(o);
+        print_source_rule(o);
     print_notes(o, v);
     if (help)
         print_missing_file(o, s, shown);
@@ -456,7 +457,7 @@ static void print_mark(struct kp_out *o, const struct kp_source_map *s, const st
     const struct kp_code *c = s->functions[i->function].code;
     char *place = NULL;
     size_t size, len = 0;
-    const char *text = text_of(s, i, &len);
+    const char *text = text_of_instruction(s, i, &len);
     FILE *f = open_memstream(&place, &size);
     if (f && i->location) {
         size_t indent = len ? strspn(text, " \t") : 0;

@@ -170,6 +170,11 @@ void kp_write_rest(struct kp_writer *w, size_t rest);
 void kp_write_gap(struct kp_writer *w);
 /* Writes the account of the session; closes a document. */
 void kp_write_account(struct kp_writer *w, const struct kp_choice *choice);
+/* Notes the outcome of a part that is written in another way: 0, or an error. */
+static inline void kp_write_failed(struct kp_writer *w, int rc)
+{
+    w->out.rc = w->out.rc ? w->out.rc : rc;
+}
 /* Ends the page, or the document, and frees what the writer holds. Returns out.rc. */
 int kp_write_end(struct kp_writer *w);
 
