@@ -30,7 +30,7 @@ bool kp_word_next(const char **cursor, const char **word, size_t *len);
 uint64_t kp_hash(const void *data, size_t size, uint64_t seed);
 
 /* Returns true if `c` is a control character of ASCII, including line ends and tabs. */
-bool kp_is_control(char c);
+bool kp_text_is_control(char c);
 /* Returns the length of the UTF-8 character at `text`, which has `len` > 0 bytes; 0 when there is none. */
 size_t kp_utf8_len(const char *text, size_t len);
 /* Returns the code point of such a character. */
@@ -38,7 +38,7 @@ uint32_t kp_utf8_code(const char *text, size_t len);
 /* Returns the length of the character at `text`; *shown: it may be printed. Names come from programs and from other
  * people's files. They must not control the terminal, end a line or reorder the text around them. So controls (ASCII,
  * U+0080 to U+009F), line separators, marks of writing direction, and invalid UTF-8 are not shown. */
-size_t kp_shown_len(const char *text, size_t len, bool *shown);
+size_t kp_text_shown_len(const char *text, size_t len, bool *shown);
 /* Returns how many characters `text` begins with that are printable ASCII: each is shown, and a column wide. It may
  * return up to 7 less. Nearly all text is such, and this is many times as fast as a look at each. */
 size_t kp_plain_len(const char *text, size_t len);

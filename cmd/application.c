@@ -323,7 +323,7 @@ static void join(const struct series *s, const char *const *paths, struct kp_run
     char *to = path_of(a, paths[0], &is_export), *err = NULL, *notes = NULL;
     size_t size;
     FILE *f = to ? open_memstream(&notes, &size) : NULL;
-    int rc = f ? kp_join_sessions(&j, to, a->o->force_overwrite, f, &err) : -ENOMEM;
+    int rc = f ? kp_application_join(&j, to, a->o->force_overwrite, f, &err) : -ENOMEM;
     if (f && kp_text_end(f, &notes))
         notes = NULL;
     if (notes && *notes) {

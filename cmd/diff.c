@@ -301,7 +301,8 @@ static int take_unit(struct kp_result *r, void *arg)
     }
     s->counted |= s->timed || u->result.launch.passes > 0;
     for (size_t i = 0; i < s->wanted.n; i++)
-        s->collected[i] = s->collected[i] || kp_section_is_collected(s->wanted.sections[i], &s->session, &u->result);
+        s->collected[i] =
+            s->collected[i] || kp_shown_section_is_collected(s->wanted.sections[i], &s->session, &u->result);
     int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
     if (!rc)
         rc = mark_kept(reading->diff, &k, u->quick);
@@ -791,7 +792,7 @@ static void fill_plain_cells(const struct row *r, struct cells *c)
     double percent;
     c->text[UNIT - NAME] = known && known->kind != KP_VALUE_NA ? known->unit : "";
     for (int i = 0; i < SIDES; i++)
-        c->text[VALUE_A - NAME + i] = r->value[i] ? kp_plain_value(r->value[i], c->number[i]) : "";
+        c->text[VALUE_A - NAME + i] = r->value[i] ? kp_write_plain_value(r->value[i], c->number[i]) : "";
     if (change_of(r->value[A], r->value[B], &percent))
         kp_plain_real(percent, c->change);
 }
@@ -846,9 +847,9 @@ static int write_alone(const struct diff *d, int side)
 static void print_subject(struct kp_out *o, const struct diff *d, const struct unit *u)
 {
     if (d->options->by == KP_DIFF_BY_LAUNCH)
-        kp_launch_print(o, &u->result.launch);
+        kp_write_launch_line(o, &u->result.launch);
     else
-        kp_launch_print_name(o, &u->result.launch);
+        kp_write_launch_name(o, &u->result.launch);
 }
 
 static void print_head(struct kp_out *o, const struct diff *d, const struct unit *a)
@@ -1518,8 +1519,8 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
 {
     for (int i = 0; i < SIDES; i++) {
         const struct kp_session *s = &d->side[i].session;
-        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid, kp_process_name(s),
-                     kp_or_empty(s->host),
+        kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid,
+                     kp_write_process_name(s), kp_or_empty(s->host),
                      s->complete ? ""
                                  : ", incomplete: the program had not finished, or not everything could be stored");
     }
@@ -1565,7 +1566,7 @@ static int compare_as_text(const struct kp_sink *out, struct diff *d, const stru
                            struct kp_diff_outcome *outcome, char **err)
 {
     struct kp_text_writer t;
-    kp_text_writer_init(&t, out, d->display);
+    kp_write_text_writer_init(&t, out, d->display);
     d->writer = &t.base;
     kp_write_begin(d->writer, &layout);
     int rc = compare_all(&t.base.out, d, input, outcome, err), last = kp_write_end(d->writer);
@@ -1593,7 +1594,7 @@ static int compare_as_rows(const struct kp_sink *out, struct diff *d, const stru
     if (over) {
         const struct kp_sink sink = kp_stream_sink(over);
         struct kp_out limits = {.sink = &sink, .display = d->display};
-        kp_csv_writer_init(&c, stream.to, d->display);
+        kp_write_csv_writer_init(&c, stream.to, d->display);
         c.goes_on = !d->options->first;
         c.json = d->display->format == KP_FORMAT_JSON ? begin_json(d->options, stream.to) : NULL;
         d->writer = &c.base;

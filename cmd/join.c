@@ -358,7 +358,7 @@ static int complete(struct joining *x, size_t launch)
         rc = each_line(&c, complete_line);
     }
     if (!rc)
-        rc = kp_derive_source(r, x->codes.n ? &code : NULL, kp_sass_category);
+        rc = kp_derive_source(r, x->codes.n ? &code : NULL, kp_disassembly_category);
     if (!rc)
         rc = each_line(&c, derive_line);
     note_missing(x, launch);
@@ -421,7 +421,7 @@ static int write_session(struct joining *x, const char *path, bool overwrite, ch
     return rc ? rc : put_results(x, err);
 }
 
-int kp_join_sessions(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err)
+int kp_application_join(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err)
 {
     struct joining x = {.j = j, .notes = notes};
     *err = NULL;

@@ -145,7 +145,7 @@ static int write_compared(const struct sessions *s, const struct kp_options *o, 
         rc = kp_page_write_store(kp_html_writer(html), &of_file, s->at[i].store, &err);
     }
     int status = rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc))
-                    : kp_html_save(html, true, path, o->force_overwrite, mode);
+                    : kp_file_save_html(html, true, path, o->force_overwrite, mode);
     kp_html_free(html);
     free(err);
     return status;

@@ -169,7 +169,7 @@ static int print_sum(const struct kp_summary *summary, const struct kp_display *
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_fit fit;
     kp_fit_init(&fit, &out, d->width);
-    int rc = kp_run_summary_print(summary, &(struct kp_out){.sink = &fit.sink, .display = d});
+    int rc = kp_write_run_summary(summary, &(struct kp_out){.sink = &fit.sink, .display = d});
     int ended = kp_fit_end(&fit);
     return rc ? rc : ended;
 }
@@ -302,9 +302,9 @@ static int save_html(const struct kp_html *html, const struct flags *f, mode_t m
     char *made = f->html ? NULL : file_to_show();
     if (!f->html && !made)
         return no_temporary_file();
-    int status = kp_html_save(html, false, made ? made : f->html, made || f->force, mode);
+    int status = kp_file_save_html(html, false, made ? made : f->html, made || f->force, mode);
     if (!status && f->open)
-        status = kp_html_open(made ? made : f->html);
+        status = kp_file_open_html(made ? made : f->html);
     free(made);
     return status;
 }
@@ -355,7 +355,7 @@ static int print_trace(void *arg, FILE *to)
 {
     struct traced *t = arg;
     free(t->err);
-    return kp_trace_print(t->stores, t->n, to, &t->found, &t->err);
+    return kp_html_trace_print(t->stores, t->n, to, &t->found, &t->err);
 }
 
 /* Writes the trace of opened sessions. */

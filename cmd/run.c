@@ -343,7 +343,7 @@ struct settling {
 
 static void add_html(struct settling *t, struct kp_store *store)
 {
-    int status = *t->o->html_file ? kp_html_files_add(t->html, store, t->o, t->o->html_file) : 0;
+    int status = *t->o->html_file ? kp_file_add_html(t->html, store, t->o, t->o->html_file) : 0;
     t->failed = t->failed ? t->failed : status;
 }
 
@@ -557,7 +557,7 @@ static void settle_sessions(struct run *r)
     if (r->folder)
         settle_folder(r->folder, &t);
     add_exports(&r->outcome, &t);
-    int status = kp_html_files_save(&r->html, r->o.force_overwrite);
+    int status = kp_file_save_all_html(&r->html, r->o.force_overwrite);
     if (status || t.failed)
         r->found |= kp_failure_bit(KP_FAILURE_REPORT);
 }
@@ -649,7 +649,7 @@ static void print_joined(void *arg, struct kp_store *store, const struct kp_sess
     struct kp_display d = kp_display_of(o);
     char *err = NULL;
     FILE *log = open_log(o, s);
-    if (*o->html_file && kp_html_files_add(&r->html, store, o, o->html_file))
+    if (*o->html_file && kp_file_add_html(&r->html, store, o, o->html_file))
         r->found |= kp_failure_bit(KP_FAILURE_REPORT);
     kp_display_fit(&d, o, fileno(log));
     d.file = kept;

@@ -376,7 +376,7 @@ static int add_all_facts(struct together *t)
 static int derive_source(struct together *t, struct kp_result *r)
 {
     struct kp_lookup code = kp_store_lookup(t->to);
-    return r->n_counts ? kp_derive_source(r, &code, kp_sass_category) : 0;
+    return r->n_counts ? kp_derive_source(r, &code, kp_disassembly_category) : 0;
 }
 
 static int write_entries(struct together *t)

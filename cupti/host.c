@@ -104,7 +104,7 @@ static void spell_factor(const char *from, size_t len, char *out, size_t size)
     snprintf(out, size, "%.*s", (int)len, from);
 }
 
-void kp_unit_from_dimension(const char *dimension, char *out, size_t size)
+void kp_cupti_unit_from_dimension(const char *dimension, char *out, size_t size)
 {
     char over[40] = "", under[40] = "";
     const char *slash = strchr(dimension, '/');
@@ -130,7 +130,7 @@ int kp_host_metric(struct kp_host *h, const char *name, struct kp_metric_props *
         return rc;
     out->type = (enum kp_metric_type)p.metricType;
     out->description = p.pDescription ? p.pDescription : "";
-    kp_unit_from_dimension(p.pDimUnit ? p.pDimUnit : "", out->unit, sizeof(out->unit));
+    kp_cupti_unit_from_dimension(p.pDimUnit ? p.pDimUnit : "", out->unit, sizeof(out->unit));
     return 0;
 }
 

@@ -8,13 +8,13 @@
 #include "base/pages.h"
 #include "cupti/internal.h"
 
-int kp_target_init(const struct kp_cupti *c)
+int kp_cupti_target_init(const struct kp_cupti *c)
 {
     KP_PARAMS(CUpti_Profiler_Initialize_Params, p);
     return KP_CALL(c, cuptiProfilerInitialize, &p);
 }
 
-int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
+int kp_cupti_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
 {
     KP_PARAMS(CUpti_Device_GetChipName_Params, p);
     p.deviceIndex = (size_t)ordinal;
@@ -23,7 +23,7 @@ int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
     return rc;
 }
 
-int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image, size_t *size)
+int kp_cupti_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image, size_t *size)
 {
     KP_PARAMS(CUpti_Profiler_GetCounterAvailability_Params, p);
     *image = NULL;
@@ -44,12 +44,12 @@ int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **im
     return rc;
 }
 
-int kp_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
+int kp_cupti_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
 {
     return KP_CALL(c, cuptiGetContextId, ctx, id);
 }
 
-int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
+int kp_cupti_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
 {
     return KP_CALL(c, cuptiGetStreamIdEx, ctx, stream, per_thread, id);
 }

@@ -76,7 +76,7 @@ CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_de
     return CUDA_SUCCESS;
 }
 
-CUresult kp_context_facts_read(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
+CUresult kp_read_context_facts(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
                                struct kp_context_facts *out)
 {
     size_t stack = 0, persisting = 0;

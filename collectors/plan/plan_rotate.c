@@ -216,7 +216,7 @@ struct packing {
 /* Returns true if two metrics belong to one queue. */
 static bool same_queue(const char *a, const char *b)
 {
-    return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
+    return kp_plan_same_unit(a, b) && kp_config_is_patched_metric(a) == kp_config_is_patched_metric(b);
 }
 
 /* KP_VENDOR: a pass counts L1 and L2 lookups with one outcome only: misses combine with misses, hits with hits. Each
@@ -351,7 +351,7 @@ static int goes_along(const struct packing *p, struct queue *q, bool *along)
     int rc = 0;
     names[n++] = first;
     if (!p->ask_units) {
-        q->apart = kp_plan_is_apart(first) || kp_metric_is_patched(first);
+        q->apart = kp_plan_is_apart(first) || kp_config_is_patched_metric(first);
     } else if (!q->asked && !p->x->slow) {
         rc = kp_plan_passes(p->x, names, n, &passes);
         q->asked = true;

@@ -176,10 +176,10 @@ static size_t unit_of(struct packing *p, const char *name)
 /* Returns true if the library treats two metrics alike when it combines units. */
 static bool same_kind(const char *a, const char *b)
 {
-    bool ordinary = !kp_plan_is_apart(a) && !kp_metric_is_patched(a);
-    if (ordinary || (!kp_plan_is_apart(b) && !kp_metric_is_patched(b)))
-        return ordinary && !kp_plan_is_apart(b) && !kp_metric_is_patched(b);
-    return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
+    bool ordinary = !kp_plan_is_apart(a) && !kp_config_is_patched_metric(a);
+    if (ordinary || (!kp_plan_is_apart(b) && !kp_config_is_patched_metric(b)))
+        return ordinary && !kp_plan_is_apart(b) && !kp_config_is_patched_metric(b);
+    return kp_plan_same_unit(a, b) && kp_config_is_patched_metric(a) == kp_config_is_patched_metric(b);
 }
 
 /* Finds out if the library combines the kinds of two metrics. Tries each pair once, because quick answers do not cover

@@ -153,7 +153,8 @@ bool kp_providers_is_metric(const char *name)
 unsigned kp_providers_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major,
                              int minor)
 {
-    unsigned wanted = major != KP_ANY_CC && kp_pm_wanted(major, minor, sections, n, metrics) ? KP_PROVIDER_PM : 0;
+    unsigned wanted =
+        major != KP_ANY_CC && kp_providers_pm_wanted(major, minor, sections, n, metrics) ? KP_PROVIDER_PM : 0;
     for (size_t s = 0; s < n; s++)
         for (size_t r = 0; has(sections[s]->cc, major, minor) && r < sections[s]->n_rows; r++)
             if (has(sections[s]->rows[r].cc, major, minor))

@@ -78,7 +78,7 @@ static int prepare(struct kp_providers *x, struct pm *p)
     kp_pm_availability(s->cupti, s->ordinal, &p->availability, &size);
     int rc = kp_pm_host(s->cupti, s->chip, p->availability, &p->host);
     if (!rc)
-        rc = kp_pm_list(p->host, s->cc_major, s->cc_minor, s->sections, s->n_sections, s->metrics, &p->list);
+        rc = kp_providers_pm_list(p->host, s->cc_major, s->cc_minor, s->sections, s->n_sections, s->metrics, &p->list);
     if (!rc)
         rc = kp_pm_schedule(s->cupti, s->chip, p->availability, (const char *const *)p->list.names, p->list.n,
                             (size_t)s->pm_most_passes, &p->groups);
@@ -132,7 +132,7 @@ static int pm_cost(const struct kp_providers_query *q, size_t *metrics, size_t *
     struct kp_pm_groups groups = {.at = NULL};
     if (!kp_pm_available(q->cupti) || kp_pm_host(q->cupti, q->chip, NULL, &host))
         return 0;
-    int rc = kp_pm_list(host, q->major, q->minor, q->sections, q->n_sections, "", &list);
+    int rc = kp_providers_pm_list(host, q->major, q->minor, q->sections, q->n_sections, "", &list);
     if (!rc)
         rc = kp_pm_schedule(q->cupti, q->chip, NULL, (const char *const *)list.names, list.n, 0, &groups);
     if (!rc) {
@@ -140,7 +140,7 @@ static int pm_cost(const struct kp_providers_query *q, size_t *metrics, size_t *
         *passes += groups.n;
         kp_pm_groups_free(&groups);
     }
-    kp_pm_list_free(&list);
+    kp_providers_pm_list_free(&list);
     kp_host_close(host);
     return rc;
 }
@@ -488,7 +488,7 @@ static void pm_close(struct kp_providers *x, bool alive)
         kp_pm_abandon(p->sampler);
     free_samples(&p->samples);
     kp_pm_groups_free(&p->groups);
-    kp_pm_list_free(&p->list);
+    kp_providers_pm_list_free(&p->list);
     kp_host_close(p->host);
     free(p->availability);
 }

@@ -671,7 +671,7 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     if (!g)
         return false;
     *g = (struct guarded){.fn = fn, .arg = arg};
-    bool started = kp_thread_start(run_guarded, g, thread);
+    bool started = kp_worker_thread_start(run_guarded, g, thread);
     if (!started)
         free(g);
     return started;
@@ -882,7 +882,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .owned_arg = c,
         .settle = settle,
         .start = start_guarded,
-        .join = kp_thread_join,
+        .join = kp_worker_thread_join,
         .progress = kp_progress_step,
         .providers = &extras,
     };
@@ -938,7 +938,7 @@ static int derive_source(void *of, struct kp_result *r)
     struct kp_lookup code = kp_codes_lookup(loaded.codes);
     (void)of;
     kp_session_prepare_codes();
-    return kp_derive_source(r, loaded.codes ? &code : NULL, kp_sass_category);
+    return kp_derive_source(r, loaded.codes ? &code : NULL, kp_disassembly_category);
 }
 
 /* Returns what launches of a rotation collect in addition to the counters. */
@@ -1087,7 +1087,7 @@ static bool read_context(const struct kp_context_setup *setup, struct kp_context
     CUdevice device = 0;
     unsigned long long id = 0;
     if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS || kp_device_read(d, device, &c->device) != CUDA_SUCCESS ||
-        kp_context_facts_read(d, c->ctx, &c->device, &c->facts) != CUDA_SUCCESS)
+        kp_read_context_facts(d, c->ctx, &c->device, &c->facts) != CUDA_SUCCESS)
         return false;
     c->device_ordinal = device;
     if (loaded.cupti && !kp_library_context_id(loaded.cupti, c->ctx, &c->id))
@@ -1255,7 +1255,7 @@ static void refresh(const struct kp_context_setup *setup, struct kp_context *c)
     if (c->generation == now)
         return;
     forget_functions(c);
-    kp_context_facts_read(setup->driver, c->ctx, &c->device, &c->facts);
+    kp_read_context_facts(setup->driver, c->ctx, &c->device, &c->facts);
     c->generation = now;
 }
 
@@ -1419,5 +1419,5 @@ void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const 
 
 bool kp_context_may_probe(void)
 {
-    return loaded.cupti && kp_probe_available(loaded.cupti) && !atomic_load(&foreign_activity);
+    return loaded.cupti && kp_providers_probe_available(loaded.cupti) && !atomic_load(&foreign_activity);
 }

@@ -335,7 +335,7 @@ void kp_make_printable(char *text)
 {
     bool shown;
     for (size_t left = strlen(text), n; left; text += n, left -= n) {
-        n = kp_shown_len(text, left, &shown);
+        n = kp_text_shown_len(text, left, &shown);
         if (!shown)
             memset(text, '?', n);
     }

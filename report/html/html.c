@@ -95,7 +95,7 @@ static size_t metric_of(struct kp_data *d, const char *name, const char *unit)
 {
     const struct kp_derived *derived = kp_derived_find(name);
     char text[4 * sizeof "18446744073709551615,"], words[256] = "";
-    kp_metric_words(name, words, sizeof words);
+    kp_section_metric_words(name, words, sizeof words);
     snprintf(text, sizeof text, "[%zu,%zu,%zu,%zu]", kp_data_string(d, name), kp_data_string(d, unit),
              kp_data_string(d, derived ? derived->expression : ""), kp_data_string(d, words));
     return kp_data_add(d, KP_DATA_METRICS, text);

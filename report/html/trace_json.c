@@ -248,7 +248,7 @@ static int write_event(struct trace *t, size_t i)
     kp_json_object(j, NULL, true);
     kp_json_text(j, "ph", "X");
     kp_json_text(j, "name", a->kind == KP_ACTIVITY_KPROF ? "kprof" : kp_timeline_name(&t->line, a));
-    kp_json_text(j, "cat", kp_activity_word(a->kind));
+    kp_json_text(j, "cat", kp_timeline_activity_word(a->kind));
     kp_json_count(j, "pid", pid);
     kp_json_count(j, "tid", tid);
     write_us(j, "ts", a->start_ns - t->base);
@@ -325,7 +325,7 @@ static int find_base(struct kp_store *const *stores, size_t n, int64_t *base, ui
     return rc;
 }
 
-int kp_trace_print(struct kp_store *const *stores, size_t n, FILE *to, uint64_t *found, char **err)
+int kp_html_trace_print(struct kp_store *const *stores, size_t n, FILE *to, uint64_t *found, char **err)
 {
     struct trace t = {.json = {.to = to}, .next_pid = 1, .next_tid = 1};
     char base[32];

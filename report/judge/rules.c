@@ -254,7 +254,7 @@ static const char *unit_of_same_use(const struct kp_result *r)
     return "";
 }
 
-const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s)
+const char *kp_rules_memory_unit(const struct kp_result *r, const struct kp_session *s)
 {
     const char *list = constituents(r, s), *unit = list ? largest_constituent(r, list) : "";
     return *unit ? unit : unit_of_same_use(r);
@@ -262,7 +262,7 @@ const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s
 
 static const char *memory_unit(const run_t *run)
 {
-    return kp_memory_unit(run->result, run->session);
+    return kp_rules_memory_unit(run->result, run->session);
 }
 
 /* A sentence of a message. */

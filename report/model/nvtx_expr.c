@@ -400,9 +400,9 @@ bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_r
 static void write_name(FILE *to, const char *name, bool first, bool last)
 {
     bool at_begin =
-        first && (*name == ' ' || kp_is_control(*name) || !strncmp(name, REGEX_PREFIX, strlen(REGEX_PREFIX)));
+        first && (*name == ' ' || kp_text_is_control(*name) || !strncmp(name, REGEX_PREFIX, strlen(REGEX_PREFIX)));
     for (const char *c = name; *c; c++) {
-        char shown = kp_is_control(*c) ? ' ' : *c;
+        char shown = kp_text_is_control(*c) ? ' ' : *c;
         if (strchr(SPECIAL, *c) || (at_begin && c == name) || (last && !c[1] && shown == ' '))
             fputc('\\', to);
         fputc(shown, to);

@@ -33,7 +33,7 @@ static int note(struct kp_json_ids *ids, uint64_t id)
     return 0;
 }
 
-void kp_json_code_free(struct kp_json_code *c)
+void kp_page_json_code_free(struct kp_json_code *c)
 {
     free(c->stacks.list);
     free(c->codes.list);
@@ -78,7 +78,7 @@ static void write_series(struct kp_json *j, const struct kp_series *s)
     kp_json_end(j);
 }
 
-int kp_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct kp_result *r)
+int kp_page_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct kp_result *r)
 {
     int rc = note(&c->stacks, r->launch.stack);
     if (r->launch.stack)
@@ -251,7 +251,7 @@ static int or_nothing(int rc)
     return rc == -ENOENT ? 0 : rc;
 }
 
-int kp_json_all_code(struct kp_json *j, const struct kp_json_code *c, const struct kp_lookup *lookup)
+int kp_page_json_all_code(struct kp_json *j, const struct kp_json_code *c, const struct kp_lookup *lookup)
 {
     struct texts texts = {0};
     int rc = 0;

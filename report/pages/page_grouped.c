@@ -244,9 +244,9 @@ static void fill_spread(struct cells *c, const struct spread *s, bool base, bool
 {
     double average = s->sum / (double)s->n, divisor = kp_unit_divisor(s->unit, average, base, c->unit);
     kp_count_cell(s->n, plain, c->number[COUNT]);
-    kp_number_cell(s->low / divisor, plain, c->number[LOWEST]);
-    kp_number_cell(s->high / divisor, plain, c->number[HIGHEST]);
-    kp_number_cell(average / divisor, plain, c->number[AVERAGE]);
+    kp_write_number_cell(s->low / divisor, plain, c->number[LOWEST]);
+    kp_write_number_cell(s->high / divisor, plain, c->number[HIGHEST]);
+    kp_write_number_cell(average / divisor, plain, c->number[AVERAGE]);
     for (int i = COUNT; i < COLUMNS; i++)
         c->at[i] = c->number[i];
     c->at[NAME] = s->title;
@@ -344,7 +344,7 @@ static struct fields fields_of(enum kp_grouping grouping)
     return f;
 }
 
-int kp_grouped_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_grouped(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const struct fields f = fields_of(pages->display->grouping);
     int rc = 0;

@@ -397,7 +397,7 @@ static int write_launch_object(struct kp_result *r, void *arg)
     kp_json_end(j);
     write_variants(j, r);
     if (!rc)
-        rc = kp_json_launch_code(j, &d->code, r);
+        rc = kp_page_json_launch_code(j, &d->code, r);
     kp_json_end(j);
     kp_shown_free(&shown);
     return rc ? rc : ferror(j->to) ? -EIO : 0;
@@ -408,7 +408,7 @@ static int write_launch_object(struct kp_result *r, void *arg)
 static void write_activity(struct kp_json *j, const struct kp_timeline *t, const struct kp_activity *a)
 {
     kp_json_object(j, NULL, true);
-    kp_json_text(j, "kind", kp_activity_word(a->kind));
+    kp_json_text(j, "kind", kp_timeline_activity_word(a->kind));
     kp_json_text(j, "name", kp_timeline_name(t, a));
     if (a->device >= 0) {
         kp_json_int(j, "device", a->device);
@@ -470,15 +470,15 @@ static int write_session_document(struct kp_json *j, const struct kp_page *p)
     rc = kp_page_each(p, write_launch_object, &d);
     kp_json_end(j);
     if (!rc)
-        rc = kp_json_all_code(j, &d.code, &p->launches->lookup);
+        rc = kp_page_json_all_code(j, &d.code, &p->launches->lookup);
     if (!rc)
         rc = write_timeline(j, p);
     kp_json_end(j);
-    kp_json_code_free(&d.code);
+    kp_page_json_code_free(&d.code);
     return rc;
 }
 
-int kp_json_page(const struct kp_page *pages, size_t n, FILE *to)
+int kp_page_json(const struct kp_page *pages, size_t n, FILE *to)
 {
     struct kp_json j = {.to = to};
     int rc = 0;

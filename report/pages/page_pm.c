@@ -50,7 +50,7 @@ static int write_pm_launch(struct kp_result *r, void *arg)
         rows[i] = labelled(s, &r->series[i]);
     s->to->launch = &r->launch;
     kp_write_launch(s->to, false);
-    kp_write_series(s->to, rows, r->n_series, kp_series_dropped(r));
+    kp_write_series(s->to, rows, r->n_series, kp_view_series_dropped(r));
     kp_write_gap(s->to);
     free(rows);
     return s->to->out.rc;
@@ -64,7 +64,7 @@ static void write_note(struct kp_writer *w, const char *note)
     kp_write_gap(w);
 }
 
-int kp_pm_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_pm(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const char *const fields[] = {"Metric Name", "Metric Unit", "Sample", "Time (ns)", "Metric Value"};
     static const struct kp_layout layout = {

@@ -137,9 +137,9 @@ static void fill_entry(struct cells *c, const struct entry *e, double total, boo
     snprintf(c->text[TIME], CELL, "%.1f", total > 0 ? 100 * e->of.total / total : 0);
     kp_count_cell(e->of.launches, plain, c->text[LAUNCHES]);
     kp_count_cell(e->of.n, plain, c->text[RANKS]);
-    kp_number_cell(e->of.mean, plain, c->text[AVERAGE]);
-    kp_number_cell(e->of.low, plain, c->text[LOWEST]);
-    kp_number_cell(e->of.high, plain, c->text[HIGHEST]);
+    kp_write_number_cell(e->of.mean, plain, c->text[AVERAGE]);
+    kp_write_number_cell(e->of.low, plain, c->text[LOWEST]);
+    kp_write_number_cell(e->of.high, plain, c->text[HIGHEST]);
     snprintf(c->text[IMBALANCE], CELL, "%.2f", e->of.imbalance);
     *c->text[INTERVAL] = '\0';
     if (!isnan(e->of.half))
@@ -333,7 +333,7 @@ static int write_entries(struct kp_writer *w, struct entries *e)
     return rc;
 }
 
-int kp_ranks_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_ranks(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = headings, .n = FIELDS};
     int rc = 0;

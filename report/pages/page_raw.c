@@ -149,7 +149,7 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct kp_write
     return rc;
 }
 
-int kp_raw_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_raw(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     struct names names = {.n = 0};
     int rc = 0;

@@ -39,7 +39,7 @@ static void write_shape(char out[64], const uint32_t size[3])
 static void write_number(const struct kp_writer *w, double value, const char *unit, char out[CELL])
 {
     if (w->kind->plain)
-        kp_number_cell(value, true, out);
+        kp_write_number_cell(value, true, out);
     else if (!strcmp(unit, "%"))
         snprintf(out, CELL, "%.2f", value);
     else
@@ -62,7 +62,7 @@ static void write_variant_row(struct kp_writer *w, const struct kp_table *table,
     c.row[CHANGE] = KP_NO_VALUE;
     if (i && kp_variants_change(r, i, &value)) {
         if (w->kind->plain)
-            kp_number_cell(value, true, c.number[VALUES]);
+            kp_write_number_cell(value, true, c.number[VALUES]);
         else
             snprintf(c.number[VALUES], CELL, "%+.1f%%", value);
         c.row[CHANGE] = c.number[VALUES];
@@ -153,7 +153,7 @@ static int write_series_of(struct kp_result *r, void *arg)
     return rc ? rc : s->to->out.rc;
 }
 
-int kp_series_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_series(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const char *fields[FIELDS] = {"Variant", "Variant Grid", "Variant Block", "Change (%)"};
     const struct kp_layout layout = {.start = KP_START_LAUNCH, .fields = fields, .n = FIELDS};

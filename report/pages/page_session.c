@@ -64,8 +64,8 @@ static void add_range(struct facts *f, const char *attribute, double low, double
 {
     char from[KP_NUMBER_MAX], to[KP_NUMBER_MAX], scaled[KP_UNIT_MAX], *text;
     double divisor = kp_unit_divisor(unit, high, f->plain, scaled);
-    kp_number_cell(low / divisor, f->plain, from);
-    kp_number_cell(high / divisor, f->plain, to);
+    kp_write_number_cell(low / divisor, f->plain, from);
+    kp_write_number_cell(high / divisor, f->plain, to);
     int n =
         strcmp(from, to) ? asprintf(&text, "%s to %s %s", from, to, scaled) : asprintf(&text, "%s %s", from, scaled);
     if (n < 0) {
@@ -290,7 +290,7 @@ static int write_session_page(const struct kp_page *p, struct kp_writer *w)
     return rc;
 }
 
-int kp_session_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_session(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const char *const fields[] = {"Group", "Attribute", "Value"};
     static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = 3};

@@ -123,7 +123,7 @@ static int write_source_sessions(const struct kp_page *pages, size_t n, struct k
     return rc;
 }
 
-int kp_source_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_source(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     struct names names = {.n = 0};
     int rc = 0;

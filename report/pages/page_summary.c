@@ -259,12 +259,12 @@ static void fill_times(struct cells *c, struct group *g, double total, bool plai
 {
     qsort(g->at, g->n, sizeof *g->at, by_duration);
     snprintf(c->number[TIME], KP_NUMBER_MAX, "%.1f", total > 0 ? 100 * g->total / total : 0);
-    kp_number_cell(g->total, plain, c->number[TOTAL]);
-    kp_number_cell(g->total / (double)g->timed, plain, c->number[AVERAGE]);
-    kp_number_cell((ranked(g, (g->timed - 1) / 2) + ranked(g, g->timed / 2)) / 2, plain, c->number[MEDIAN]);
-    kp_number_cell(g->at[0].ns, plain, c->number[LOWEST]);
-    kp_number_cell(g->at[g->n - 1].ns, plain, c->number[HIGHEST]);
-    kp_number_cell(deviation(g), plain, c->number[DEVIATION]);
+    kp_write_number_cell(g->total, plain, c->number[TOTAL]);
+    kp_write_number_cell(g->total / (double)g->timed, plain, c->number[AVERAGE]);
+    kp_write_number_cell((ranked(g, (g->timed - 1) / 2) + ranked(g, g->timed / 2)) / 2, plain, c->number[MEDIAN]);
+    kp_write_number_cell(g->at[0].ns, plain, c->number[LOWEST]);
+    kp_write_number_cell(g->at[g->n - 1].ns, plain, c->number[HIGHEST]);
+    kp_write_number_cell(deviation(g), plain, c->number[DEVIATION]);
 }
 
 static void fill_cells(struct cells *c, struct group *g, double total, bool plain)
@@ -430,7 +430,7 @@ static int measure_page(const struct kp_page *p, struct times *t, size_t range_f
     struct kp_fit fit;
     *lines = 0;
     kp_fit_init(&fit, &sink, d->width);
-    kp_text_writer_init(&text, &fit.sink, d);
+    kp_write_text_writer_init(&text, &fit.sink, d);
     text.base.session = p->session;
     kp_write_process(&text.base);
     int rc = write_times(&text.base, t, range_field);
@@ -473,7 +473,7 @@ static int write_fitted(const struct kp_page *p, struct kp_writer *w, struct tim
     return rc;
 }
 
-int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_summary(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const char *fields[FIELDS];
     struct times *times = calloc(n, sizeof *times);

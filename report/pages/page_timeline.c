@@ -462,7 +462,7 @@ static int write_timeline_session(const struct kp_page *p, struct kp_writer *w)
     return rc;
 }
 
-int kp_timeline_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_timeline(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = FIELDS};
     int rc = 0;

@@ -67,7 +67,7 @@ static void own_cells(struct trace *t, const struct kp_result *r)
         if (!kp_metric_number(own_metric(r, c->label), &value))
             snprintf(text, KP_NUMBER_MAX, KP_NO_VALUE);
         else if (t->to->kind->plain)
-            kp_number_cell(value, true, text);
+            kp_write_number_cell(value, true, text);
         else if (c->decimals)
             snprintf(text, KP_NUMBER_MAX, "%.*f", c->decimals, value);
         else
@@ -82,7 +82,7 @@ static void chosen_cells(struct trace *t, const struct kp_result *r)
     for (size_t i = 1; i < t->n; i++) {
         const struct kp_metric *m = kp_result_find(r, t->names[i]);
         bool as_data = t->to->kind->plain || !m || m->kind == KP_VALUE_NA;
-        t->cells[i] = as_data ? kp_plain_value(m, t->numbers[i]) : kp_format_metric(m, true, t->numbers[i], unit);
+        t->cells[i] = as_data ? kp_write_plain_value(m, t->numbers[i]) : kp_format_metric(m, true, t->numbers[i], unit);
     }
 }
 
@@ -279,7 +279,7 @@ static int write_trace(const struct kp_page *pages, size_t n, struct trace *t, c
     return rc;
 }
 
-int kp_trace_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_trace(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     struct trace t;
     int rc = make_columns(pages, w, &t);

@@ -56,7 +56,7 @@ static bool runs_on_device(const struct kp_activity *a)
 
 /* ---- ranges ---- */
 
-const struct kp_activity *kp_range_at(const struct kp_timeline *t, uint64_t thread, int64_t ns)
+const struct kp_activity *kp_gaps_range_at(const struct kp_timeline *t, uint64_t thread, int64_t ns)
 {
     const struct kp_activity *found = NULL;
     for (size_t i = 0; thread && ns && i < t->n && t->at[i].start_ns <= ns; i++)
@@ -161,7 +161,7 @@ static int walk_device(const struct kp_timeline *t, const struct times *held, st
         struct kp_gap *gap = &line->gaps[i];
         gap->copying_ns = covered(&w.copying, gap->start_ns, gap->end_ns);
         gap->copying_ns = gap->copying_ns < gap->ns ? gap->copying_ns : gap->ns;
-        gap->range = kp_range_at(t, gap->next->thread, gap->next->launched_ns);
+        gap->range = kp_gaps_range_at(t, gap->next->thread, gap->next->launched_ns);
     }
     free(kernels.at);
     free(w.copying.at);

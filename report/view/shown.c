@@ -137,7 +137,7 @@ static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
     for (size_t i = 0; i < s->n; i++) {
         const struct kp_section *one = s->sections[i];
         if (kp_cc_matches(one->cc, r->launch.cc_major, r->launch.cc_minor) &&
-            (!d->choose || kp_section_is_collected(one, s->view.session, r)))
+            (!d->choose || kp_shown_section_is_collected(one, s->view.session, r)))
             s->sections[n++] = one;
     }
     s->n = n;

@@ -36,11 +36,11 @@ static void write_rotation_headings(struct kp_csv_writer *c)
     if (!tells_rotation(c))
         return;
     if (c->layout->rows_of_metrics)
-        kp_csv_mean_headings(&c->csv);
+        kp_write_csv_mean_headings(&c->csv);
     for (size_t i = 0; i < c->layout->n; i++)
         if (is_mean(c, i))
-            kp_csv_mean_headings_of(&c->csv, c->layout->fields[i]);
-    kp_csv_rotation_headings(&c->csv);
+            kp_write_csv_mean_headings_of(&c->csv, c->layout->fields[i]);
+    kp_write_csv_rotation_headings(&c->csv);
 }
 
 static void write_units(struct kp_csv_writer *c, size_t before)
@@ -50,9 +50,9 @@ static void write_units(struct kp_csv_writer *c, size_t before)
     kp_csv_fields(&c->csv, l->units, l->n);
     for (size_t i = 0; i < l->n; i++)
         if (is_mean(c, i))
-            kp_csv_mean_units(&c->csv, l->units[i]);
+            kp_write_csv_mean_units(&c->csv, l->units[i]);
     if (tells_rotation(c))
-        kp_csv_rotation(&c->csv, NULL);
+        kp_write_csv_rotation(&c->csv, NULL);
     kp_csv_end_row(&c->csv);
 }
 
@@ -60,9 +60,9 @@ static void write_headings(struct kp_csv_writer *c)
 {
     const struct kp_layout *l = c->layout;
     if (l->start == KP_START_LAUNCH)
-        kp_csv_launch_headings(&c->csv, c->base.nvtx);
+        kp_write_csv_launch_headings(&c->csv, c->base.nvtx);
     else if (l->start == KP_START_PROCESS || c->base.shared)
-        kp_csv_process_headings(&c->csv);
+        kp_write_csv_process_headings(&c->csv);
     if (l->start == KP_START_ID)
         kp_csv_field(&c->csv, "ID");
     size_t before = c->csv.fields;
@@ -79,9 +79,9 @@ static void start_row(struct kp_csv_writer *c)
     const struct kp_writer *w = &c->base;
     enum kp_row_start start = c->layout->start;
     if (start == KP_START_LAUNCH)
-        kp_write_failed(&c->base, kp_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
+        kp_write_failed(&c->base, kp_write_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
     else if (start == KP_START_PROCESS || w->shared)
-        kp_csv_process(&c->csv, w->session);
+        kp_write_csv_process(&c->csv, w->session);
     if (start == KP_START_ID)
         kp_csv_formatted(&c->csv, "%" PRIu64, w->launch->id);
 }
@@ -89,7 +89,7 @@ static void start_row(struct kp_csv_writer *c)
 static void end_row(struct kp_csv_writer *c)
 {
     if (tells_rotation(c))
-        kp_csv_rotation(&c->csv, c->base.launch);
+        kp_write_csv_rotation(&c->csv, c->base.launch);
     kp_csv_end_row(&c->csv);
     if (ferror(c->csv.to))
         kp_write_failed(&c->base, -EIO);
@@ -122,7 +122,7 @@ static void put_row(struct kp_csv_writer *c)
     }
     memset(c->row, 0, c->n * sizeof *c->row);
     if (tells_rotation(c) && c->layout->rows_of_metrics)
-        kp_csv_mean(&c->csv, c->metric);
+        kp_write_csv_mean(&c->csv, c->metric);
     c->metric = NULL;
     if (!c->json)
         end_row(c);
@@ -208,13 +208,13 @@ static void write_value(struct kp_csv_writer *c, size_t field, const struct kp_l
     char number[KP_NUMBER_MAX];
     (void)field;
     note_instances(c, line ? line->metric : NULL);
-    kp_csv_field(&c->csv, line ? kp_plain_value(line->metric, number) : "");
+    kp_csv_field(&c->csv, line ? kp_write_plain_value(line->metric, number) : "");
 }
 
 static void write_mean(struct kp_csv_writer *c, size_t field, const struct kp_line *line)
 {
     if (is_mean(c, field))
-        kp_csv_mean_of(&c->csv, line ? line->metric : NULL);
+        kp_write_csv_mean_of(&c->csv, line ? line->metric : NULL);
 }
 
 /* Calls `write` for each field, with the line that has its metric or NULL. Both are sorted by the names of metrics. */
@@ -254,7 +254,7 @@ static void write_line(struct kp_csv_writer *c, const struct kp_line *line)
         return;
     row[0] = title;
     row[1] = m && m->kind != KP_VALUE_NA ? m->unit : "";
-    row[2] = kp_plain_value(m, number);
+    row[2] = kp_write_plain_value(m, number);
     c->metric = m;
     note_instances(c, m);
     put_row(c);
@@ -409,7 +409,7 @@ static const struct kp_writer_kind kind = {
     .end = end_rows,
 };
 
-void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)
+void kp_write_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)
 {
     *c = (struct kp_csv_writer){.base = {.kind = &kind, .out = {.display = d}}, .csv = {.to = to}};
 }

@@ -23,6 +23,6 @@ struct kp_csv_writer {
 };
 
 /* Initialises the writer; end it with kp_write_end(&c->base). `to` stays open; its errors end the page with -EIO. */
-void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d);
+void kp_write_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d);
 
 #endif

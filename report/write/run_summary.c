@@ -301,7 +301,7 @@ static int print_all(FILE *f, const struct kp_out *o, struct kp_summary_total *s
     return print_kernels(f, o, s, shown);
 }
 
-int kp_run_summary_print(const struct kp_summary *summary, const struct kp_out *o)
+int kp_write_run_summary(const struct kp_summary *summary, const struct kp_out *o)
 {
     char *text = NULL;
     size_t size = 0;

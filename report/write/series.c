@@ -237,7 +237,7 @@ static int print_series_table(struct kp_out *o, const struct row *rows, size_t n
     return rc;
 }
 
-void kp_series_draw(struct kp_out *o, const struct kp_series_row *from, size_t n, double dropped)
+void kp_write_series_drawing(struct kp_out *o, const struct kp_series_row *from, size_t n, double dropped)
 {
     struct row *rows = calloc(n, sizeof *rows);
     double end = 0;

@@ -20,7 +20,7 @@ enum {
 
 /* ---- numbers ---- */
 
-void kp_format_short(uint64_t value, char out[KP_SHORT_MAX])
+void kp_write_short_number(uint64_t value, char out[KP_SHORT_MAX])
 {
     static const char units[] = "kMGTPE";
     uint64_t unit = 1000;
@@ -46,7 +46,7 @@ static const char *short_cell(uint64_t value, char out[KP_SHORT_MAX])
 {
     *out = '\0';
     if (value)
-        kp_format_short(value, out);
+        kp_write_short_number(value, out);
     return out;
 }
 
@@ -67,7 +67,7 @@ static const char *long_cell(uint64_t value, size_t width, char out[KP_NUMBER_MA
         return out;
     kp_format_count(value, out);
     if (strlen(out) > width)
-        kp_format_short(value, out);
+        kp_write_short_number(value, out);
     return out;
 }
 
@@ -85,7 +85,7 @@ static void print_line_of_source(struct kp_out *o, const char *text, size_t len,
     for (; len && strchr(" \t", *text); len--)
         text++;
     for (; len && columns < width; text += n, len -= n) {
-        n = kp_shown_len(text, len, &shown);
+        n = kp_text_shown_len(text, len, &shown);
         size_t wide = kp_width_of_char(text, len, &n);
         if (columns + wide > width || (size_t)(to - line) + n + sizeof cut > sizeof line)
             break; /* marks without a width still need room */
@@ -355,7 +355,7 @@ static void print_title(struct kp_out *o, const struct kp_view *v, size_t shown,
     kp_out_text(o, "\n", 1);
 }
 
-void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t limit, bool help)
+void kp_write_source_lines_text(struct kp_out *o, const struct kp_view *v, size_t limit, bool help)
 {
     const struct kp_source_map *s = v->source;
     const char *headings[COLUMNS];
@@ -585,7 +585,7 @@ static void print_sass(struct kp_out *o, const struct kp_source_map *s, const st
     kp_out_text(o, "\n", 1);
 }
 
-void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f)
+void kp_write_source_listing(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f)
 {
     if (o->display->source_ptx && !o->display->source_sass)
         print_ptx(o, v->source, f);

@@ -74,7 +74,7 @@ void kp_render_stack(struct kp_out *o, uint64_t id)
 
 /* ---- launches by stack ---- */
 
-int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
+int kp_write_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
 {
     double ns = 0;
     size_t i = 0;
@@ -93,7 +93,7 @@ int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
     return 0;
 }
 
-void kp_stack_totals_free(struct kp_stack_totals *t)
+void kp_write_stack_totals_free(struct kp_stack_totals *t)
 {
     for (size_t i = 0; i < t->n; i++)
         free(t->at[i].text);
@@ -190,7 +190,7 @@ static void print_total(struct kp_out *o, const struct kp_stack_total *t, double
     kp_stack_free(&s);
 }
 
-void kp_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t)
+void kp_write_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t)
 {
     double all = 0;
     if (!t->n)

@@ -244,7 +244,7 @@ static void write_facts(struct kp_writer *w, const struct kp_facts *f)
 
 static void write_launch(struct kp_writer *w, bool quick)
 {
-    kp_launch_head(&w->out, w->launch, quick);
+    kp_write_launch_head(&w->out, w->launch, quick);
 }
 
 static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
@@ -294,7 +294,7 @@ static void write_drawing(struct kp_writer *w, enum kp_body body, const struct k
 
 static void write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
 {
-    kp_series_draw(&w->out, rows, n, dropped);
+    kp_write_series_drawing(&w->out, rows, n, dropped);
 }
 
 static void write_verdict(struct kp_writer *w, const struct kp_verdict *verdict)
@@ -309,22 +309,22 @@ static void write_messages(struct kp_writer *w, const struct kp_messages *messag
 
 static void write_source_lines(struct kp_writer *w, const struct kp_view *v, size_t limit, bool help)
 {
-    kp_source_lines_print(&w->out, v, limit, help);
+    kp_write_source_lines_text(&w->out, v, limit, help);
 }
 
 static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
 {
-    kp_source_listing_print(&w->out, v, f);
+    kp_write_source_listing(&w->out, v, f);
 }
 
 static void write_stacks(struct kp_writer *w, struct kp_stack_totals *stacks)
 {
-    kp_stack_totals_render(&w->out, stacks);
+    kp_write_stack_totals_render(&w->out, stacks);
 }
 
 static void write_summary(struct kp_writer *w, const struct kp_summary *summary)
 {
-    kp_write_failed(w, kp_run_summary_print(summary, &w->out));
+    kp_write_failed(w, kp_write_run_summary(summary, &w->out));
 }
 
 static void end(struct kp_writer *w)
@@ -357,7 +357,7 @@ static const struct kp_writer_kind kind = {
     .end = end,
 };
 
-void kp_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d)
+void kp_write_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d)
 {
     *t = (struct kp_text_writer){.base = {.kind = &kind, .out = {.sink = sink, .display = d}}};
 }

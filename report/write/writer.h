@@ -150,7 +150,7 @@ void kp_write_metrics(struct kp_writer *w, const struct kp_lines *lines);
 void kp_write_missing(struct kp_writer *w, const struct kp_lines *lines);
 /* Draws lines, one of them with a value, by `body`; in a table if `body` is no drawing. */
 void kp_write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines);
-/* Writes `n` > 0 timelines. `dropped`: as kp_series_dropped. */
+/* Writes `n` > 0 timelines. `dropped`: as kp_view_series_dropped. */
 void kp_write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped);
 void kp_write_verdict(struct kp_writer *w, const struct kp_verdict *verdict);
 /* Writes the messages of a section's rules. */

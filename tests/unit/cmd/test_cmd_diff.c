@@ -1253,7 +1253,7 @@ static void a_report_of_several_has_one_summary(void **state)
     assert_null(strstr(t.text, "Fix first"));
     add_part(&t, "b.kprof", summary);
     sink.write(sink.arg, together, strlen(together));
-    assert_int_equal(kp_run_summary_print(summary, &(struct kp_out){.sink = &sink}), 0);
+    assert_int_equal(kp_write_run_summary(summary, &(struct kp_out){.sink = &sink}), 0);
     kp_summary_free(summary);
     assert_non_null(strstr(t.text, counted));
     assert_non_null(strstr(t.text, "[994] patterns@"));

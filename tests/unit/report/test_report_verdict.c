@@ -84,7 +84,7 @@ static void the_best_gains_are_named_once_each(void **state)
             bool named = false;
             for (size_t k = 0; k < KP_VERDICT_GAINS && v.gains[k]; k++)
                 named |= v.gains[k]->rule == m.list[j].rule;
-            if (!named && kp_is_gain(&m.list[j])) {
+            if (!named && kp_verdict_is_gain(&m.list[j])) {
                 assert_non_null(v.gains[KP_VERDICT_GAINS - 1]);
                 assert_true(m.list[j].speedup <= v.gains[KP_VERDICT_GAINS - 1]->speedup);
             }
@@ -309,7 +309,7 @@ static char *summary_text(const struct kp_summary *s)
     struct kp_test_text t = {calloc(1, 1), 0};
     struct kp_sink out = kp_test_sink(&t);
     static const struct kp_display display = {.top = 20};
-    assert_int_equal(kp_run_summary_print(s, &(struct kp_out){.sink = &out, .display = &display}), 0);
+    assert_int_equal(kp_write_run_summary(s, &(struct kp_out){.sink = &out, .display = &display}), 0);
     return t.text;
 }
 
@@ -588,7 +588,7 @@ static void the_sinks_error_is_returned(void **state)
     apply(&r, 0, &m);
     kp_verdict(&r.results[0], &r.session, &m, &v);
     assert_int_equal(kp_render_verdict(&(struct kp_out){.sink = &out}, &v), -ENOSPC);
-    assert_int_equal(kp_run_summary_print(s, &(struct kp_out){.sink = &out}), -ENOSPC);
+    assert_int_equal(kp_write_run_summary(s, &(struct kp_out){.sink = &out}), -ENOSPC);
     kp_messages_free(&m);
     kp_summary_free(s);
     kp_test_recording_free(&r);
