@@ -1,6 +1,5 @@
 #include "cmd/catalog.h"
 
-#include <ctype.h>
 #include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>

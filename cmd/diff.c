@@ -13,7 +13,6 @@
 #include "base/sqrt.h"
 #include "base/stream.h"
 #include "base/text.h"
-#include "base/width.h"
 #include "cmd/diff_brief.h"
 #include "report/define/derive.h"
 #include "report/define/units.h"

@@ -1,6 +1,5 @@
 #include "cmd/diff_brief.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

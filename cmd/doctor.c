@@ -15,7 +15,6 @@
 #include "base/wrap.h"
 #include "report/define/units.h"
 #include "report/dwarf/symbols.h"
-#include "report/model/model.h"
 
 const char *const kp_doctor_paths[KP_DOCTOR_PATHS] = {
     [KP_DOCTOR_PARAMS] = "/proc/driver/nvidia/params",

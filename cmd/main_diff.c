@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/stream.h"
-#include "base/text.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/diff.h"

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/pattern.h"
 #include "base/stream.h"
 #include "base/temporary.h"
 #include "cmd/commands.h"
@@ -21,7 +20,6 @@
 #include "report/html/folded.h"
 #include "report/html/html.h"
 #include "report/html/trace_json.h"
-#include "report/model/model.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "report/view/chooser.h"

@@ -11,7 +11,6 @@
 #include "base/expr.h"
 #include "base/text.h"
 #include "collectors/plan/plan_internal.h"
-#include "collectors/providers/library.h"
 
 enum { NAME_MAX_ROOM = 512, EXPRESSION_ROOM = 4 * NAME_MAX_ROOM };
 

@@ -1,6 +1,5 @@
 /* Assigns metrics to providers: those of sections and of the user's list. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "base/room.h"
 #include "base/text.h"
 #include "report/define/groups.h"
-#include "report/model/model.h"
 
 /* The callbacks of the walk over the sections and the list. */
 struct walk {

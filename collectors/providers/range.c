@@ -12,7 +12,6 @@
 
 #include "base/debug.h"
 #include "base/room.h"
-#include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
 #include "collectors/providers/sessions.h"

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "collectors/providers/provider.h"
 #include "cupti/source.h"
 

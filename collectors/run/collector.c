@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/debug.h"
 #include "base/lock.h"
-#include "base/text.h"
 #include "collectors/facts/settle.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"

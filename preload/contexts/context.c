@@ -18,7 +18,6 @@
 #include "collectors/code/cubin.h"
 #include "collectors/code/sass.h"
 #include "collectors/facts/topology.h"
-#include "collectors/model/sampling.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
 #include "preload/gate/handle_set.h"

@@ -1,7 +1,6 @@
 #include "preload/gate/handle_set.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/room.h"
 

@@ -1,7 +1,6 @@
 #include "preload/program/unmapped_ranges.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "base/lock.h"
 #include "base/room.h"

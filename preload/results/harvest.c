@@ -1,6 +1,5 @@
 #include "preload/results/harvest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/lock.h"
@@ -8,7 +7,6 @@
 #include "collectors/facts/topology.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
-#include "preload/os/worker.h"
 #include "preload/graphs/graphs.h"
 #include "preload/program/hostmem.h"
 #include "preload/session/session.h"

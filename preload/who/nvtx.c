@@ -1,6 +1,5 @@
 #include "preload/who/nvtx.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

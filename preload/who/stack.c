@@ -8,7 +8,6 @@
 
 #include "base/lock.h"
 #include "base/room.h"
-#include "base/text.h"
 #include "preload/os/elf.h"
 #include "preload/who/python.h"
 #include "preload/who/stack_body.h"

@@ -1,13 +1,11 @@
 #include "report/judge/summary.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/room.h"
-#include "base/text.h"
 #include "report/judge/verdict.h"
 #include "report/model/launch_names.h"
 

@@ -1,12 +1,8 @@
 #include "report/judge/verdict.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/text.h"
 
 /* Percent of peak from which a unit counts as the bound: that of rule SOLBottleneck. */
 static const double busy_from = 60;

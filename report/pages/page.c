@@ -5,13 +5,11 @@
 
 #include "base/demangle.h"
 #include "base/nearest.h"
-#include "base/pattern.h"
 #include "base/plain.h"
 #include "base/stream.h"
 #include "report/define/source.h"
 #include "report/model/launch_names.h"
 #include "report/model/nvtx_expr.h"
-#include "report/model/renames.h"
 #include "report/pages/page_body.h"
 #include "report/view/chooser.h"
 #include "report/write/csv_writer.h"

@@ -1,6 +1,5 @@
 /* The page pm: all series sampled while kernels ran. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

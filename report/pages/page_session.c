@@ -1,6 +1,5 @@
 /* The page session: the facts of the run. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

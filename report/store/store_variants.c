@@ -1,7 +1,6 @@
 /*
  * Variants of launches in the session file. Tables: see store.c.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 
 #include "base/demangle.h"
 #include "base/pattern.h"
-#include "base/text.h"
 #include "report/model/kernel_id.h"
 #include "report/model/launch_names.h"
 #include "report/model/nvtx_expr.h"

@@ -1,7 +1,6 @@
 #include "report/write/account.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 #include "report/write/out.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
