@@ -6,11 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Returns the text, "" for NULL. */
 static inline const char *kp_or_empty(const char *text)
 {
     return text ? text : "";
+}
+/* Returns the part of a path after its last slash. */
+static inline const char *kp_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 /* Formats as asprintf does, into malloc'ed memory. NULL without memory. */
 char *kp_asprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));

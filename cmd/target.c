@@ -31,7 +31,7 @@ bool kp_target_lacks_folder(const char *path)
 /* Returns the number of the descriptor that a path such as /dev/fd/1 names. -1: it names none of this process. */
 static int own_descriptor(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = kp_base_name(path);
     char *folder = in_folder_of(path, "."), *end;
     char *whole = folder ? realpath(folder, NULL) : NULL, *ours = realpath("/proc/self/fd", NULL);
     long n = strtol(name, &end, 10);

@@ -74,6 +74,14 @@ static void set_missing(struct reading *x, const struct row *row, enum kp_reason
     keep(x, kp_result_set_na(x->r, row->name, why));
 }
 
+static void set_if(struct reading *x, const struct row *row, bool told, uint64_t value, enum kp_reason why)
+{
+    if (told)
+        set_count(x, row, value);
+    else
+        set_missing(x, row, why);
+}
+
 /* ---- the driver ---- */
 
 static bool attribute(const struct reading *x, CUdevice_attribute a, int *value)
@@ -106,10 +114,8 @@ static void display_name(struct reading *x, const struct row *row)
 static void total_memory(struct reading *x, const struct row *row)
 {
     size_t bytes = 0;
-    if (x->d->cuDeviceTotalMem(&bytes, x->device->device) == CUDA_SUCCESS)
-        set_count(x, row, bytes);
-    else
-        set_missing(x, row, KP_REASON_UNTOLD);
+    bool told = x->d->cuDeviceTotalMem(&bytes, x->device->device) == CUDA_SUCCESS;
+    set_if(x, row, told, bytes, KP_REASON_UNTOLD);
 }
 
 static void registers_per_thread(struct reading *x, const struct row *row)
@@ -149,10 +155,8 @@ static void one(struct reading *x, const struct row *row)
 static void pci_device(struct reading *x, const struct row *row)
 {
     int id = 0;
-    if (attribute(x, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, &id))
-        set_count(x, row, (uint32_t)id >> 16);
-    else
-        set_missing(x, row, KP_REASON_UNTOLD);
+    bool told = attribute(x, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, &id);
+    set_if(x, row, told, (uint32_t)id >> 16, KP_REASON_UNTOLD);
 }
 
 /* ---- the chip ---- */
@@ -219,20 +223,15 @@ static void l2_slices(struct reading *x, const struct row *row)
 static void l2_slices_of_partition(struct reading *x, const struct row *row)
 {
     const struct chip *c = find_chip(x, row);
-    if (c && c->partition_slices)
-        set_count(x, row, c->partition_slices);
-    else if (c)
-        set_missing(x, row, KP_REASON_CHIP_UNTOLD);
+    if (c)
+        set_if(x, row, c->partition_slices, c->partition_slices, KP_REASON_CHIP_UNTOLD);
 }
 
 /* From ncu's raw pages: 8 for compute capability 8.6, 9 for 9.0. */
 static void sass_level(struct reading *x, const struct row *row)
 {
     int major = x->device->cc_major;
-    if (major == 8 || major == 9)
-        set_count(x, row, (uint64_t)major);
-    else
-        set_missing(x, row, KP_REASON_CHIP_UNTOLD);
+    set_if(x, row, major == 8 || major == 9, (uint64_t)major, KP_REASON_CHIP_UNTOLD);
 }
 
 /* ---- the kernel's files ---- */
@@ -265,10 +264,8 @@ static bool read_of_gpu(const struct reading *x, size_t gpu, const char *name, c
 static void pci_number(struct reading *x, const struct row *row, const char *file, int base)
 {
     char line[LINE];
-    if (read_of_gpu(x, x->gpus.own, file, line) && isdigit((unsigned char)*line))
-        set_count(x, row, strtoul(line, NULL, base));
-    else
-        set_missing(x, row, KP_REASON_PCI_UNTOLD);
+    bool told = read_of_gpu(x, x->gpus.own, file, line) && isdigit((unsigned char)*line);
+    set_if(x, row, told, told ? strtoul(line, NULL, base) : 0, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_revision(struct reading *x, const struct row *row)
@@ -293,10 +290,7 @@ static unsigned long rate_of(const struct reading *x, const char *file)
 static void pci_link_rate(struct reading *x, const struct row *row)
 {
     unsigned long rate = rate_of(x, "max_link_speed");
-    if (rate)
-        set_count(x, row, rate);
-    else
-        set_missing(x, row, KP_REASON_PCI_UNTOLD);
+    set_if(x, row, rate, rate, KP_REASON_PCI_UNTOLD);
 }
 
 /* The parent of a device's folder is the folder of its port. A virtual machine may have no port; ncu prints 0 then. */
@@ -305,10 +299,7 @@ static const char port_width[] = "../max_link_width";
 
 static void of_port(struct reading *x, const struct row *row, unsigned long value)
 {
-    if (rate_of(x, "max_link_speed"))
-        set_count(x, row, value);
-    else
-        set_missing(x, row, KP_REASON_PCI_UNTOLD);
+    set_if(x, row, rate_of(x, "max_link_speed"), value, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_port_rate(struct reading *x, const struct row *row)
@@ -326,12 +317,10 @@ static void pci_port_width(struct reading *x, const struct row *row)
 static void generation(struct reading *x, const struct row *row, unsigned long rate)
 {
     static const unsigned long rates[] = {2500, 5000, 8000, 16000, 32000, 64000};
-    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
-        if (rates[i] == rate) {
-            set_count(x, row, i);
-            return;
-        }
-    set_missing(x, row, KP_REASON_PCI_UNTOLD);
+    size_t i = 0, n = sizeof(rates) / sizeof(*rates);
+    while (i < n && rates[i] != rate)
+        i++;
+    set_if(x, row, i < n, i, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_generation_of_gpu(struct reading *x, const struct row *row)
@@ -486,10 +475,7 @@ static void vgpu(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     int mode = x->nvlink.devices[x->gpus.own].mode;
-    if (mode < 0)
-        set_missing(x, row, KP_REASON_NVML_UNTOLD);
-    else
-        set_count(x, row, mode == KP_NVML_VGPU);
+    set_if(x, row, mode >= 0, mode == KP_NVML_VGPU, KP_REASON_NVML_UNTOLD);
 }
 
 /* Sets the mode's name; other modes have no known names. */
@@ -583,12 +569,8 @@ static void nvswitch(struct reading *x, const struct row *row)
 
 static void nvlink_bandwidth(struct reading *x, const struct row *row)
 {
-    if (!nvlink_known(x, row))
-        return;
-    if (x->nvlink.n_pairs)
-        set_missing(x, row, KP_REASON_LINK_SPEED);
-    else
-        set_count(x, row, 0);
+    if (nvlink_known(x, row))
+        set_if(x, row, !x->nvlink.n_pairs, 0, KP_REASON_LINK_SPEED);
 }
 
 static void write_ports(FILE *to, uint32_t ports)
@@ -681,47 +663,4 @@ int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const stru
     kp_nvlink_free(&x.nvlink);
     kp_gpus_free(&x.gpus);
     return x.rc;
-}
-
-static int copy_instances(struct kp_result *to, const struct kp_metric *m)
-{
-    const char **keys = calloc(m->n_instances, sizeof(*keys));
-    double *values = calloc(m->n_instances, sizeof(*values));
-    int rc = -ENOMEM;
-    for (size_t i = 0; keys && values && i < m->n_instances; i++) {
-        keys[i] = m->instances[i].key;
-        values[i] = m->instances[i].value;
-    }
-    if (keys && values)
-        rc = kp_result_set_instances(to, m->name, keys, values, m->n_instances);
-    free(values);
-    free(keys);
-    return rc;
-}
-
-static int copy_value(struct kp_result *to, const struct kp_metric *m)
-{
-    switch (m->kind) {
-    case KP_VALUE_REAL:
-        return kp_result_set_real(to, m->name, m->unit, m->real);
-    case KP_VALUE_COUNT:
-        return kp_result_set_count(to, m->name, m->unit, m->count);
-    case KP_VALUE_TEXT:
-        return kp_result_set_text(to, m->name, m->unit, m->text);
-    case KP_VALUE_NA:
-        break;
-    }
-    return kp_result_set_why(to, m->name, kp_metric_why(m));
-}
-
-int kp_device_metrics_copy(struct kp_result *to, const struct kp_result *from)
-{
-    int rc = 0;
-    for (size_t i = 0; !rc && i < from->n_metrics; i++) {
-        const struct kp_metric *m = &from->metrics[i];
-        rc = copy_value(to, m);
-        if (!rc && m->n_instances)
-            rc = copy_instances(to, m);
-    }
-    return rc;
 }

@@ -10,6 +10,7 @@
 
 #include "base/demangle.h"
 #include "base/room.h"
+#include "base/text.h"
 #include "preload/os/log.h"
 #include "preload/os/mappings.h"
 #include "preload/os/outcome.h"
@@ -244,7 +245,7 @@ static bool begins(const char *text, const char *with)
 
 static bool is_interpreter(const struct kp_frame *f)
 {
-    const char *slash = strrchr(f->module, '/'), *name = slash ? slash + 1 : f->module;
+    const char *name = kp_base_name(f->module);
     return begins(name, "python") || begins(name, "libpython");
 }
 

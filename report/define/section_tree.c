@@ -94,8 +94,7 @@ static int keep_note(struct kp_section_reader *r, const struct kp_field *at, con
             return 0;
     if (r->n_notes == MAX_NOTES)
         return 0;
-    const char *slash = strrchr(r->file, '/');
-    int rc = asprintf(&text, "'%s' at %s:%u:%u%s%s%s", what, slash ? slash + 1 : r->file, at->line, at->column,
+    int rc = asprintf(&text, "'%s' at %s:%u:%u%s%s%s", what, kp_base_name(r->file), at->line, at->column,
                       near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     if (rc < 0)
         return -ENOMEM;

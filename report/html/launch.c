@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/text.h"
 #include "report/html/parts.h"
 #include "report/model/launch_names.h"
 #include "report/view/roofs.h"

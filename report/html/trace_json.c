@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/plain.h"
 #include "base/room.h"
+#include "base/text.h"
 #include "report/view/timeline_rows.h"
 
 struct process {
@@ -80,19 +81,13 @@ static const char *device_name(const struct trace *t, int device)
 
 static char *process_name(const struct trace *t, enum kp_activity_kind kind, int device)
 {
-    const char *exe = t->session->exe ? t->session->exe : "", *slash = strrchr(exe, '/'),
-               *name = device_name(t, device);
+    const char *exe = kp_base_name(kp_or_empty(t->session->exe)), *name = device_name(t, device);
     uint64_t pid = t->session->pid;
-    char *text = NULL;
-    int n;
-    exe = slash ? slash + 1 : exe;
     if (kind == KP_ACTIVITY_KPROF)
-        n = asprintf(&text, "kprof in %s, process %" PRIu64, exe, pid);
-    else if (kind == KP_ACTIVITY_RANGE)
-        n = asprintf(&text, "NVTX of %s, process %" PRIu64, exe, pid);
-    else
-        n = asprintf(&text, "Device %d%s%s of %s, process %" PRIu64, device, *name ? " " : "", name, exe, pid);
-    return n < 0 ? NULL : text;
+        return kp_asprintf("kprof in %s, process %" PRIu64, exe, pid);
+    if (kind == KP_ACTIVITY_RANGE)
+        return kp_asprintf("NVTX of %s, process %" PRIu64, exe, pid);
+    return kp_asprintf("Device %d%s%s of %s, process %" PRIu64, device, *name ? " " : "", name, exe, pid);
 }
 
 /* Returns the number of a process; names a new one. */

@@ -372,6 +372,14 @@ static int copy_metric(const struct kp_metric *m, struct kp_result *out)
     return rc;
 }
 
+int kp_result_set_all(struct kp_result *r, const struct kp_result *from)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < from->n_metrics; i++)
+        rc = copy_metric(&from->metrics[i], r);
+    return rc;
+}
+
 int kp_result_copy(const struct kp_result *r, struct kp_result *out)
 {
     const struct kp_launch_info *l = &r->launch;
@@ -384,8 +392,7 @@ int kp_result_copy(const struct kp_result *r, struct kp_result *out)
     to->note = copy_text(l->note, &rc);
     to->nvtx = (struct kp_nvtx){.ranges = NULL};
     rc = rc ? rc : copy_nvtx(&l->nvtx, &to->nvtx);
-    for (size_t i = 0; !rc && i < r->n_metrics; i++)
-        rc = copy_metric(&r->metrics[i], out);
+    rc = rc ? rc : kp_result_set_all(out, r);
     if (rc)
         kp_result_free(out);
     return rc;

@@ -314,6 +314,8 @@ int kp_result_take(struct kp_result *r, struct kp_result *from);
 /* Copies header and metrics into *out, but not what was counted by instruction, nor series and variants. 0, or -ENOMEM
  * with *out empty. */
 int kp_result_copy(const struct kp_result *r, struct kp_result *out);
+/* Sets a copy of every metric of `from` in `r`. 0 or -ENOMEM. */
+int kp_result_set_all(struct kp_result *r, const struct kp_result *from);
 /* Removes metric `name`, if `r` has it. */
 void kp_result_remove(struct kp_result *r, const char *name);
 

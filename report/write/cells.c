@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/text.h"
 
 const char *kp_write_process_name(const struct kp_session *s)
 {
-    const char *exe = s->exe ? s->exe : "", *slash = strrchr(exe, '/');
-    return slash ? slash + 1 : exe;
+    return kp_base_name(kp_or_empty(s->exe));
 }
 
 void kp_write_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])

@@ -12,12 +12,6 @@
 /* Most frames shown of a stack (outer ones are much the same for all); most stacks in their table. */
 enum { FRAMES_MAX = 20, STACKS_MAX = 20 };
 
-static const char *file_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Returns malloc'ed text; names in it may contain anything. NULL without memory. */
 static char *frame_text(const struct kp_frame *f)
 {
@@ -38,7 +32,7 @@ static char *frame_text(const struct kp_frame *f)
     if (f->kind == KP_FRAME_PYTHON)
         fputs(" (Python)", to);
     else
-        fprintf(to, " (%s)", f->module && *f->module ? file_of(f->module) : "no module");
+        fprintf(to, " (%s)", f->module && *f->module ? kp_base_name(f->module) : "no module");
     fclose(to);
     if (text)
         kp_blank_controls(text, size);
