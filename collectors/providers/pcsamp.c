@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "collectors/providers/provider.h"
 #include "cupti/source.h"
 #include "report/options/options.h"
@@ -267,12 +268,11 @@ static void pcsamp_over(struct kp_providers *x)
 static struct kp_why pcsamp_explain(const struct kp_providers *x, int code)
 {
     const struct pcsamp *p = own_pcsamp(x);
-    char *text = NULL;
     if (code != KP_CUPTI_OUT_OF_MEMORY || !p->full)
         return kp_why_of(KP_REASON_NONE, NULL);
     enum kp_reason reason = p->again ? KP_REASON_FLOODED_ONCE : KP_REASON_FLOODED;
-    int n = asprintf(&text, "%s of a launch: %s", kp_reason_text(kp_provider_pcsamp.what), kp_reason_text(reason));
-    return kp_why_of(reason, n < 0 ? NULL : text);
+    const char *what = kp_reason_text(kp_provider_pcsamp.what);
+    return kp_why_of(reason, kp_asprintf("%s of a launch: %s", what, kp_reason_text(reason)));
 }
 
 static void pcsamp_close(struct kp_providers *x, bool alive)

@@ -12,6 +12,7 @@
 
 #include "base/debug.h"
 #include "base/room.h"
+#include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
 #include "collectors/providers/sessions.h"
@@ -759,14 +760,13 @@ static bool range_stuck(const struct kp_providers *x)
 static struct kp_why range_explain(const struct kp_providers *x, int code)
 {
     const struct range *r = own(x);
-    char *text = NULL;
     if (r->hook)
         return kp_library_explain(x->setup.cupti, KP_REASON_NOT_MARKED, r->hook);
     if (code != WRONG_RANGES)
         return kp_why_of(KP_REASON_NONE, NULL);
-    int n = asprintf(&text, "the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
-                     r->seen, r->expected);
-    return kp_why_of(KP_REASON_OTHER_KERNELS, n < 0 ? NULL : text);
+    return kp_why_of(KP_REASON_OTHER_KERNELS,
+                     kp_asprintf("the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
+                                 r->seen, r->expected));
 }
 
 static void range_free(void *of)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/room.h"
+#include "base/text.h"
 #include "report/model/launch_names.h"
 #include "report/pages/page_body.h"
 #include "report/view/narrow.h"
@@ -285,16 +286,12 @@ static const char *device_name(const struct kp_session *s, int ordinal)
 static char *group_title(const struct kp_page *p, const struct group *g)
 {
     bool by_range = p->display->grouping == KP_GROUPING_NVTX;
-    char *text;
-    int n;
     if (g->name)
-        n = asprintf(&text, "%s%s, Invocations %" PRIu64, by_range ? "NVTX range " : "", g->name, g->launches);
-    else if (by_range)
-        n = asprintf(&text, "In no NVTX range, Invocations %" PRIu64, g->launches);
-    else
-        n = asprintf(&text, "Device %d (%s), CC %d.%d, Invocations %" PRIu64, g->device,
-                     device_name(p->session, g->device), g->cc_major, g->cc_minor, g->launches);
-    return n < 0 ? NULL : text;
+        return kp_asprintf("%s%s, Invocations %" PRIu64, by_range ? "NVTX range " : "", g->name, g->launches);
+    if (by_range)
+        return kp_asprintf("In no NVTX range, Invocations %" PRIu64, g->launches);
+    return kp_asprintf("Device %d (%s), CC %d.%d, Invocations %" PRIu64, g->device, device_name(p->session, g->device),
+                       g->cc_major, g->cc_minor, g->launches);
 }
 
 static int write_group(struct kp_writer *w, const struct kp_page *p, const struct fields *f, const struct group *g)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/pages/details.h"
 #include "report/pages/page_body.h"
 #include "report/view/variants.h"
@@ -95,11 +96,10 @@ static int write_series_notes(struct kp_writer *w, const struct kp_result *r, bo
     }
     if (found && kp_variants_time(r, best, &ns)) {
         kp_format_quantity(ns, "ns", false, time);
-        int n =
-            best && kp_variants_change(r, best, &change)
-                ? asprintf(&text, "%s, %s, %+.1f%% against the program's own", kp_variants_name(r, best), time, change)
-                : asprintf(&text, "%s, %s", kp_variants_name(r, best), time);
-        if (n < 0)
+        text = best && kp_variants_change(r, best, &change)
+                   ? kp_asprintf("%s, %s, %+.1f%% against the program's own", kp_variants_name(r, best), time, change)
+                   : kp_asprintf("%s, %s", kp_variants_name(r, best), time);
+        if (!text)
             return -ENOMEM;
         kp_write_note(w, KP_LEVEL_BODY, "Best", text);
         free(text);

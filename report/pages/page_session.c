@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/environment.h"
+#include "base/text.h"
 #include "report/define/units.h"
 #include "report/pages/page_body.h"
 
@@ -61,17 +62,16 @@ static void add_utc(struct facts *f, const char *attribute, int64_t unix_ns)
 /* Adds a range of values of one unit; programs get both ends in the base unit. */
 static void add_range(struct facts *f, const char *attribute, double low, double high, const char *unit)
 {
-    char from[KP_NUMBER_MAX], to[KP_NUMBER_MAX], scaled[KP_UNIT_MAX], *text;
+    char from[KP_NUMBER_MAX], to[KP_NUMBER_MAX], scaled[KP_UNIT_MAX];
     double divisor = kp_unit_divisor(unit, high, f->plain, scaled);
     kp_write_number_cell(low / divisor, f->plain, from);
     kp_write_number_cell(high / divisor, f->plain, to);
-    int n =
-        strcmp(from, to) ? asprintf(&text, "%s to %s %s", from, to, scaled) : asprintf(&text, "%s %s", from, scaled);
-    if (n < 0) {
+    bool same = !strcmp(from, to);
+    char *text = kp_asprintf("%s%s%s %s", from, same ? "" : " to ", same ? "" : to, scaled);
+    if (text)
+        add(f, attribute, text);
+    else
         f->rc = -ENOMEM;
-        return;
-    }
-    add(f, attribute, text);
     free(text);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/room.h"
+#include "base/text.h"
 #include "report/model/launch_names.h"
 
 struct one {
@@ -45,10 +46,8 @@ void kp_brief_free(struct kp_brief *b)
 
 static char *shape_text(const struct kp_launch_info *l)
 {
-    char *text;
-    int n = asprintf(&text, "%s %" PRIu32 ",%" PRIu32 ",%" PRIu32 " %" PRIu32 ",%" PRIu32 ",%" PRIu32,
-                     kp_launch_name(l), l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
-    return n < 0 ? NULL : text;
+    return kp_asprintf("%s %" PRIu32 ",%" PRIu32 ",%" PRIu32 " %" PRIu32 ",%" PRIu32 ",%" PRIu32, kp_launch_name(l),
+                       l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
 }
 
 /* Returns the index of a kind, or its place to insert. */
