@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/digit.h"
+#include "base/room.h"
 #include "base/text.h"
 
 enum {
@@ -39,9 +40,9 @@ struct step {
 
 struct kp_expr {
     struct step *steps;
-    size_t n_steps, cap_steps;
+    size_t n_steps;
     const char **names;
-    size_t n_names, cap_names;
+    size_t n_names;
     struct kp_arena arena; /* of the names */
 };
 
@@ -100,29 +101,14 @@ static bool take_char(struct parser *s, char c)
     return true;
 }
 
-/* Makes room for one more element of `size` bytes after the `n` of the array. */
-static void *grown(void *array, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return array;
-    size_t wanted = *cap ? 2 * *cap : 8;
-    void *p = realloc(array, wanted * size);
-    if (p)
-        *cap = wanted;
-    return p;
-}
-
 static void push_step(struct parser *s, struct step step)
 {
     if (s->rc)
         return;
-    struct step *steps = grown(s->e->steps, s->e->n_steps, &s->e->cap_steps, sizeof *steps);
-    if (!steps) {
+    if (KP_ROOM(s->e->steps, s->e->n_steps))
+        s->e->steps[s->e->n_steps++] = step;
+    else
         s->rc = -ENOMEM;
-        return;
-    }
-    s->e->steps = steps;
-    steps[s->e->n_steps++] = step;
 }
 
 static void emit_name(struct parser *s, const char *name, size_t len)
@@ -132,15 +118,12 @@ static void emit_name(struct parser *s, const char *name, size_t len)
     while (i < e->n_names && (strncmp(e->names[i], name, len) || e->names[i][len]))
         i++;
     if (i == e->n_names) {
-        const char **names = grown(e->names, e->n_names, &e->cap_names, sizeof *names);
-        char *copy = kp_arena_text(&e->arena, name, len);
-        if (names)
-            e->names = names;
-        if (!names || !copy) {
+        char *copy = KP_ROOM(e->names, e->n_names) ? kp_arena_text(&e->arena, name, len) : NULL;
+        if (!copy) {
             s->rc = -ENOMEM;
             return;
         }
-        names[e->n_names++] = copy;
+        e->names[e->n_names++] = copy;
     }
     push_step(s, (struct step){.op = OP_NAME, .name = i});
 }

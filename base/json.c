@@ -16,7 +16,7 @@ static void write_text(FILE *to, const char *text)
     const char *end = text + strlen(text);
     fputc('"', to);
     for (const char *c = text; c < end;) {
-        size_t len = kp_shown_len(c, (size_t)(end - c), &shown);
+        size_t len = kp_text_shown_len(c, (size_t)(end - c), &shown);
         if (*c == '"' || *c == '\\')
             fprintf(to, "\\%c", *c);
         else if (shown)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/digit.h"
+#include "base/room.h"
 #include "base/text.h"
 
 enum {
@@ -216,13 +217,9 @@ static bool emit_set(struct compiler *c, const struct set *s)
     struct kp_regex *r = c->r;
     if (r->n_sets == MAX_STEPS)
         return refuse(c, too_large);
-    struct set *grown = r->n_sets & (r->n_sets - 1)
-                            ? r->sets
-                            : realloc(r->sets, (size_t)(r->n_sets ? 2 * r->n_sets : 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(r->sets, (size_t)r->n_sets))
         return refuse(c, NULL);
-    r->sets = grown;
-    grown[r->n_sets] = *s;
+    r->sets[r->n_sets] = *s;
     return emit_item(c, OP_SET, 0, r->n_sets++);
 }
 

@@ -46,7 +46,7 @@ uint64_t kp_hash(const void *data, size_t size, uint64_t seed)
     return hash ^ hash >> 32;
 }
 
-bool kp_is_control(char c)
+bool kp_text_is_control(char c)
 {
     return (unsigned char)c < ' ' || c == '\x7f';
 }
@@ -97,10 +97,10 @@ static bool steers(uint32_t code)
     return false;
 }
 
-size_t kp_shown_len(const char *text, size_t len, bool *shown)
+size_t kp_text_shown_len(const char *text, size_t len, bool *shown)
 {
     if (!((unsigned char)*text & 0x80)) {
-        *shown = !kp_is_control(*text);
+        *shown = !kp_text_is_control(*text);
         return 1;
     }
     size_t n = kp_utf8_len(text, len);
@@ -127,7 +127,7 @@ void kp_blank_controls(char *text, size_t len)
 {
     bool shown;
     for (size_t i = kp_plain_len(text, len), n; i < len; i += n) {
-        n = kp_shown_len(text + i, len - i, &shown);
+        n = kp_text_shown_len(text + i, len - i, &shown);
         if (!shown)
             memset(text + i, ' ', n);
     }
@@ -136,6 +136,16 @@ void kp_blank_controls(char *text, size_t len)
 int kp_text_end(FILE *f, char *const *text)
 {
     return fclose(f) || !*text ? -ENOMEM : 0;
+}
+
+char *kp_asprintf(const char *format, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    return n < 0 ? NULL : text;
 }
 
 int kp_error(char **err, const char *format, ...)

@@ -6,6 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Returns the text, "" for NULL. */
+static inline const char *kp_or_empty(const char *text)
+{
+    return text ? text : "";
+}
+/* Returns the part of a path after its last slash. */
+static inline const char *kp_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+/* Formats as asprintf does, into malloc'ed memory. NULL without memory. */
+char *kp_asprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Reads the next item of the comma list at *cursor into *item, *len: trimmed of blanks, empty items left out. Returns
  * false at the end of the list. The list is not changed; *cursor moves on. */
@@ -22,7 +37,7 @@ bool kp_word_next(const char **cursor, const char **word, size_t *len);
 uint64_t kp_hash(const void *data, size_t size, uint64_t seed);
 
 /* Returns true if `c` is a control character of ASCII, including line ends and tabs. */
-bool kp_is_control(char c);
+bool kp_text_is_control(char c);
 /* Returns the length of the UTF-8 character at `text`, which has `len` > 0 bytes; 0 when there is none. */
 size_t kp_utf8_len(const char *text, size_t len);
 /* Returns the code point of such a character. */
@@ -30,7 +45,7 @@ uint32_t kp_utf8_code(const char *text, size_t len);
 /* Returns the length of the character at `text`; *shown: it may be printed. Names come from programs and from other
  * people's files. They must not control the terminal, end a line or reorder the text around them. So controls (ASCII,
  * U+0080 to U+009F), line separators, marks of writing direction, and invalid UTF-8 are not shown. */
-size_t kp_shown_len(const char *text, size_t len, bool *shown);
+size_t kp_text_shown_len(const char *text, size_t len, bool *shown);
 /* Returns how many characters `text` begins with that are printable ASCII: each is shown, and a column wide. It may
  * return up to 7 less. Nearly all text is such, and this is many times as fast as a look at each. */
 size_t kp_plain_len(const char *text, size_t len);

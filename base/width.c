@@ -44,7 +44,7 @@ static bool is_in(const struct range *ranges, size_t n, uint32_t code)
 size_t kp_width_of_char(const char *text, size_t len, size_t *bytes)
 {
     bool shown;
-    *bytes = kp_shown_len(text, len, &shown);
+    *bytes = kp_text_shown_len(text, len, &shown);
     if (!shown || *bytes == 1)
         return 1;
     uint32_t code = kp_utf8_code(text, *bytes);

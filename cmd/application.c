@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/room.h"
 #include "base/temporary.h"
 #include "base/text.h"
 #include "cmd/console.h"
@@ -32,9 +32,9 @@ struct series {
     const char *why; /* there must be no more runs; NULL = there may */
 };
 
-static void say(const struct kp_application *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say_of_run(const struct kp_application *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(const struct kp_application *a, const char *format, ...)
+static void say_of_run(const struct kp_application *a, const char *format, ...)
 {
     va_list args;
     if (a->o->quiet)
@@ -87,13 +87,12 @@ static int set_later_run(void)
 static int prepare_run(struct series *s)
 {
     const struct kp_application *a = s->a;
-    char number[32], *folder = NULL, **grown = realloc(s->folders, (s->made + 1) * sizeof *grown);
-    if (!grown)
+    char number[32], *folder = NULL;
+    if (!KP_ROOM(s->folders, s->made))
         return no_memory();
-    s->folders = grown;
     if (asprintf(&folder, "%s/run-%zu", a->folder, s->made + 1) < 0)
         return no_memory();
-    grown[s->made] = folder;
+    s->folders[s->made] = folder;
     snprintf(number, sizeof number, "%zu", s->made + 1);
     if (mkdir(folder, 0700)) {
         int status = kp_console_error(KP_EXIT_FAILED, "cannot make the folder %s: %s", folder, strerror(errno));
@@ -166,7 +165,7 @@ static int run_once(struct series *s, struct kp_run_outcome *out)
     int rc = prepare_run(s);
     if (!rc && s->made > 1) {
         rewind_input(s);
-        say(s->a, "Run %zu of %zu of the program", s->made, s->wanted);
+        say_of_run(s->a, "Run %zu of %zu of the program", s->made, s->wanted);
         rc = truncate(s->a->status_file, 0)
                  ? kp_console_error(KP_EXIT_FAILED, "%s: %s", s->a->status_file, strerror(errno))
                  : 0;
@@ -217,12 +216,9 @@ static void add_session(struct sessions *s, const char *folder, const char *name
     struct kp_store *store = NULL;
     struct kp_session facts = {0};
     char *err = NULL, *path = NULL;
-    struct found *grown = realloc(s->at, (s->n + 1) * sizeof *grown);
-    if (grown)
-        s->at = grown;
-    if (grown && asprintf(&path, "%s/%s", folder, name) >= 0 && !kp_store_open(path, &store, &err) &&
+    if (KP_ROOM(s->at, s->n) && asprintf(&path, "%s/%s", folder, name) >= 0 && !kp_store_open(path, &store, &err) &&
         !kp_store_get_session(store, &facts, &err)) {
-        grown[s->n++] = (struct found){.path = path, .exe = facts.exe, .start = facts.start_unix_ns};
+        s->at[s->n++] = (struct found){.path = path, .exe = facts.exe, .start = facts.start_unix_ns};
         facts.exe = NULL;
         path = NULL;
     }
@@ -286,7 +282,7 @@ static char *path_of(const struct kp_application *a, const char *first, bool *is
     char *path = NULL, *err = NULL;
     *is_export = *a->o->export_file;
     if (!*is_export)
-        return asprintf(&path, "%s.joined", first) < 0 ? NULL : path;
+        return kp_asprintf("%s.joined", first);
     if (kp_store_open(first, &store, &err) || kp_store_get_session(store, &s, &err) ||
         kp_expand_path(a->o->export_file, s.pid, s.host, &path, &err)) {
         kp_console_error(0, "%s", err ? err : strerror(ENOMEM));
@@ -298,7 +294,7 @@ static char *path_of(const struct kp_application *a, const char *first, bool *is
     return path;
 }
 
-static void print_joined(const struct kp_application *a, const char *path, bool is_export)
+static void report_joined(const struct kp_application *a, const char *path, bool is_export)
 {
     struct kp_store *store = NULL;
     struct kp_session s = {0};
@@ -326,7 +322,7 @@ static void join(const struct series *s, const char *const *paths, struct kp_run
     char *to = path_of(a, paths[0], &is_export), *err = NULL, *notes = NULL;
     size_t size;
     FILE *f = to ? open_memstream(&notes, &size) : NULL;
-    int rc = f ? kp_join_sessions(&j, to, a->o->force_overwrite, f, &err) : -ENOMEM;
+    int rc = f ? kp_application_join(&j, to, a->o->force_overwrite, f, &err) : -ENOMEM;
     if (f && kp_text_end(f, &notes))
         notes = NULL;
     if (notes && *notes) {
@@ -337,7 +333,7 @@ static void join(const struct series *s, const char *const *paths, struct kp_run
         out->failures |= kp_failure_bit(is_export ? KP_FAILURE_EXPORT : KP_FAILURE_REPORT);
         kp_console_error(0, "the runs cannot be joined: %s", err ? err : strerror(-rc));
     } else {
-        print_joined(a, to, is_export);
+        report_joined(a, to, is_export);
     }
     if (!rc && is_export) {
         kp_run_outcome_free(out);

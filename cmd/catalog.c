@@ -1,6 +1,5 @@
 #include "cmd/catalog.h"
 
-#include <ctype.h>
 #include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -226,11 +225,11 @@ static void describe(const char *name, const char **unit, char *text, size_t siz
         for (size_t i = 0; i < s->n_rows; i++)
             if (!strcmp(s->rows[i].metric, name)) {
                 *unit = strcmp(s->rows[i].unit, KP_UNIT_OF_CHIP) ? kp_row_unit(&s->rows[i]) : "";
-                if (!kp_metric_words(name, text, size))
+                if (!kp_section_metric_words(name, text, size))
                     snprintf(text, size, "%s", s->rows[i].label);
                 return;
             }
-    if (kp_metric_words(name, text, size))
+    if (kp_section_metric_words(name, text, size))
         return;
     const char *words = strstr(name, "__");
     snprintf(text, size, "%s", words ? words + 2 : name);

@@ -235,7 +235,7 @@ static int check_log(const struct kp_options *o)
 }
 
 /* Checks the CUPTI folder, which is the only one searched. */
-static int check_cupti(const struct kp_options *o)
+static int check_cupti_library(const struct kp_options *o)
 {
     struct stat st;
     const char *why = NULL;
@@ -323,7 +323,7 @@ static size_t count_lines(const char *text)
 
 /* Checks metrics. The chip is unknown here, and the program may use another copy of CUPTI. So unknown metrics only
  * give a warning, unless nothing else was to be collected. */
-static int check_metrics(const struct kp_options *o, kp_failure_set *failures)
+static int check_wanted(const struct kp_options *o, kp_failure_set *failures)
 {
     char *said = *o->metrics ? ask_child(o, o->metrics, o->only_columns) : NULL, *told = NULL;
     size_t size;
@@ -371,8 +371,8 @@ int kp_check_run(struct kp_options *o, kp_failure_set *failures)
     if (!status && !is_stream(o->log_file))
         status = check_log(o);
     if (!status && *o->cupti_dir)
-        status = check_cupti(o);
-    return status ? status : check_metrics(o, failures);
+        status = check_cupti_library(o);
+    return status ? status : check_wanted(o, failures);
 }
 
 /* ---- the program ---- */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 /* Returns the id that the list has for a function of the session; *out stays if the session lacks the function. */
 static int name(struct kp_joined_codes *c, struct kp_store *from, uint64_t id, uint64_t *out, char **err)
 {
@@ -17,14 +19,12 @@ static int name(struct kp_joined_codes *c, struct kp_store *from, uint64_t id, u
             kp_code_free(&code);
             return 0;
         }
-    struct kp_code *grown = realloc(c->at, (c->n + 1) * sizeof *grown);
-    if (!grown) {
+    if (!KP_ROOM(c->at, c->n)) {
         kp_code_free(&code);
         return -ENOMEM;
     }
-    c->at = grown;
-    grown[c->n++] = code;
-    *out = grown[c->n - 1].id = c->n;
+    c->at[c->n++] = code;
+    *out = c->at[c->n - 1].id = c->n;
     return 0;
 }
 

@@ -14,7 +14,7 @@
 
 /* Prints a mark and at most `most` bytes of a text as a line to stderr; on a terminal it is broken to fit, aligned with
  * the start of the text. */
-static void say(const char *mark, const char *text, size_t most)
+static void say_line(const char *mark, const char *text, size_t most)
 {
     size_t width = kp_terminal_width(STDERR_FILENO), indent = strlen(mark), len;
     char *line = strndup(text, most);
@@ -34,7 +34,7 @@ int kp_console_error(int status, const char *format, ...)
     va_end(args);
     if (len >= 0)
         kp_blank_controls(text, (size_t)len);
-    say("==ERROR== ", len >= 0 ? text : strerror(ENOMEM), SIZE_MAX);
+    say_line("==ERROR== ", len >= 0 ? text : strerror(ENOMEM), SIZE_MAX);
     if (len >= 0)
         free(text);
     return status;
@@ -45,13 +45,13 @@ void kp_console_warn(const char *text)
     const char *end;
     for (; *text; text = end + (*end == '\n')) {
         end = text + strcspn(text, "\n");
-        say("==WARNING== ", text, (size_t)(end - text));
+        say_line("==WARNING== ", text, (size_t)(end - text));
     }
 }
 
 void kp_console_note(const char *text)
 {
-    say("==KPROF== ", text, SIZE_MAX);
+    say_line("==KPROF== ", text, SIZE_MAX);
 }
 
 int kp_console_end(int rc, const char *err)

@@ -9,10 +9,10 @@
 
 #include "base/nearest.h"
 #include "base/plain.h"
+#include "base/room.h"
 #include "base/sqrt.h"
 #include "base/stream.h"
 #include "base/text.h"
-#include "base/width.h"
 #include "cmd/diff_brief.h"
 #include "report/define/derive.h"
 #include "report/define/units.h"
@@ -63,7 +63,7 @@ struct side {
     struct kp_session session;
     struct kp_wanted wanted, asked;
     struct unit *units;
-    size_t n, capacity;
+    size_t n;
     bool *collected;     /* by wanted section: some launch has a metric of it */
     bool counted, timed; /* some launch has counters, some launch has a duration */
 };
@@ -104,7 +104,9 @@ static const char *const fields[FIELDS] = {
     "Baseline",          "Compared",          "Kernel Name",  "Grid Size", "Baseline ID", "Compared ID",
     "Baseline Launches", "Compared Launches", "Section Name", "Table",     "Metric Name", "Metric Unit",
     "Baseline Value",    "Compared Value",    "Change %",     "Rule Name", "Rule Type",   "Rule Change"};
-static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = FIELDS};
+static const bool are_numbers[FIELDS] = {[ID_A] = true,    [ID_B] = true,    [LAUNCHES_A] = true, [LAUNCHES_B] = true,
+                                         [VALUE_A] = true, [VALUE_B] = true, [CHANGE] = true};
+static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = FIELDS, .numbers = are_numbers};
 
 static bool is_rows(const struct diff *d)
 {
@@ -155,10 +157,13 @@ static void keep_metric(struct keeping *k, const struct kp_metric *m)
         k->keep[m - k->result->metrics] = true;
 }
 
-static void keep_lines(struct keeping *k, const struct kp_lines *l)
+/* Keeps what lines show, which were made with `rc`, and frees them. */
+static int keep_lines(struct keeping *k, struct kp_lines *l, int rc)
 {
     for (size_t i = 0; i < l->n; i++)
         keep_metric(k, l->at[i].metric);
+    kp_lines_free(l);
+    return rc;
 }
 
 static int keep_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
@@ -166,20 +171,14 @@ static int keep_stretch(const struct kp_section *s, size_t first, size_t end, vo
     struct keeping *k = arg;
     struct kp_lines lines = {0};
     struct kp_view v = view_of(k->side, k->result);
-    int rc = kp_lines_of_rows(s, first, end, &v, false, &lines);
-    keep_lines(k, &lines);
-    kp_lines_free(&lines);
-    return rc;
+    return keep_lines(k, &lines, kp_lines_of_rows(s, first, end, &v, false, &lines));
 }
 
 static int keep_listed(struct keeping *k, const char *list)
 {
     struct kp_lines lines = {0};
     struct kp_view v = view_of(k->side, k->result);
-    int rc = kp_lines_of_metrics(list, &v, &lines);
-    keep_lines(k, &lines);
-    kp_lines_free(&lines);
-    return rc;
+    return keep_lines(k, &lines, kp_lines_of_metrics(list, &v, &lines));
 }
 
 static int mark_kept(const struct diff *d, struct keeping *k, bool quick)
@@ -223,14 +222,22 @@ static bool is_worth_more(double a, double b)
     return !isnan(a) && (isnan(b) || a > b);
 }
 
-/* Returns the finding of the unit with the rule and severity of `f`; NULL: there was none, and `f` is added. */
-static struct finding *find_or_add(struct unit *u, const struct finding *f)
+/* Returns the finding of the unit with the rule and severity of `f`, or NULL. */
+static struct finding *find_finding(const struct unit *u, const struct finding *f)
 {
     for (size_t i = 0; i < u->n_findings; i++)
         if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
             return &u->findings[i];
-    u->findings[u->n_findings++] = *f;
     return NULL;
+}
+
+/* Does the same, and adds `f` if there was none. */
+static struct finding *find_or_add(struct unit *u, const struct finding *f)
+{
+    struct finding *same = find_finding(u, f);
+    if (!same)
+        u->findings[u->n_findings++] = *f;
+    return same;
 }
 
 /* Adds a finding; among messages of one rule and severity, the best estimate wins. */
@@ -257,19 +264,6 @@ static int judge(const struct diff *d, const struct side *s, struct unit *u)
     return rc;
 }
 
-static int grow(struct side *s)
-{
-    if (s->n < s->capacity)
-        return 0;
-    size_t capacity = s->capacity ? 2 * s->capacity : 64;
-    struct unit *units = realloc(s->units, capacity * sizeof *units);
-    if (!units)
-        return -ENOMEM;
-    s->units = units;
-    s->capacity = capacity;
-    return 0;
-}
-
 struct reading {
     const struct diff *diff;
     struct side *side;
@@ -287,11 +281,11 @@ static int rename_kernel(struct kp_launch_info *l)
     return 0;
 }
 
-static int take_launch(struct kp_result *r, void *arg)
+static int take_unit(struct kp_result *r, void *arg)
 {
     struct reading *reading = arg;
     struct side *s = reading->side;
-    if (kp_derive_users(r) || rename_kernel(&r->launch) || grow(s))
+    if (kp_derive_users(r) || rename_kernel(&r->launch) || !KP_ROOM(s->units, s->n))
         return -ENOMEM;
     struct unit *u = &s->units[s->n++];
     *u = (struct unit){.result = *r, .launches = kp_launch_weight(&r->launch)};
@@ -306,7 +300,8 @@ static int take_launch(struct kp_result *r, void *arg)
     }
     s->counted |= s->timed || u->result.launch.passes > 0;
     for (size_t i = 0; i < s->wanted.n; i++)
-        s->collected[i] = s->collected[i] || kp_section_is_collected(s->wanted.sections[i], &s->session, &u->result);
+        s->collected[i] =
+            s->collected[i] || kp_shown_section_is_collected(s->wanted.sections[i], &s->session, &u->result);
     int rc = k.keep ? judge(reading->diff, s, u) : -ENOMEM;
     if (!rc)
         rc = mark_kept(reading->diff, &k, u->quick);
@@ -316,11 +311,6 @@ static int take_launch(struct kp_result *r, void *arg)
     return rc;
 }
 
-static const char *or_empty(const char *s)
-{
-    return s ? s : "";
-}
-
 static int read_side(struct diff *d, struct side *s, struct kp_store *store, char **err)
 {
     const struct kp_display *shown = d->display;
@@ -328,15 +318,16 @@ static int read_side(struct diff *d, struct side *s, struct kp_store *store, cha
     if (rc)
         return rc;
     const struct kp_session *own = &s->session;
-    rc = kp_find_wanted(or_empty(own->set), or_empty(own->sections), or_empty(own->metrics), &s->asked);
+    rc = kp_find_wanted(kp_or_empty(own->set), kp_or_empty(own->sections), kp_or_empty(own->metrics), &s->asked);
     if (!rc && shown->choose)
-        rc = kp_find_wanted(or_empty(shown->set), or_empty(shown->sections), or_empty(shown->metrics), &s->wanted);
+        rc = kp_find_wanted(kp_or_empty(shown->set), kp_or_empty(shown->sections), kp_or_empty(shown->metrics),
+                            &s->wanted);
     else if (!rc)
-        rc = kp_find_wanted(or_empty(own->set), or_empty(own->sections), or_empty(own->metrics), &s->wanted);
+        rc = kp_find_wanted(kp_or_empty(own->set), kp_or_empty(own->sections), kp_or_empty(own->metrics), &s->wanted);
     s->collected = rc ? NULL : calloc(s->wanted.n + 1, sizeof *s->collected);
     if (!rc && !s->collected)
         rc = -ENOMEM;
-    return rc ? rc : kp_store_each_result(store, take_launch, &(struct reading){d, s}, err);
+    return rc ? rc : kp_store_each_result(store, take_unit, &(struct reading){d, s}, err);
 }
 
 static void free_unit(struct unit *u)
@@ -588,7 +579,7 @@ static int merge_kernels(struct diff *d)
 
 static bool is_same_text(const char *a, const char *b)
 {
-    return !strcmp(or_empty(a), or_empty(b));
+    return !strcmp(kp_or_empty(a), kp_or_empty(b));
 }
 
 /* Computes the change in percent of A's value; false without one. A value that grows from zero changes by infinity. */
@@ -602,7 +593,7 @@ static bool change_of(const struct kp_metric *a, const struct kp_metric *b, doub
 }
 
 /* Returns true if two means of rotations differ by no more than the spread of their launches explains (95 %). */
-static bool is_within_spread(const struct kp_metric *a, const struct kp_metric *b)
+static bool is_within_interval(const struct kp_metric *a, const struct kp_metric *b)
 {
     double half[SIDES];
     return kp_metric_interval(a, &half[A]) && kp_metric_interval(b, &half[B]) &&
@@ -613,7 +604,7 @@ static bool has_changed(const struct kp_metric *a, const struct kp_metric *b, do
 {
     double percent;
     if (change_of(a, b, &percent))
-        return !(fabs(percent) <= threshold) && !is_within_spread(a, b);
+        return !(fabs(percent) <= threshold) && !is_within_interval(a, b);
     return a->kind != b->kind || strcmp(a->unit, b->unit) != 0 ||
            (a->kind == KP_VALUE_TEXT && !is_same_text(a->text, b->text));
 }
@@ -638,7 +629,7 @@ struct row {
 
 struct rows {
     struct row *at;
-    size_t n, capacity;
+    size_t n;
 };
 
 static void free_rows(struct rows *r)
@@ -661,15 +652,9 @@ struct pair {
 
 static int add_row(struct rows *r, char *title, const struct kp_metric *a, const struct kp_metric *b)
 {
-    if (r->n == r->capacity) {
-        size_t capacity = r->capacity ? 2 * r->capacity : 32;
-        struct row *grown = realloc(r->at, capacity * sizeof *grown);
-        if (!grown) {
-            free(title);
-            return -ENOMEM;
-        }
-        r->at = grown;
-        r->capacity = capacity;
+    if (!KP_ROOM(r->at, r->n)) {
+        free(title);
+        return -ENOMEM;
     }
     r->at[r->n++] = (struct row){title, {a, b}};
     return 0;
@@ -806,7 +791,7 @@ static void fill_plain_cells(const struct row *r, struct cells *c)
     double percent;
     c->text[UNIT - NAME] = known && known->kind != KP_VALUE_NA ? known->unit : "";
     for (int i = 0; i < SIDES; i++)
-        c->text[VALUE_A - NAME + i] = r->value[i] ? kp_plain_value(r->value[i], c->number[i]) : "";
+        c->text[VALUE_A - NAME + i] = r->value[i] ? kp_write_plain_value(r->value[i], c->number[i]) : "";
     if (change_of(r->value[A], r->value[B], &percent))
         kp_plain_real(percent, c->change);
 }
@@ -861,9 +846,9 @@ static int write_alone(const struct diff *d, int side)
 static void print_subject(struct kp_out *o, const struct diff *d, const struct unit *u)
 {
     if (d->options->by == KP_DIFF_BY_LAUNCH)
-        kp_launch_print(o, &u->result.launch);
+        kp_write_launch_line(o, &u->result.launch);
     else
-        kp_launch_print_name(o, &u->result.launch);
+        kp_write_launch_name(o, &u->result.launch);
 }
 
 static void print_head(struct kp_out *o, const struct diff *d, const struct unit *a)
@@ -930,6 +915,19 @@ static void write_stretch(struct pair *p, const char *section, const struct kp_r
     free_rows(&p->rows);
 }
 
+/* Compares lines, which were found with `rc`, writes what differs, and frees them. */
+static int compare_found(struct pair *p, struct kp_lines lines[SIDES], int rc, const char *section,
+                         const struct kp_row *body)
+{
+    if (!rc)
+        rc = compare_lines(p, lines);
+    if (!rc)
+        write_stretch(p, section, body);
+    for (int i = 0; i < SIDES; i++)
+        kp_lines_free(&lines[i]);
+    return rc;
+}
+
 static int compare_stretch(const struct kp_section *s, size_t first, size_t end, void *arg)
 {
     struct pair *p = arg;
@@ -941,13 +939,7 @@ static int compare_stretch(const struct kp_section *s, size_t first, size_t end,
     }
     if (first == 0 && s->passes != KP_PASSES_ONE) /* keeps the order of a report */
         kp_lines_sort(&lines[A]);
-    if (!rc)
-        rc = compare_lines(p, lines);
-    if (!rc)
-        write_stretch(p, s->display, first ? &s->rows[first - 1] : NULL);
-    for (int i = 0; i < SIDES; i++)
-        kp_lines_free(&lines[i]);
-    return rc;
+    return compare_found(p, lines, rc, s->display, first ? &s->rows[first - 1] : NULL);
 }
 
 static int compare_listed(struct pair *p)
@@ -959,13 +951,7 @@ static int compare_listed(struct pair *p)
         rc = kp_lines_of_metrics(p->diff->side[i].wanted.metrics, &v, &lines[i]);
     }
     kp_lines_sort(&lines[A]);
-    if (!rc)
-        rc = compare_lines(p, lines);
-    if (!rc)
-        write_stretch(p, kp_metrics_title, NULL);
-    for (int i = 0; i < SIDES; i++)
-        kp_lines_free(&lines[i]);
-    return rc;
+    return compare_found(p, lines, rc, kp_metrics_title, NULL);
 }
 
 static bool has_section(const struct side *s, const char *id)
@@ -993,14 +979,6 @@ static int compare_sections(struct pair *p)
     return rc ? rc : compare_listed(p);
 }
 
-static bool has_finding(const struct unit *u, const struct finding *f)
-{
-    for (size_t i = 0; i < u->n_findings; i++)
-        if (u->findings[i].rule == f->rule && u->findings[i].severity == f->severity)
-            return true;
-    return false;
-}
-
 static void write_finding(struct kp_writer *w, const struct finding *f, const char *what)
 {
     char gain[CHANGE_MAX] = "";
@@ -1025,7 +1003,7 @@ static void write_findings(struct pair *p)
     for (int side = B; side >= A; side--)
         for (size_t i = 0; i < p->unit[side]->n_findings; i++) {
             const struct finding *f = &p->unit[side]->findings[i];
-            if (has_finding(p->unit[!side], f) || !has_section(&p->diff->side[!side], f->section->id) ||
+            if (find_finding(p->unit[!side], f) || !has_section(&p->diff->side[!side], f->section->id) ||
                 !begin_change(p))
                 continue;
             if (!n++)
@@ -1376,7 +1354,7 @@ static void check_limit(struct kp_out *o, const struct diff *d, const struct kp_
         if (!change_of(was, is, &percent)) {
             without++;
         } else if (!(percent <= limit->percent) &&
-                   !is_within_spread(was, is)) { /* a change from or to NaN exceeds every limit */
+                   !is_within_interval(was, is)) { /* a change from or to NaN exceeds every limit */
             if (!d->brief || over++ < ALONE_SHOWN)
                 print_exceeded(o, d, limit, unit, percent);
             outcome->exceeded++;
@@ -1454,7 +1432,7 @@ static bool any_has(const struct side *s, const char *metric)
 /* Checks the names of the list; items that stand for several metrics may well stand for none. */
 static int check_listed(const struct diff *d, const struct kp_diff_input *input, char **err)
 {
-    const char *cursor = d->display->choose ? or_empty(d->display->metrics) : "", *item;
+    const char *cursor = d->display->choose ? kp_or_empty(d->display->metrics) : "", *item;
     size_t len;
     int rc = 0;
     while (!rc && kp_list_next(&cursor, &item, &len)) {
@@ -1524,12 +1502,12 @@ static int check_chosen(const struct diff *d, struct kp_diff_outcome *outcome)
 {
     const struct kp_display *shown = d->display;
     size_t size;
-    if (!shown->choose || *or_empty(shown->set) || !d->side[A].n || !d->side[B].n)
+    if (!shown->choose || *kp_or_empty(shown->set) || !d->side[A].n || !d->side[B].n)
         return 0;
     FILE *to = open_memstream(&outcome->missing, &size);
     if (!to)
         return -ENOMEM;
-    bool listed = *or_empty(shown->metrics), asked = d->side[A].wanted.n || listed;
+    bool listed = *kp_or_empty(shown->metrics), asked = d->side[A].wanted.n || listed;
     outcome->nothing_chosen = !tell_sections(to, d) && asked && !(listed && is_listed_in_both(d));
     return kp_text_end(to, &outcome->missing) ? -ENOMEM : 0;
 }
@@ -1540,9 +1518,8 @@ static void print_sides(struct kp_out *o, const struct diff *d, const struct kp_
 {
     for (int i = 0; i < SIDES; i++) {
         const struct kp_session *s = &d->side[i].session;
-        const char *exe = or_empty(s->exe), *slash = strrchr(exe, '/');
         kp_out_print(o, "%c: %s, [%" PRIu64 "] %s@%s%s\n", d->side[i].letter, input[i].name, s->pid,
-                     slash ? slash + 1 : exe, or_empty(s->host),
+                     kp_write_process_name(s), kp_or_empty(s->host),
                      s->complete ? ""
                                  : ", incomplete: the program had not finished, or not everything could be stored");
     }
@@ -1556,8 +1533,8 @@ static void note_empty(const struct diff *d, struct kp_diff_outcome *outcome)
                                                                           : KP_DIFF_NO_LAUNCH;
 }
 
-static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input input[SIDES],
-                   struct kp_diff_outcome *outcome, char **err)
+static int compare_all(struct kp_out *o, struct diff *d, const struct kp_diff_input input[SIDES],
+                       struct kp_diff_outcome *outcome, char **err)
 {
     int rc = pair_up(d, &outcome->pairs);
     if (!rc)
@@ -1572,8 +1549,6 @@ static int compare(struct kp_out *o, struct diff *d, const struct kp_diff_input 
     if (d->brief)
         print_brief(o, d);
     rc = print_pairs(o, d, outcome->pairs);
-    if (rc)
-        return rc;
     for (int i = 0; !rc && i < SIDES && is_rows(d); i++)
         rc = write_alone(d, i);
     if (rc)
@@ -1590,16 +1565,25 @@ static int compare_as_text(const struct kp_sink *out, struct diff *d, const stru
                            struct kp_diff_outcome *outcome, char **err)
 {
     struct kp_text_writer t;
-    kp_text_writer_init(&t, out, d->display);
+    kp_write_text_writer_init(&t, out, d->display);
     d->writer = &t.base;
     kp_write_begin(d->writer, &layout);
-    int rc = compare(&t.base.out, d, input, outcome, err), last = kp_write_end(d->writer);
+    int rc = compare_all(&t.base.out, d, input, outcome, err), last = kp_write_end(d->writer);
     return rc ? rc : last;
 }
 
-/* Compares, and writes the values as CSV. The other lines of a text report go to outcome->over. */
-static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
-                          struct kp_diff_outcome *outcome, char **err)
+/* Returns where rows become JSON: one list, of all comparisons. */
+static struct kp_json *begin_json(const struct kp_diff_options *o, FILE *to)
+{
+    o->json->to = to;
+    if (o->first)
+        kp_json_array(o->json, NULL, false);
+    return o->json;
+}
+
+/* Compares, and writes the values as rows. The other lines of a text report go to outcome->over. */
+static int compare_as_rows(const struct kp_sink *out, struct diff *d, const struct kp_diff_input input[SIDES],
+                           struct kp_diff_outcome *outcome, char **err)
 {
     struct kp_stream stream;
     struct kp_csv_writer c;
@@ -1609,14 +1593,17 @@ static int compare_as_csv(const struct kp_sink *out, struct diff *d, const struc
     if (over) {
         const struct kp_sink sink = kp_stream_sink(over);
         struct kp_out limits = {.sink = &sink, .display = d->display};
-        kp_csv_writer_init(&c, stream.to, d->display);
-        c.goes_on = !d->options->headings;
+        kp_write_csv_writer_init(&c, stream.to, d->display);
+        c.goes_on = !d->options->first;
+        c.json = d->display->format == KP_FORMAT_JSON ? begin_json(d->options, stream.to) : NULL;
         d->writer = &c.base;
         kp_write_begin(d->writer, &layout);
-        rc = compare(&limits, d, input, outcome, err);
+        rc = compare_all(&limits, d, input, outcome, err);
         int last = kp_write_end(d->writer);
         rc = rc ? rc : limits.rc ? limits.rc : last;
         rc = kp_text_end(over, &outcome->over) && !rc ? -ENOMEM : rc;
+        if (c.json && !rc && d->options->last)
+            kp_json_end(c.json);
     } else if (!rc) {
         rc = -ENOMEM;
     }
@@ -1640,7 +1627,7 @@ int kp_diff(const struct kp_sink *out, const struct kp_display *display, const s
     for (int i = 0; i < SIDES; i++)
         d.file[i] = input[i].name;
     if (!rc)
-        rc = (display->format == KP_FORMAT_CSV ? compare_as_csv : compare_as_text)(out, &d, input, outcome, err);
+        rc = (display->format == KP_FORMAT_TEXT ? compare_as_text : compare_as_rows)(out, &d, input, outcome, err);
     for (int i = 0; i < SIDES; i++)
         free_side(&d.side[i]);
     kp_plain_end(before);

@@ -1,6 +1,5 @@
 #include "cmd/diff_brief.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +68,7 @@ static bool is_within_spread(const struct kp_diff_kernel *k)
     return fabs(of_all(k)) <= k->half; /* false for NaN */
 }
 
-static bool has_changed(const struct kp_diff_kernel *k, double threshold, enum kp_sort sort)
+static bool kernel_changed(const struct kp_diff_kernel *k, double threshold, enum kp_sort sort)
 {
     return !is_within_spread(k) && !(fabs(percent(time_of(k, A, sort), time_of(k, B, sort))) <= threshold);
 }
@@ -87,10 +86,10 @@ static int group_of(const struct kp_diff_kernel *k, const struct order *o)
 {
     if (k->timed[A] != k->launches[A] || k->timed[B] != k->launches[B])
         return UNTIMED;
-    return !has_changed(k, o->threshold, o->sort) ? SAME : changes[o->sort](k) > 0 ? SLOWER : FASTER;
+    return !kernel_changed(k, o->threshold, o->sort) ? SAME : changes[o->sort](k) > 0 ? SLOWER : FASTER;
 }
 
-static int compare(const void *a, const void *b, void *arg)
+static int compare_kernels(const void *a, const void *b, void *arg)
 {
     const struct kp_diff_kernel *x = a, *y = b;
     const struct order *o = arg;
@@ -105,11 +104,17 @@ static int compare(const void *a, const void *b, void *arg)
 
 /* --- a list --- */
 
+struct line {
+    char cell[KERNEL][CELL];
+};
+
 struct list {
     const struct kp_diff_brief *brief;
     const struct kp_diff_kernel *at;
     size_t n, shown;
     char *const *names; /* among those shown */
+    struct line *lines; /* likewise; owned */
+    bool hidden[COLUMNS];
 };
 
 /* Returns true if a shown kernel has a spread. */
@@ -120,10 +125,6 @@ static bool tells_spread(const struct list *l)
             return true;
     return false;
 }
-
-struct line {
-    char cell[KERNEL][CELL];
-};
 
 static void fill_line(const struct kp_diff_kernel *k, const struct kp_display *d, struct line *l)
 {
@@ -158,15 +159,16 @@ static const char *heading_of(const struct kp_diff_brief *b, int column, char le
 }
 
 /* Leaves out columns until names have room; returns that room. */
-static size_t fit_columns(const struct kp_out *o, const struct line *lines, size_t n, bool hidden[COLUMNS])
+static size_t leave_out_columns(const struct kp_out *o, struct list *l)
 {
     size_t width[KERNEL], used = KP_INDENT, wide = kp_out_wide(o);
+    bool *hidden = l->hidden;
     char letter[2];
     static const struct kp_diff_brief none = {.letter = "AB"};
     for (int i = 0; i < KERNEL; i++) {
         width[i] = strlen(heading_of(&none, i, letter));
-        for (size_t j = 0; j < n; j++)
-            width[i] = strlen(lines[j].cell[i]) > width[i] ? strlen(lines[j].cell[i]) : width[i];
+        for (size_t j = 0; j < l->shown; j++)
+            width[i] = strlen(l->lines[j].cell[i]) > width[i] ? strlen(l->lines[j].cell[i]) : width[i];
         used += hidden[i] ? 0 : width[i] + 1;
     }
     for (size_t i = 0; i < sizeof dispensable / sizeof *dispensable && used + NAME_LEAST > wide; i++) {
@@ -176,7 +178,7 @@ static size_t fit_columns(const struct kp_out *o, const struct line *lines, size
     return used + KP_SHORT_ROOM_MIN < wide ? wide - used : KP_SHORT_ROOM_MIN;
 }
 
-static void print_table(struct kp_out *o, const struct list *l, const struct line *lines, const bool hidden[COLUMNS])
+static void print_table(struct kp_out *o, const struct list *l)
 {
     static const struct kp_columns_look look = {KP_INDENT, 1, true};
     const char *headings[COLUMNS], *cells[COLUMNS];
@@ -184,22 +186,22 @@ static void print_table(struct kp_out *o, const struct list *l, const struct lin
     bool left[COLUMNS];
     struct kp_columns c = {.headings = headings, .to_the_left = left};
     for (int i = 0; i < COLUMNS; i++)
-        if (!hidden[i]) {
+        if (!l->hidden[i]) {
             left[c.n] = i == KERNEL;
             headings[c.n++] = heading_of(l->brief, i, letters[i]);
         }
     for (size_t j = 0; !o->rc && j < l->shown; j++) {
         size_t n = 0;
         for (int i = 0; i < COLUMNS; i++)
-            if (!hidden[i])
-                cells[n++] = i == KERNEL ? l->names[j] : lines[j].cell[i];
+            if (!l->hidden[i])
+                cells[n++] = i == KERNEL ? l->names[j] : l->lines[j].cell[i];
         o->rc = kp_columns_add(&c, cells);
     }
     kp_columns_print(o, &c, &look);
     kp_columns_free(&c);
 }
 
-static void print_head(struct kp_out *o, const struct list *l, const char *what)
+static void print_list_head(struct kp_out *o, const struct list *l, const char *what)
 {
     static const char *const by[kp_sort_values] = {[KP_SORT_TIME] = "by change of time",
                                                    [KP_SORT_GAIN] = "by change in percent",
@@ -222,44 +224,33 @@ static void print_head(struct kp_out *o, const struct list *l, const char *what)
 
 static void print_list(struct kp_out *o, const struct list *l, const char *what)
 {
-    bool hidden[COLUMNS] = {false};
-    struct line *lines = calloc(l->shown + 1, sizeof *lines);
-    if (!kp_out_has(o, lines))
-        return;
-    for (size_t i = 0; i < l->shown; i++)
-        fill_line(&l->at[i], o->display, &lines[i]);
-    print_head(o, l, what);
-    if (l->shown) {
-        hidden[SPREAD] = !tells_spread(l);
-        fit_columns(o, lines, l->shown, hidden);
-        print_table(o, l, lines, hidden);
-    }
+    print_list_head(o, l, what);
+    if (l->shown)
+        print_table(o, l);
     kp_out_print(o, "\n");
-    free(lines);
 }
 
 /* --- both lists --- */
 
-/* Returns the least room that names have in one of the lists. */
-static size_t room_of_names(const struct kp_out *o, const struct list lists[2])
+/* Fills the lines of both lists. Returns the least room that names have in one of them; 0 without memory. */
+static size_t fill_lines(struct kp_out *o, struct list lists[2])
 {
     size_t least = SIZE_MAX;
-    for (int i = 0; i < 2; i++) {
-        bool hidden[COLUMNS] = {[SPREAD] = !tells_spread(&lists[i])};
-        struct line *lines = calloc(lists[i].shown + 1, sizeof *lines);
-        if (!lines)
-            return KP_SHORT_ROOM_MIN;
-        for (size_t j = 0; j < lists[i].shown; j++)
-            fill_line(&lists[i].at[j], o->display, &lines[j]);
-        size_t room = fit_columns(o, lines, lists[i].shown, hidden);
+    for (struct list *l = lists; l < lists + 2; l++) {
+        l->lines = calloc(l->shown + 1, sizeof *l->lines);
+        if (!kp_out_has(o, l->lines))
+            return 0;
+        for (size_t j = 0; j < l->shown; j++)
+            fill_line(&l->at[j], o->display, &l->lines[j]);
+        l->hidden[SPREAD] = !tells_spread(l);
+        size_t room = leave_out_columns(o, l);
         least = room < least ? room : least;
-        free(lines);
     }
     return least;
 }
 
 /* Shortens the names of all that both lists show, so that they differ from each other. */
-static char **short_names(const struct kp_out *o, const struct kp_diff_brief *b, const struct list lists[2])
+static char **short_names(const struct kp_diff_brief *b, const struct list lists[2], size_t room)
 {
     struct kp_long_name *whole = calloc(b->n + 1, sizeof *whole);
     char **names = NULL;
@@ -274,7 +265,7 @@ static char **short_names(const struct kp_out *o, const struct kp_diff_brief *b,
                 whole[n++] = (struct kp_long_name){k->name, 0, k->is_text};
         }
     size_t shown = lists[0].shown + lists[1].shown;
-    if (whole && kp_short_names(whole, n, shown, room_of_names(o, lists), KP_SHORT_SIGNATURE, &names))
+    if (whole && kp_short_names(whole, n, shown, room, KP_SHORT_SIGNATURE, &names))
         names = NULL;
     free(whole);
     return names;
@@ -305,23 +296,9 @@ static void print_same(struct kp_out *o, const struct kp_diff_brief *b, const st
                  time);
 }
 
-void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
+static void print_both(struct kp_out *o, const struct kp_diff_brief *b, struct list lists[2], char **names,
+                       const size_t count[GROUPS])
 {
-    struct order order = {o->display->sort, b->threshold};
-    size_t count[GROUPS] = {0}, top = o->display->top;
-    if (o->display->screen && top > TOP_AUTO)
-        top = TOP_AUTO;
-    if (b->n)
-        qsort_r(b->kernels, b->n, sizeof *b->kernels, compare, &order);
-    for (size_t i = 0; i < b->n; i++)
-        count[group_of(&b->kernels[i], &order)]++;
-    struct list lists[2] = {{b, b->kernels, count[SLOWER], 0, NULL},
-                            {b, b->kernels + count[SLOWER], count[FASTER], 0, NULL}};
-    for (int i = 0; i < 2; i++)
-        lists[i].shown = top && top < lists[i].n ? top : lists[i].n;
-    char **names = short_names(o, b, lists);
-    if (!kp_out_has(o, names))
-        return;
     lists[0].names = names;
     lists[1].names = names + lists[0].shown;
     print_list(o, &lists[0], "Slower");
@@ -332,4 +309,26 @@ void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
         kp_out_print(o, "==KPROF== %zu %s launches without a duration, and %s not compared\n", count[UNTIMED],
                      count[UNTIMED] == 1 ? "kernel has" : "kernels have", count[UNTIMED] == 1 ? "is" : "are");
     kp_short_names_free(names, lists[0].shown + lists[1].shown);
+}
+
+void kp_diff_brief_print(struct kp_out *o, const struct kp_diff_brief *b)
+{
+    struct order order = {o->display->sort, b->threshold};
+    size_t count[GROUPS] = {0}, top = o->display->top;
+    if (o->display->screen && top > TOP_AUTO)
+        top = TOP_AUTO;
+    if (b->n)
+        qsort_r(b->kernels, b->n, sizeof *b->kernels, compare_kernels, &order);
+    for (size_t i = 0; i < b->n; i++)
+        count[group_of(&b->kernels[i], &order)]++;
+    struct list lists[2] = {{.brief = b, .at = b->kernels, .n = count[SLOWER]},
+                            {.brief = b, .at = b->kernels + count[SLOWER], .n = count[FASTER]}};
+    for (int i = 0; i < 2; i++)
+        lists[i].shown = top && top < lists[i].n ? top : lists[i].n;
+    size_t room = fill_lines(o, lists);
+    char **names = room ? short_names(b, lists, room) : NULL;
+    if (kp_out_has(o, names))
+        print_both(o, b, lists, names, count);
+    free(lists[0].lines);
+    free(lists[1].lines);
 }

@@ -15,7 +15,6 @@
 #include "base/wrap.h"
 #include "report/define/units.h"
 #include "report/dwarf/symbols.h"
-#include "report/model/model.h"
 
 const char *const kp_doctor_paths[KP_DOCTOR_PATHS] = {
     [KP_DOCTOR_PARAMS] = "/proc/driver/nvidia/params",
@@ -96,14 +95,14 @@ static void say(struct doctor *d, enum level level, const char *format, ...)
 
 /* ---- files ---- */
 
-static const char *path_of(const struct doctor *d, enum kp_doctor_path path)
+static const char *path_in(const struct doctor *d, enum kp_doctor_path path)
 {
     return d->in->paths[path];
 }
 
-static bool is_there(const struct doctor *d, enum kp_doctor_path path)
+static bool has_path(const struct doctor *d, enum kp_doctor_path path)
 {
-    return !access(path_of(d, path), F_OK);
+    return !access(path_in(d, path), F_OK);
 }
 
 /* Reads the number after `key` at the start of a line of a file; false if there is none. */
@@ -141,11 +140,11 @@ static const char *find_word(const char *path, const char *const *words)
 static const char *container(const struct doctor *d)
 {
     static const char *const words[] = {"kubepods", "docker", "containerd", "lxc", NULL};
-    if (is_there(d, KP_DOCTOR_DOCKER))
+    if (has_path(d, KP_DOCTOR_DOCKER))
         return "Docker";
-    if (is_there(d, KP_DOCTOR_PODMAN))
+    if (has_path(d, KP_DOCTOR_PODMAN))
         return "Podman";
-    return find_word(path_of(d, KP_DOCTOR_CGROUP), words);
+    return find_word(path_in(d, KP_DOCTOR_CGROUP), words);
 }
 
 /* ---- the driver and its GPUs ---- */
@@ -185,10 +184,10 @@ static const char *why_no_gpu(const struct doctor *d)
         return "none without a driver";
     if (visible && (!*visible || *visible == '-'))
         return "none: CUDA_VISIBLE_DEVICES hides all; unset it";
-    if (!is_there(d, KP_DOCTOR_CONTROL))
+    if (!has_path(d, KP_DOCTOR_CONTROL))
         return container(d) ? "none in this container: start it with the GPUs, such as docker run --gpus all"
                             : "none: the driver has no device file; load its kernel module (modprobe nvidia)";
-    if (access(path_of(d, KP_DOCTOR_CONTROL), R_OK | W_OK))
+    if (access(path_in(d, KP_DOCTOR_CONTROL), R_OK | W_OK))
         return "the driver's device file may not be opened: add this user to the group that owns it";
     for (size_t i = 0; i < sizeof init_errors / sizeof *init_errors; i++)
         if (init_errors[i].code == code)
@@ -231,7 +230,7 @@ static size_t count_instances(const char *capabilities, const char *gpu)
 static void check_mig(struct doctor *d)
 {
     const struct kp_doctor_facts *f = d->in->facts;
-    const char *capabilities = path_of(d, KP_DOCTOR_CAPABILITIES);
+    const char *capabilities = path_in(d, KP_DOCTOR_CAPABILITIES);
     DIR *dir = opendir(capabilities);
     size_t instances = 0;
     bool named = false;
@@ -306,9 +305,9 @@ static void check_libraries(struct doctor *d)
 static bool is_admin(const struct doctor *d)
 {
     uint64_t effective = 0, first = 1, count = UINT32_MAX;
-    if (!read_number(path_of(d, KP_DOCTOR_STATUS), "CapEff:", 16, &effective))
+    if (!read_number(path_in(d, KP_DOCTOR_STATUS), "CapEff:", 16, &effective))
         return false;
-    FILE *f = fopen(path_of(d, KP_DOCTOR_UID_MAP), "re");
+    FILE *f = fopen(path_in(d, KP_DOCTOR_UID_MAP), "re");
     if (f) {
         if (fscanf(f, "%*u %" SCNu64 " %" SCNu64, &first, &count) != 2)
             first = 0;
@@ -322,7 +321,7 @@ static bool is_admin(const struct doctor *d)
 static void check_permission(struct doctor *d)
 {
     uint64_t restricted = 0;
-    bool known = read_number(path_of(d, KP_DOCTOR_PARAMS), "RmProfilingAdminOnly:", 10, &restricted);
+    bool known = read_number(path_in(d, KP_DOCTOR_PARAMS), "RmProfilingAdminOnly:", 10, &restricted);
     if (known && !restricted)
         say(d, OK, "all users may read counters (RmProfilingAdminOnly is 0)");
     else if (is_admin(d))
@@ -359,7 +358,7 @@ static const struct {
 static void name_of_process(const struct doctor *d, const char *pid, char name[32])
 {
     char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/%s/comm", path_of(d, KP_DOCTOR_PROCESSES), pid);
+    snprintf(path, sizeof path, "%s/%s/comm", path_in(d, KP_DOCTOR_PROCESSES), pid);
     FILE *f = fopen(path, "re");
     if (!f || !fgets(name, 32, f))
         *name = '\0';
@@ -374,7 +373,7 @@ static bool port_is_open(const struct doctor *d)
     char line[512];
     unsigned port, state;
     bool open = false;
-    FILE *f = fopen(path_of(d, KP_DOCTOR_TCP), "re");
+    FILE *f = fopen(path_in(d, KP_DOCTOR_TCP), "re");
     while (f && !open && fgets(line, sizeof line, f))
         open = sscanf(line, " %*u: %*x:%x %*x:%*x %x", &port, &state) == 2 && port == DCGM_PORT && state == TCP_LISTENS;
     if (f)
@@ -384,7 +383,7 @@ static bool port_is_open(const struct doctor *d)
 
 static void check_rivals(struct doctor *d)
 {
-    DIR *dir = opendir(path_of(d, KP_DOCTOR_PROCESSES));
+    DIR *dir = opendir(path_in(d, KP_DOCTOR_PROCESSES));
     size_t found = 0;
     for (struct dirent *e; dir && (e = readdir(dir));) {
         char name[32];
@@ -435,7 +434,7 @@ static void check_variables(struct doctor *d)
 static void check_ptrace(struct doctor *d)
 {
     uint64_t scope;
-    if (read_number(path_of(d, KP_DOCTOR_PTRACE), "", 10, &scope))
+    if (read_number(path_in(d, KP_DOCTOR_PTRACE), "", 10, &scope))
         say(d, OK, "ptrace_scope is %" PRIu64 ", which does not matter: kprof does not attach to processes", scope);
     else
         say(d, OK, "does not matter: kprof does not attach to processes");
@@ -453,7 +452,7 @@ static void check_container(struct doctor *d)
 static void check_wsl(struct doctor *d)
 {
     static const char *const words[] = {"microsoft", NULL};
-    if (find_word(path_of(d, KP_DOCTOR_KERNEL), words))
+    if (find_word(path_in(d, KP_DOCTOR_KERNEL), words))
         say(d, WARN,
             "this is WSL: in the developer settings of the NVIDIA Control Panel of Windows, allow all users to access "
             "the GPU performance counters; some drivers offer none here");
@@ -466,7 +465,7 @@ static void check_space(struct doctor *d)
     const char *folder = getenv("TMPDIR");
     struct statvfs s;
     char room[KP_NUMBER_MAX + KP_UNIT_MAX];
-    folder = folder && *folder ? folder : path_of(d, KP_DOCTOR_TMP);
+    folder = folder && *folder ? folder : path_in(d, KP_DOCTOR_TMP);
     if (access(folder, W_OK | X_OK) || statvfs(folder, &s)) {
         say(d, FAIL, "%s: %s; set TMPDIR to a folder for the sessions of running programs", folder, strerror(errno));
         return;

@@ -81,8 +81,7 @@ int kp_flags_take_choice(const char *flag, const char *value, const char *const 
     for (*out = 0; choices[*out]; ++*out)
         if (!strcmp(choices[*out], value))
             return 0;
-    if (asprintf(&head, "--%s: unknown value", flag) < 0)
-        head = NULL;
+    head = kp_asprintf("--%s: unknown value", flag);
     kp_error_choice(&err, head ? head : flag, value, choices);
     kp_console_error(0, "%s", err ? err : strerror(ENOMEM));
     free(head);
@@ -109,8 +108,7 @@ const char *kp_flags_separator(const struct kp_option *row)
 
 char *kp_flags_joined(const struct kp_option *row, const char *before, const char *value)
 {
-    char *text = NULL;
-    return asprintf(&text, "%s%s%s", before, kp_flags_separator(row), value) < 0 ? NULL : text;
+    return kp_asprintf("%s%s%s", before, kp_flags_separator(row), value);
 }
 
 void kp_flags_tell_repeated(const struct kp_repeated *given)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/room.h"
 #include "cmd/console.h"
 #include "cmd/target.h"
 #include "report/pages/page.h"
@@ -68,7 +69,7 @@ static int print_html(void *arg, FILE *to)
     return kp_html_print(p->html, p->compare, to);
 }
 
-int kp_html_save(const struct kp_html *h, bool compare, const char *path, bool force, mode_t mode)
+int kp_file_save_html(const struct kp_html *h, bool compare, const char *path, bool force, mode_t mode)
 {
     struct html_print p = {h, compare};
     return kp_file_save(print_html, &p, path, force, mode);
@@ -97,18 +98,16 @@ static struct kp_html_file *file_of(struct kp_html_files *f, char *path)
             free(path);
             return &f->at[i];
         }
-    struct kp_html_file *grown = realloc(f->at, (f->n + 1) * sizeof *grown);
-    struct kp_html *html = grown ? kp_html_new() : NULL;
-    f->at = grown ? grown : f->at;
+    struct kp_html *html = KP_ROOM(f->at, f->n) ? kp_html_new() : NULL;
     if (!html) {
         free(path);
         return NULL;
     }
-    grown[f->n] = (struct kp_html_file){path, html, 0666};
-    return &grown[f->n++];
+    f->at[f->n] = (struct kp_html_file){path, html, 0666};
+    return &f->at[f->n++];
 }
 
-int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const struct kp_options *o, const char *name)
+int kp_file_add_html(struct kp_html_files *f, struct kp_store *store, const struct kp_options *o, const char *name)
 {
     struct kp_session s = {0};
     struct kp_display d = kp_display_of(o);
@@ -128,11 +127,11 @@ int kp_html_files_add(struct kp_html_files *f, struct kp_store *store, const str
     return status;
 }
 
-int kp_html_files_save(struct kp_html_files *f, bool force)
+int kp_file_save_all_html(struct kp_html_files *f, bool force)
 {
     int status = 0;
     for (size_t i = 0; i < f->n; i++) {
-        int one = kp_html_save(f->at[i].html, false, f->at[i].path, force, f->at[i].mode);
+        int one = kp_file_save_html(f->at[i].html, false, f->at[i].path, force, f->at[i].mode);
         status = status ? status : one;
         kp_html_free(f->at[i].html);
         free(f->at[i].path);
@@ -156,7 +155,7 @@ static bool has_display(void)
     return false;
 }
 
-int kp_html_open(const char *path)
+int kp_file_open_html(const char *path)
 {
     char opener[] = "xdg-open", *whole = realpath(path, NULL), *argv[] = {opener, whole ? whole : (char *)path, NULL};
     pid_t child;

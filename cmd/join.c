@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "cmd/codes.h"
 #include "cmd/match.h"
@@ -21,7 +22,7 @@ enum { FIRST_COUNTED = 1 };
 /* The launches of one run. */
 struct launches {
     struct kp_result *at;
-    size_t n, cap;
+    size_t n;
 };
 
 struct joining {
@@ -40,14 +41,8 @@ struct joining {
 static int add_launch(struct kp_result *r, void *arg)
 {
     struct launches *l = arg;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 64;
-        struct kp_result *grown = realloc(l->at, cap * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        l->at = grown;
-        l->cap = cap;
-    }
+    if (!KP_ROOM(l->at, l->n))
+        return -ENOMEM;
     l->at[l->n++] = *r;
     *r = (struct kp_result){.launch.id = r->launch.id}; /* the store continues after it */
     return 0;
@@ -71,8 +66,8 @@ static const struct kp_launch_info **infos(const struct launches *l)
 
 /* ---- a run ---- */
 
-static int take_launch(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
-                       char **err)
+static int take_run_launch(struct joining *x, struct kp_result *r, struct kp_result *from, struct kp_store *store,
+                           char **err)
 {
     int rc = kp_result_take(r, from);
     if (!rc)
@@ -163,14 +158,14 @@ static int take_matched(struct joining *x, size_t run, struct launches *others, 
         if (partner[i] == KP_NO_PARTNER)
             x->missing[i * x->j->runs + run] = true;
         else
-            rc = take_launch(x, &x->launches.at[i], &others->at[partner[i]], store, err);
+            rc = take_run_launch(x, &x->launches.at[i], &others->at[partner[i]], store, err);
     free(partner);
     free(a);
     free(b);
     return rc;
 }
 
-static void add_session(struct kp_session *s, const struct kp_session *of_run)
+static void join_session(struct kp_session *s, const struct kp_session *of_run)
 {
     s->passes += of_run->passes;
     s->profiling_ns += of_run->profiling_ns;
@@ -196,7 +191,7 @@ static int take_run(struct joining *x, size_t run, char **err)
     if (!rc)
         rc = take_matched(x, run, &others, store, err);
     if (!rc)
-        add_session(&x->session, &s);
+        join_session(&x->session, &s);
     free_launches(&others);
     kp_session_free(&s);
     kp_store_close(store);
@@ -338,9 +333,8 @@ static void note_missing(struct joining *x, size_t launch)
     if (!n || l->note)
         return;
     l->reason = KP_REASON_RUNS_DIFFER;
-    if (asprintf(&l->note, "%zu of %zu runs of the program %s no such %s, the first of them run %zu", n, x->j->runs,
-                 n == 1 ? "has" : "have", word(x->j), first + 1) < 0)
-        l->note = NULL;
+    l->note = kp_asprintf("%zu of %zu runs of the program %s no such %s, the first of them run %zu", n, x->j->runs,
+                          n == 1 ? "has" : "have", word(x->j), first + 1);
 }
 
 /* Notes that a result has no counters: its launches are not profiled. */
@@ -364,7 +358,7 @@ static int complete(struct joining *x, size_t launch)
         rc = each_line(&c, complete_line);
     }
     if (!rc)
-        rc = kp_derive_source(r, x->codes.n ? &code : NULL, kp_sass_category);
+        rc = kp_derive_source(r, x->codes.n ? &code : NULL, kp_disassembly_category);
     if (!rc)
         rc = each_line(&c, derive_line);
     note_missing(x, launch);
@@ -409,11 +403,10 @@ static int write_session(struct joining *x, const char *path, bool overwrite, ch
 {
     struct kp_session *s = &x->session;
     free(s->replay);
-    if (asprintf(&s->replay, "application %sreplay, %zu run%s", x->j->ranges ? "range " : "", x->j->runs,
-                 x->j->runs == 1 ? "" : "s") < 0) {
-        s->replay = NULL;
+    s->replay = kp_asprintf("application %sreplay, %zu run%s", x->j->ranges ? "range " : "", x->j->runs,
+                            x->j->runs == 1 ? "" : "s");
+    if (!s->replay)
         return -ENOMEM;
-    }
     int rc = kp_store_create(path, overwrite, &x->to, err);
     if (!rc)
         rc = kp_store_put_session(x->to, s, err);
@@ -428,7 +421,7 @@ static int write_session(struct joining *x, const char *path, bool overwrite, ch
     return rc ? rc : put_results(x, err);
 }
 
-int kp_join_sessions(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err)
+int kp_application_join(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err)
 {
     struct joining x = {.j = j, .notes = notes};
     *err = NULL;

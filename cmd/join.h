@@ -26,6 +26,6 @@ struct kp_join {
  * If a launch has no partner in a run, what that run counts is n/a, with the reason. Lines for the user about such
  * launches go to `notes`, without a line end after the last. 0 or a negative errno with *err, a malloc'ed line or
  * NULL. */
-int kp_join_sessions(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err);
+int kp_application_join(const struct kp_join *j, const char *to, bool overwrite, FILE *notes, char **err);
 
 #endif

@@ -59,7 +59,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 /* ---- unknown flags ---- */
 
 /* Reports an unknown long flag; an abbreviation is unknown, too, because a later flag could change its meaning. */
-static int unknown_flag(const struct flags *f, const char *word)
+static int refuse_flag(const struct flags *f, const char *word)
 {
     const char *names[MAX_ROWS + MAX_QUERIES + 4] = {0};
     for (size_t i = 0; f->longs[i].name; i++)
@@ -88,7 +88,7 @@ static int bad_flag(const struct flags *f, char *const *argv)
     }
     if (optopt)
         return kp_console_error(KP_EXIT_USAGE, "%.*s accepts no value", (int)strcspn(word, "="), word);
-    return unknown_flag(f, word);
+    return refuse_flag(f, word);
 }
 
 /* Handles a flag; `again`: it was given before. */
@@ -186,7 +186,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
     for (int at = -1; !rc && (c = getopt_long(argc, argv, f.letters, f.longs, &at)) != -1; at = -1) {
         const char *word;
         if (at >= 0 && c != '?' && c != ':' && kp_flags_is_abbreviated(&f.longs[at], &word, argv))
-            return unknown_flag(&f, word);
+            return refuse_flag(&f, word);
         if (c == 'h')
             return help(kp_command_find(q->command ? q->command : *argv));
         if (c == 'v')

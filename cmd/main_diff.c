@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/stream.h"
-#include "base/text.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/diff.h"
@@ -31,6 +30,7 @@ struct flags {
     char *names[MAX_LIMITS]; /* of the limits; owned */
     const char *html;        /* the file to write; NULL = none */
     bool rows;               /* rows were asked for; none is left out */
+    struct kp_json json;
 };
 
 /* Reads `5`, `5%`, `0.5%`. */
@@ -94,7 +94,7 @@ static int take_limit(const char *value, void *arg)
     return 0;
 }
 
-static int take_html(const char *value, void *arg)
+static int take_html_file(const char *value, void *arg)
 {
     struct flags *f = arg;
     if (kp_target_is_stdout(value))
@@ -113,8 +113,8 @@ static const struct kp_own_flag own[] = {
      "exit with 1 if the metric (default: the duration) grew by more in any pair; may be given several times",
      take_limit, true},
     {"html", " FILE",
-     "also write all sessions into one HTML file: kernels side by side, A as the baseline of the others", take_html,
-     false},
+     "also write all sessions into one HTML file: kernels side by side, A as the baseline of the others",
+     take_html_file, false},
 };
 
 const struct kp_own_flag *kp_main_diff_flags(size_t *n)
@@ -129,8 +129,8 @@ struct sessions {
     size_t n;
 };
 
-static int write_html(const struct sessions *s, const struct kp_options *o, const struct kp_display *d,
-                      const char *path)
+static int write_compared(const struct sessions *s, const struct kp_options *o, const struct kp_display *d,
+                          const char *path)
 {
     struct kp_display of_file = *d;
     struct kp_html *html = kp_html_new();
@@ -144,7 +144,7 @@ static int write_html(const struct sessions *s, const struct kp_options *o, cons
         rc = kp_page_write_store(kp_html_writer(html), &of_file, s->at[i].store, &err);
     }
     int status = rc ? kp_console_error(KP_EXIT_FAILED, "%s", err ? err : strerror(-rc))
-                    : kp_html_save(html, true, path, o->force_overwrite, mode);
+                    : kp_file_save_html(html, true, path, o->force_overwrite, mode);
     kp_html_free(html);
     free(err);
     return status;
@@ -211,12 +211,13 @@ static int print_one(const struct sessions *s, size_t other, const struct flags 
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_fit fit;
     char *err = NULL;
-    options.headings = other == 1;
+    options.first = other == 1;
+    options.last = other + 1 == s->n;
     kp_fit_init(&fit, &out, d->width);
-    bool is_csv = d->format == KP_FORMAT_CSV; /* its rows are not broken into lines */
-    if (!is_csv)
+    bool is_text = d->format == KP_FORMAT_TEXT; /* other rows are not broken into lines */
+    if (is_text)
         print_heading(&fit.sink, s, other);
-    int rc = kp_diff(is_csv ? &out : &fit.sink, d, &options, pair, &outcome, &err), last = kp_fit_end(&fit);
+    int rc = kp_diff(is_text ? &fit.sink : &out, d, &options, pair, &outcome, &err), last = kp_fit_end(&fit);
     rc = rc ? rc : last;
     fputs(outcome.over ? outcome.over : "", stderr);
     int status = tell_failed(s, pair, rc, err);
@@ -247,7 +248,7 @@ static int print_all(const struct sessions *s, const struct flags *f, const stru
     if (!failed)
         kp_idle_tell_lists(o, listed);
     if (!failed && f->html) {
-        int written = write_html(s, o, d, f->html);
+        int written = write_compared(s, o, d, f->html);
         status = status ? status : written;
     }
     return status;
@@ -299,6 +300,7 @@ int kp_main_diff(int argc, char **argv)
     struct kp_options o = {0};
     struct kp_display d;
     f.options.limits = f.limits;
+    f.options.json = &f.json;
     int status = kp_flags_take(&flags, argc, argv);
     if (!status)
         status = check_sessions(argc - optind, &f);

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/pattern.h"
 #include "base/stream.h"
 #include "base/temporary.h"
 #include "cmd/commands.h"
@@ -21,7 +20,6 @@
 #include "report/html/folded.h"
 #include "report/html/html.h"
 #include "report/html/trace_json.h"
-#include "report/model/model.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
 #include "report/view/chooser.h"
@@ -41,7 +39,7 @@ struct flags {
 };
 
 /* Finds chosen metrics and sections that the session lacks. */
-static int check_chosen(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
+static int check_choice(struct kp_store *store, const struct kp_display *d, char **warnings, enum kp_missing *missing,
                         char **err)
 {
     const struct kp_section **sections = NULL;
@@ -91,7 +89,7 @@ static int open_file(const char *path, const struct kp_options *o, const struct 
     int status = kp_open_session(path, !*o->section_folder, &out->store);
     if (status)
         return status;
-    int rc = d->choose ? check_chosen(out->store, d, &warnings, &missing, &err) : 0;
+    int rc = d->choose ? check_choice(out->store, d, &warnings, &missing, &err) : 0;
     if (!rc)
         rc = check_columns(out->store, d, &of_columns, &err);
     if (!rc) {
@@ -169,7 +167,7 @@ static int print_sum(const struct kp_summary *summary, const struct kp_display *
     struct kp_sink out = kp_stream_sink(stdout);
     struct kp_fit fit;
     kp_fit_init(&fit, &out, d->width);
-    int rc = kp_run_summary_print(summary, &(struct kp_out){.sink = &fit.sink, .display = d});
+    int rc = kp_write_run_summary(summary, &(struct kp_out){.sink = &fit.sink, .display = d});
     int ended = kp_fit_end(&fit);
     return rc ? rc : ended;
 }
@@ -302,9 +300,9 @@ static int save_html(const struct kp_html *html, const struct flags *f, mode_t m
     char *made = f->html ? NULL : file_to_show();
     if (!f->html && !made)
         return no_temporary_file();
-    int status = kp_html_save(html, false, made ? made : f->html, made || f->force, mode);
+    int status = kp_file_save_html(html, false, made ? made : f->html, made || f->force, mode);
     if (!status && f->open)
-        status = kp_html_open(made ? made : f->html);
+        status = kp_file_open_html(made ? made : f->html);
     free(made);
     return status;
 }
@@ -355,7 +353,7 @@ static int print_trace(void *arg, FILE *to)
 {
     struct traced *t = arg;
     free(t->err);
-    return kp_trace_print(t->stores, t->n, to, &t->found, &t->err);
+    return kp_html_trace_print(t->stores, t->n, to, &t->found, &t->err);
 }
 
 /* Writes the trace of opened sessions. */

@@ -44,7 +44,7 @@ static int compare_places(const void *a, const void *b)
     return order ? order : order_of(x->at, y->at);
 }
 
-static struct place *sorted(const struct kp_launch_info *const *launches, size_t n, enum kp_app_match by)
+static struct place *sorted_launches(const struct kp_launch_info *const *launches, size_t n, enum kp_app_match by)
 {
     struct place *places = calloc(n + 1, sizeof *places);
     for (size_t i = 0; places && i < n; i++)
@@ -116,7 +116,7 @@ int kp_match_launches(const struct kp_launch_info *const *launches, size_t n,
     }
     for (size_t i = 0; i < n; i++)
         partner[i] = KP_NO_PARTNER;
-    struct place *a = sorted(launches, n, by), *b = sorted(others, m, by);
+    struct place *a = sorted_launches(launches, n, by), *b = sorted_launches(others, m, by);
     int rc = a && b ? 0 : -ENOMEM;
     if (!rc) {
         size_t pairs = match_by_number(a, n, b, m, mode, partner);

@@ -7,22 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 /* Processes that have started but not ended. */
 struct running {
     long *pids;
-    size_t n, capacity;
+    size_t n;
 };
 
 static int add(struct running *r, long pid)
 {
-    if (r->n == r->capacity) {
-        size_t grown = r->capacity ? 2 * r->capacity : 16;
-        long *pids = realloc(r->pids, grown * sizeof *pids);
-        if (!pids)
-            return -ENOMEM;
-        r->pids = pids;
-        r->capacity = grown;
-    }
+    if (!KP_ROOM(r->pids, r->n))
+        return -ENOMEM;
     r->pids[r->n++] = pid;
     return 0;
 }
@@ -38,15 +34,13 @@ static void take_out(struct running *r, long pid)
 
 static int add_stored(struct kp_run_outcome *out, const char *path)
 {
-    char **grown = realloc(out->all_stored, (out->n_stored + 1) * sizeof *grown);
     char *copy = strdup(path), *again = strdup(path);
-    out->all_stored = grown ? grown : out->all_stored;
-    if (!grown || !copy || !again) {
+    if (!KP_ROOM(out->all_stored, out->n_stored) || !copy || !again) {
         free(copy);
         free(again);
         return -ENOMEM;
     }
-    grown[out->n_stored++] = copy;
+    out->all_stored[out->n_stored++] = copy;
     free(out->stored);
     out->stored = again;
     return 0;

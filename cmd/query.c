@@ -128,7 +128,7 @@ static void print_whole(const struct column *columns, const char *name, size_t n
 }
 
 /* Prints a line of its own, with gaps around it. */
-static void print_text(const char *text)
+static void print_wrapped(const char *text)
 {
     struct kp_wrap w = {text, page_width};
     const char *line;
@@ -159,7 +159,7 @@ static void fit_columns(const struct column *from, struct column to[COLUMNS + 1]
     }
 }
 
-static void print_row(const struct column *all, const char *const *cells)
+static void print_fields(const struct column *all, const char *const *cells)
 {
     struct column columns[COLUMNS + 1];
     size_t from = 0, n = 0;
@@ -175,14 +175,14 @@ static void print_row(const struct column *all, const char *const *cells)
         print_cells(columns, cells, from, n);
 }
 
-static void print_head(const struct column *all)
+static void print_headings(const struct column *all)
 {
     struct column columns[COLUMNS + 1];
     const char *titles[COLUMNS] = {NULL};
     fit_columns(all, columns);
     for (size_t i = 0; columns[i].title; i++)
         titles[i] = columns[i].title;
-    print_row(all, titles);
+    print_fields(all, titles);
     for (size_t i = 0; columns[i].title; i++) {
         putchar(i ? ' ' : '-');
         for (int k = i == 0; k < columns[i].width; k++)
@@ -263,16 +263,16 @@ static void open_kind(struct metric_printer *p, enum kp_catalog_kind kind)
         return;
     if (p->last_kind < 0)
         printf("Metrics of %s\n", kp_catalog_title(p->catalog));
-    print_text(kind_titles[kind]);
+    print_wrapped(kind_titles[kind]);
     if (p->mode != MODE_SUFFIX)
-        print_head(metric_columns);
+        print_headings(metric_columns);
     p->last_kind = (int)kind;
 }
 
 static int print_metric(const struct kp_catalog_metric *m, void *arg)
 {
     open_kind(arg, m->kind);
-    print_row(metric_columns, (const char *const[]){m->name, m->unit, m->description});
+    print_fields(metric_columns, (const char *const[]){m->name, m->unit, m->description});
     return 0;
 }
 
@@ -338,8 +338,8 @@ static void open_item(struct listed_printer *l)
     if (p->last_kind < 0)
         printf("Metrics of %s\n", kp_catalog_title(p->catalog));
     p->last_kind = KP_CATALOG_GROUP;
-    print_text(l->item);
-    print_head(metric_columns);
+    print_wrapped(l->item);
+    print_headings(metric_columns);
     l->open = true;
 }
 
@@ -348,7 +348,7 @@ static int print_listed_metric(const struct kp_catalog_metric *m, void *arg)
     struct listed_printer *l = arg;
     if (!l->open)
         open_item(l);
-    print_row(metric_columns, (const char *const[]){m->name, m->unit, m->description});
+    print_fields(metric_columns, (const char *const[]){m->name, m->unit, m->description});
     return 0;
 }
 
@@ -499,7 +499,7 @@ static int print_set(const char *set, const struct kp_options *o, struct kp_cata
     char *names = NULL;
     size_t n, size;
     if (set == *kp_set_names())
-        print_head(columns);
+        print_headings(columns);
     FILE *f = open_memstream(&names, &size);
     int rc = f ? kp_sections_select(set, "", &sections, &n, err) : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++)
@@ -509,8 +509,8 @@ static int print_set(const char *set, const struct kp_options *o, struct kp_cata
     if (!rc)
         rc = count(c, o, sections, n, &numbers, err);
     if (!rc)
-        print_row(columns, (const char *const[]){set, set == kp_set_find(o->set) ? "yes" : "no", numbers.metrics,
-                                                 numbers.passes, names});
+        print_fields(columns, (const char *const[]){set, set == kp_set_find(o->set) ? "yes" : "no", numbers.metrics,
+                                                    numbers.passes, names});
     free(sections);
     free(names);
     return rc;
@@ -552,7 +552,7 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
     (void)q;
     if (!rc) {
         printf("Sections on %s\n\n", kp_catalog_title(c));
-        print_head(columns);
+        print_headings(columns);
     }
     for (size_t i = 0, next = 0; !rc && i < n; i++) {
         struct numbers numbers;
@@ -561,8 +561,9 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
         next += on;
         rc = count(c, o, &one, 1, &numbers, err);
         if (!rc)
-            print_row(columns, (const char *const[]){one->id, one->display, on ? "yes" : "no", numbers.metrics,
-                                                     numbers.passes, is_builtin(one) ? "built-in" : "section folder"});
+            print_fields(columns,
+                         (const char *const[]){one->id, one->display, on ? "yes" : "no", numbers.metrics,
+                                               numbers.passes, is_builtin(one) ? "built-in" : "section folder"});
     }
     free(enabled);
     return rc;
@@ -583,9 +584,9 @@ static int print_rules(const struct kp_query *q, const struct kp_options *o, str
     (void)c;
     (void)err;
     puts("Rules\n");
-    print_head(columns);
+    print_headings(columns);
     for (; n; n--, rule++)
-        print_row(columns, (const char *const[]){rule->id, rule->section, rule->about});
+        print_fields(columns, (const char *const[]){rule->id, rule->section, rule->about});
     return 0;
 }
 
@@ -593,7 +594,7 @@ static int print_rules(const struct kp_query *q, const struct kp_options *o, str
 
 static int print_chip(const char *chip, const char *about, void *arg)
 {
-    print_row(arg, (const char *const[]){chip, about});
+    print_fields(arg, (const char *const[]){chip, about});
     return 0;
 }
 
@@ -620,7 +621,7 @@ static const struct {
     {"list-chips", print_chips, true, false},
 };
 
-static int run(const struct kp_query *q, const struct kp_options *o, char **err)
+static int run_query(const struct kp_query *q, const struct kp_options *o, char **err)
 {
     struct kp_catalog *c = NULL;
     char *note = NULL;
@@ -645,7 +646,7 @@ int kp_main_query(const struct kp_query *q)
     if (!rc) {
         kp_console_warn(kp_sections_note());
         fit_page();
-        rc = run(q, &o, &err);
+        rc = run_query(q, &o, &err);
         kp_options_free(&o);
     }
     int status =

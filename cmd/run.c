@@ -352,7 +352,7 @@ struct settling {
 
 static void add_html(struct settling *t, struct kp_store *store)
 {
-    int status = *t->o->html_file ? kp_html_files_add(t->html, store, t->o, t->o->html_file) : 0;
+    int status = *t->o->html_file ? kp_file_add_html(t->html, store, t->o, t->o->html_file) : 0;
     t->failed = t->failed ? t->failed : status;
 }
 
@@ -498,7 +498,7 @@ static void say_where(const struct run *r)
 }
 
 /* Returns the kinds of failure of the whole run. */
-static kp_failure_set judge(const struct run *r)
+static kp_failure_set judge_run(const struct run *r)
 {
     const struct kp_run_outcome *out = &r->outcome;
     kp_failure_set set = r->found | out->failures;
@@ -531,7 +531,7 @@ static int exit_status(const struct child *c)
 /* Returns, with `strict`, the status of the first kind of failure, if the program itself succeeded. */
 static int strict_status(const struct run *r)
 {
-    kp_failure_set set = judge(r);
+    kp_failure_set set = judge_run(r);
     char *line = set ? kp_failure_line(set) : NULL;
     bool own = WIFSIGNALED(r->child.status) || WEXITSTATUS(r->child.status);
     int status = set ? kp_failure_rows[kp_failure_first(set)].status : 0;
@@ -566,7 +566,7 @@ static void settle_sessions(struct run *r)
     if (r->folder)
         settle_folder(r->folder, &t);
     add_exports(&r->outcome, &t);
-    int status = kp_html_files_save(&r->html, r->o.force_overwrite);
+    int status = kp_file_save_all_html(&r->html, r->o.force_overwrite);
     if (status || t.failed)
         r->found |= kp_failure_bit(KP_FAILURE_REPORT);
 }
@@ -584,7 +584,7 @@ static int settle(struct run *r)
         say_why_nothing(r);
     if (known && r->used && *r->o.export_file && !has_stored(r) && !(r->outcome.left && !r->outcome.seen)) {
         say_not_stored(r);
-        r->found |= judge(r) ? 0 : kp_failure_bit(KP_FAILURE_EXPORT);
+        r->found |= judge_run(r) ? 0 : kp_failure_bit(KP_FAILURE_EXPORT);
     }
     if (known)
         say_where(r);
@@ -658,7 +658,7 @@ static void print_joined(void *arg, struct kp_store *store, const struct kp_sess
     struct kp_display d = kp_display_of(o);
     char *err = NULL;
     FILE *log = open_log(o, s);
-    if (*o->html_file && kp_html_files_add(&r->html, store, o, o->html_file))
+    if (*o->html_file && kp_file_add_html(&r->html, store, o, o->html_file))
         r->found |= kp_failure_bit(KP_FAILURE_REPORT);
     kp_display_fit(&d, o, fileno(log));
     d.file = kept;

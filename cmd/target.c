@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "report/store/store.h"
 
 enum { LINKS_MAX = 40 }; /* the kernel's spelling */
@@ -15,8 +16,7 @@ enum { LINKS_MAX = 40 }; /* the kernel's spelling */
 static char *in_folder_of(const char *path, const char *name)
 {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');
-    char *whole = NULL;
-    return asprintf(&whole, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name) < 0 ? NULL : whole;
+    return kp_asprintf("%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
 }
 
 bool kp_target_lacks_folder(const char *path)
@@ -31,7 +31,7 @@ bool kp_target_lacks_folder(const char *path)
 /* Returns the number of the descriptor that a path such as /dev/fd/1 names. -1: it names none of this process. */
 static int own_descriptor(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = kp_base_name(path);
     char *folder = in_folder_of(path, "."), *end;
     char *whole = folder ? realpath(folder, NULL) : NULL, *ours = realpath("/proc/self/fd", NULL);
     long n = strtol(name, &end, 10);
@@ -78,10 +78,9 @@ static int open_beside(struct kp_target *t)
     static const char suffix[] = ".XXXXXX";
     const char *slash = strrchr(t->path, '/'), *name = slash ? slash + 1 : t->path;
     int len = (int)(name - t->path) + (int)strnlen(name, NAME_MAX + 1 - sizeof suffix);
-    if (asprintf(&t->beside, "%.*s%s", len, t->path, suffix) < 0) {
-        t->beside = NULL;
+    t->beside = kp_asprintf("%.*s%s", len, t->path, suffix);
+    if (!t->beside)
         return -ENOMEM;
-    }
     int fd = mkostemp(t->beside, O_CLOEXEC);
     int rc = fd < 0 ? -errno : take(t, fd);
     if (rc && fd >= 0)
@@ -109,7 +108,7 @@ static int take_copy(struct kp_target *t, int descriptor)
 }
 
 /* Finds what a path names. *descriptor: of this process, -1 for none. */
-static int find(struct kp_target *t, const char *path, int *descriptor)
+static int find_file(struct kp_target *t, const char *path, int *descriptor)
 {
     *t = (struct kp_target){.to = NULL};
     *descriptor = -1;
@@ -129,8 +128,8 @@ bool kp_target_replaces(const char *path)
 {
     struct kp_target t;
     int descriptor;
-    bool replaces =
-        !kp_target_is_stdout(path) && !find(&t, path, &descriptor) && descriptor < 0 && t.exists && !is_through(&t);
+    bool replaces = !kp_target_is_stdout(path) && !find_file(&t, path, &descriptor) && descriptor < 0 && t.exists &&
+                    !is_through(&t);
     if (!kp_target_is_stdout(path))
         free(t.path);
     return replaces;
@@ -149,7 +148,7 @@ int kp_target_try(const char *path)
     int descriptor;
     if (kp_target_is_stdout(path))
         return 0;
-    int rc = find(&t, path, &descriptor);
+    int rc = find_file(&t, path, &descriptor);
     if (!rc && descriptor >= 0) {
         rc = try_descriptor(descriptor);
     } else if (!rc && is_through(&t)) {
@@ -170,7 +169,7 @@ int kp_target_open(struct kp_target *t, const char *path, mode_t mode)
         *t = (struct kp_target){.to = NULL};
         return take_copy(t, STDOUT_FILENO);
     }
-    rc = find(t, path, &descriptor);
+    rc = find_file(t, path, &descriptor);
     t->mode = mode;
     if (!rc && descriptor >= 0) {
         rc = take_copy(t, descriptor);

@@ -2,12 +2,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "cmd/codes.h"
 #include "collectors/code/sass.h"
@@ -45,7 +45,7 @@ struct together {
     struct session *sessions;
     size_t n;
     struct entry *entries;
-    size_t n_entries, capacity;
+    size_t n_entries;
     size_t now;       /* the session being read */
     size_t next;      /* expected place of its next launch's entry: ranks launch in the same order */
     const char *chip; /* of all entries; NULL = there is none yet */
@@ -186,14 +186,8 @@ static int take_stack(struct together *t, struct kp_launch_info *l)
 
 static int append(struct together *t, struct kp_result *r, uint64_t hash, struct entry **out)
 {
-    if (t->n_entries == t->capacity) {
-        size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        struct entry *grown = realloc(t->entries, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        t->entries = grown;
-        t->capacity = capacity;
-    }
+    if (!KP_ROOM(t->entries, t->n_entries))
+        return -ENOMEM;
     int rc = take_stack(t, &r->launch);
     if (rc)
         return rc;
@@ -206,11 +200,9 @@ static int append(struct together *t, struct kp_result *r, uint64_t hash, struct
 
 static int add_share(struct together *t, struct entry *e, const struct share *s)
 {
-    struct share *grown = realloc(e->shares, (e->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(e->shares, e->n))
         return -ENOMEM;
-    e->shares = grown;
-    grown[e->n++] = *s;
+    e->shares[e->n++] = *s;
     struct session *of = &t->sessions[s->session];
     of->has_devices |= of->device >= 0 && of->device != s->device;
     of->device = s->device;
@@ -301,10 +293,9 @@ static int name_sessions(struct together *t)
 static char *share_name(const struct together *t, const struct share *s)
 {
     const struct session *of = &t->sessions[s->session];
-    char *name = NULL;
     if (!of->has_devices)
         return strdup(of->rank);
-    return asprintf(&name, "%s GPU %d", of->rank, s->device) < 0 ? NULL : name;
+    return kp_asprintf("%s GPU %d", of->rank, s->device);
 }
 
 /* Sets the times by rank. */
@@ -329,16 +320,14 @@ static int set_ranks(const struct together *t, struct entry *e)
 /* Moves the devices of numbers that `s` lacks. */
 static int add_devices(struct kp_session *s, struct kp_session *from)
 {
-    struct kp_device_info *grown = realloc(s->devices, (s->n_devices + from->n_devices + 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    s->devices = grown;
     for (size_t i = 0; i < from->n_devices; i++) {
         size_t k = 0;
         while (k < s->n_devices && s->devices[k].ordinal != from->devices[i].ordinal)
             k++;
         if (k < s->n_devices)
             continue;
+        if (!KP_ROOM(s->devices, s->n_devices))
+            return -ENOMEM;
         s->devices[s->n_devices++] = from->devices[i];
         from->devices[i] = (struct kp_device_info){.ordinal = from->devices[i].ordinal};
     }
@@ -376,8 +365,7 @@ static int add_all_facts(struct together *t)
     s->timeline = false; /* each process has its own */
     s->timeline_dropped = 0;
     free(s->replay);
-    if (asprintf(&s->replay, "rotation, %zu rank%s merged", t->n, t->n == 1 ? "" : "s") < 0)
-        s->replay = NULL;
+    s->replay = kp_asprintf("rotation, %zu rank%s merged", t->n, t->n == 1 ? "" : "s");
     return rc ? rc : s->replay ? 0 : -ENOMEM;
 }
 
@@ -387,7 +375,7 @@ static int add_all_facts(struct together *t)
 static int derive_source(struct together *t, struct kp_result *r)
 {
     struct kp_lookup code = kp_store_lookup(t->to);
-    return r->n_counts ? kp_derive_source(r, &code, kp_sass_category) : 0;
+    return r->n_counts ? kp_derive_source(r, &code, kp_disassembly_category) : 0;
 }
 
 static int write_entries(struct together *t)

@@ -13,7 +13,6 @@
  */
 #include "cupti/target.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/work.h"
 #include "cupti/internal.h"
 #include "cupti/source.h"
@@ -24,7 +25,7 @@ static struct {
     bool (*always)(const void *image, size_t size);
     struct cubin *buckets[BUCKETS];
     struct cubin **list; /* in loading order */
-    size_t n, cap;
+    size_t n;
 } cubins;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_CUBINS];
 
@@ -36,24 +37,11 @@ static struct cubin *find(uint32_t crc)
     return k;
 }
 
-static bool room_in_list(void)
-{
-    if (cubins.n < cubins.cap)
-        return true;
-    size_t cap = cubins.cap ? 2 * cubins.cap : BUCKETS;
-    struct cubin **grown = realloc(cubins.list, cap * sizeof(struct cubin *));
-    if (!grown)
-        return false;
-    cubins.list = grown;
-    cubins.cap = cap;
-    return true;
-}
-
-static void keep(uint32_t crc, const void *image, size_t size, bool always)
+static void keep_image(uint32_t crc, const void *image, size_t size, bool always)
 {
     kp_lock_take(lock, KP_FOREVER);
     bool fits = cubins.most > cubins.kept && size <= cubins.most - cubins.kept;
-    if (!find(crc) && (fits || always) && room_in_list()) {
+    if (!find(crc) && (fits || always) && KP_ROOM(cubins.list, cubins.n)) {
         struct cubin *k = malloc(sizeof(*k) + size);
         if (k) {
             k->crc = crc;
@@ -78,7 +66,7 @@ static void CUPTIAPI on_module(const void *image, size_t size, uint64_t *crc)
     bool needed = image && (cubins.most || always); /* computing it means reading the whole image */
     if (needed && KP_CALL(cubins.c, cuptiGetCubinCrc, &get) == CUPTI_SUCCESS) {
         *crc = get.cubinCrc;
-        keep((uint32_t)get.cubinCrc, image, size, always);
+        keep_image((uint32_t)get.cubinCrc, image, size, always);
     }
     kp_work_end();
 }

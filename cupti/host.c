@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "cupti/internal.h"
 #include "cupti/raw.h"
 
@@ -103,7 +104,7 @@ static void spell_factor(const char *from, size_t len, char *out, size_t size)
     snprintf(out, size, "%.*s", (int)len, from);
 }
 
-void kp_unit_from_dimension(const char *dimension, char *out, size_t size)
+void kp_cupti_unit_from_dimension(const char *dimension, char *out, size_t size)
 {
     char over[40] = "", under[40] = "";
     const char *slash = strchr(dimension, '/');
@@ -129,7 +130,7 @@ int kp_host_metric(struct kp_host *h, const char *name, struct kp_metric_props *
         return rc;
     out->type = (enum kp_metric_type)p.metricType;
     out->description = p.pDescription ? p.pDescription : "";
-    kp_unit_from_dimension(p.pDimUnit ? p.pDimUnit : "", out->unit, sizeof(out->unit));
+    kp_cupti_unit_from_dimension(p.pDimUnit ? p.pDimUnit : "", out->unit, sizeof(out->unit));
     return 0;
 }
 
@@ -204,7 +205,7 @@ static int open_evaluator(struct kp_host *h)
 struct parts {
     struct kp_host *h;
     const char **names;
-    size_t n, cap;
+    size_t n;
 };
 
 static const char *name_of(struct kp_host *h, NVPW_MetricType type, size_t index)
@@ -225,14 +226,8 @@ static int add_part(struct parts *p, NVPW_MetricType type, size_t index)
     for (size_t i = 0; i < p->n; i++)
         if (!strcmp(p->names[i], name))
             return 0;
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 32;
-        const char **grown = realloc(p->names, cap * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        p->names = grown;
-        p->cap = cap;
-    }
+    if (!KP_ROOM(p->names, p->n))
+        return -ENOMEM;
     p->names[p->n++] = name;
     return 0;
 }

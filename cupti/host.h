@@ -17,7 +17,8 @@
 
 struct kp_host;
 
-/* Opens the metric tables of `chip` ("GH100"). `availability` is the device's image (kp_target_availability) or NULL.
+/* Opens the metric tables of `chip` ("GH100"). `availability` is the device's image (kp_cupti_target_availability) or
+ * NULL.
  */
 int kp_host_open(const struct kp_cupti *c, const char *chip, const uint8_t *availability, struct kp_host **out);
 void kp_host_close(struct kp_host *h);
@@ -73,6 +74,6 @@ int kp_host_evaluate(struct kp_host *h, const uint8_t *image, size_t size, size_
                      size_t n, double *values);
 
 /* Turns a dimension of the library into the report's spelling, in out[size]: "gpc_cycle/second" becomes "hz". */
-void kp_unit_from_dimension(const char *dimension, char *out, size_t size);
+void kp_cupti_unit_from_dimension(const char *dimension, char *out, size_t size);
 
 #endif

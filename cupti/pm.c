@@ -147,7 +147,7 @@ static int empty_image(struct kp_pm *p)
 
 /* Makes room for so many samples, and no more: the time to empty and to decode depends on the room. Keeps memory that
  * is large enough. */
-static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t max_samples)
+static int make_pm_image(struct kp_pm *p, const struct kp_config *group, uint32_t max_samples)
 {
     KP_PARAMS(CUpti_PmSampling_GetCounterDataSize_Params, s);
     s.pPmSamplingObject = p->object;
@@ -167,7 +167,7 @@ static int make_image(struct kp_pm *p, const struct kp_config *group, uint32_t m
 
 int kp_pm_make_room(struct kp_pm *p, uint32_t max_samples)
 {
-    return !p->group || p->samples == max_samples ? 0 : make_image(p, p->group, max_samples);
+    return !p->group || p->samples == max_samples ? 0 : make_pm_image(p, p->group, max_samples);
 }
 
 int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct kp_pm_settings *s)
@@ -186,7 +186,7 @@ int kp_pm_configure(struct kp_pm *p, const struct kp_config *group, const struct
     int rc = KP_CALL(p->c, cuptiPmSamplingSetConfig, &set);
     if (rc)
         return rc;
-    rc = make_image(p, group, s->max_samples);
+    rc = make_pm_image(p, group, s->max_samples);
     if (!rc)
         p->group = group;
     return rc;

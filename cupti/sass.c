@@ -20,7 +20,7 @@ struct kp_sass {
 static struct kp_sass *configured;
 static struct kp_lock *const lock = &kp_locks[KP_LOCK_SASS];
 
-static bool available(const struct kp_cupti *c)
+static bool has_sass(const struct kp_cupti *c)
 {
     return c->cuptiSassMetricsGetNumOfMetrics && c->cuptiSassMetricsGetMetrics && c->cuptiSassMetricsSetConfig &&
            c->cuptiSassMetricsEnable && c->cuptiSassMetricsDisable && c->cuptiSassMetricsGetDataProperties &&
@@ -34,7 +34,7 @@ static int list_metrics(const struct kp_cupti *c, const char *chip, CUpti_SassMe
     KP_PARAMS(CUpti_SassMetrics_GetNumOfMetrics_Params, count);
     KP_PARAMS(CUpti_SassMetrics_GetMetrics_Params, get);
     *details = NULL;
-    if (!available(c))
+    if (!has_sass(c))
         return -ENOSYS;
     count.pChipName = get.pChipName = chip;
     int rc = KP_CALL(c, cuptiSassMetricsGetNumOfMetrics, &count);
@@ -195,8 +195,8 @@ static size_t index_of(const struct kp_sass *s, uint64_t id)
     return i;
 }
 
-static void hand_out(const struct kp_sass *s, const CUpti_SassMetrics_Data *d, size_t instances,
-                     void (*fn)(void *arg, const struct kp_pc *pc, size_t metric, uint64_t value), void *arg)
+static void hand_out_counts(const struct kp_sass *s, const CUpti_SassMetrics_Data *d, size_t instances,
+                            void (*fn)(void *arg, const struct kp_pc *pc, size_t metric, uint64_t value), void *arg)
 {
     struct kp_pc pc = {.crc = d->cubinCrc, .function = d->functionName, .offset = d->pcOffset};
     for (size_t i = 0; pc.function && i < instances; i++) {
@@ -224,7 +224,7 @@ static int take(struct kp_sass *s, CUcontext ctx, size_t records, size_t instanc
         flush.pMetricsData = data;
         rc = KP_CALL(s->c, cuptiSassMetricsFlushData, &flush);
         for (size_t i = 0; !rc && i < records; i++)
-            hand_out(s, &data[i], instances, fn, arg);
+            hand_out_counts(s, &data[i], instances, fn, arg);
     }
     free(values);
     free(data);

@@ -8,13 +8,13 @@
 #include "base/pages.h"
 #include "cupti/internal.h"
 
-int kp_target_init(const struct kp_cupti *c)
+int kp_cupti_target_init(const struct kp_cupti *c)
 {
     KP_PARAMS(CUpti_Profiler_Initialize_Params, p);
     return KP_CALL(c, cuptiProfilerInitialize, &p);
 }
 
-int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
+int kp_cupti_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
 {
     KP_PARAMS(CUpti_Device_GetChipName_Params, p);
     p.deviceIndex = (size_t)ordinal;
@@ -23,7 +23,7 @@ int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip)
     return rc;
 }
 
-int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image, size_t *size)
+int kp_cupti_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image, size_t *size)
 {
     KP_PARAMS(CUpti_Profiler_GetCounterAvailability_Params, p);
     *image = NULL;
@@ -44,12 +44,12 @@ int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **im
     return rc;
 }
 
-int kp_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
+int kp_cupti_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
 {
     return KP_CALL(c, cuptiGetContextId, ctx, id);
 }
 
-int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
+int kp_cupti_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
 {
     return KP_CALL(c, cuptiGetStreamIdEx, ctx, stream, per_thread, id);
 }
@@ -94,7 +94,7 @@ int kp_image_bytes(const struct kp_range *r, const struct kp_config *config, siz
 }
 
 /* KP_VENDOR: the library initialises for the metrics whose size was last asked for. */
-static int initialise(const struct kp_range *r, struct kp_image *i)
+static int initialise_image(const struct kp_range *r, struct kp_image *i)
 {
     KP_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize_Params, p);
     size_t size;
@@ -117,7 +117,7 @@ static int empty(const struct kp_range *r, struct kp_image *i)
     if (!i->fresh && i->empty) {
         memcpy(i->data, i->empty, i->size);
     } else if (!i->fresh) {
-        rc = initialise(r, i);
+        rc = initialise_image(r, i);
         if (!rc && (i->empty = kp_pages_take(i->size)))
             memcpy(i->empty, i->data, i->size);
     }
@@ -135,7 +135,7 @@ int kp_image_make(const struct kp_range *r, const struct kp_config *config, size
     i->ranges = ranges;
     int rc = counter_data_size(r, config, ranges, &i->size);
     if (!rc)
-        rc = (i->data = kp_pages_take(i->size)) ? initialise(r, i) : -ENOMEM;
+        rc = (i->data = kp_pages_take(i->size)) ? initialise_image(r, i) : -ENOMEM;
     if (rc)
         kp_image_free(i);
     else
@@ -223,8 +223,8 @@ int kp_image_read(struct kp_image *i, const char *path)
     return rc;
 }
 
-static int configure(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, CUpti_ProfilerReplayMode replay,
-                     size_t pass)
+static int configure_range(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i,
+                           CUpti_ProfilerReplayMode replay, size_t pass)
 {
     KP_PARAMS(CUpti_RangeProfiler_SetConfig_Params, p);
     r->image = i;
@@ -246,13 +246,13 @@ static int configure(struct kp_range *r, enum kp_range_mode mode, struct kp_imag
 int kp_range_begin(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i)
 {
     int rc = empty(r, i);
-    return rc ? rc : configure(r, mode, i, CUPTI_UserReplay, 0);
+    return rc ? rc : configure_range(r, mode, i, CUPTI_UserReplay, 0);
 }
 
 int kp_range_resume(struct kp_range *r, enum kp_range_mode mode, struct kp_image *i, size_t pass)
 {
     int rc = pass ? 0 : empty(r, i);
-    return rc ? rc : configure(r, mode, i, CUPTI_ApplicationReplay, pass);
+    return rc ? rc : configure_range(r, mode, i, CUPTI_ApplicationReplay, pass);
 }
 
 int kp_range_start(struct kp_range *r)

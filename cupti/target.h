@@ -19,18 +19,18 @@
 #include "cupti/loader.h"
 
 /* Initialises CUPTI's profiler; once per process, before the calls below. */
-int kp_target_init(const struct kp_cupti *c);
+int kp_cupti_target_init(const struct kp_cupti *c);
 
 /* Returns CUPTI's chip name of device `ordinal` ("GH100"); CUPTI owns the string. */
-int kp_target_chip(const struct kp_cupti *c, int ordinal, const char **chip);
+int kp_cupti_target_chip(const struct kp_cupti *c, int ordinal, const char **chip);
 
 /* Returns the counter availability of the device of `ctx`: *image malloc'ed. */
-int kp_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image, size_t *size);
+int kp_cupti_target_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image, size_t *size);
 
 /* Return ids as NVIDIA's tools print them. `per_thread`: the launch came through a per-thread-default-stream entry
  * point. Asking for a stream assigns the next free id, so ask only for streams that are shown. */
-int kp_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id);
-int kp_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id);
+int kp_cupti_target_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id);
+int kp_cupti_target_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id);
 
 /* ---- range profiler ---- */
 
@@ -142,8 +142,8 @@ uint64_t kp_watch_dropped(void);
 /* Returns true if this CUPTI can leave the driver's calls, and be used again afterwards. */
 bool kp_detach_available(const struct kp_cupti *c);
 /* Makes CUPTI leave the driver's calls, by a call of `ask_device`, the driver's cuCtxGetDevice: launches then cost what
- * they cost without it. Nothing may be enabled, started or waited for; call kp_target_init first to use it again. A
- * code if others use its callbacks; then nothing has changed. No other thread may launch meanwhile. */
+ * they cost without it. Nothing may be enabled, started or waited for; call kp_cupti_target_init first to use it again.
+ * A code if others use its callbacks; then nothing has changed. No other thread may launch meanwhile. */
 int kp_detach(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device));
 
 #endif

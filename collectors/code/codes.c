@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "base/wait_limits.h"
 #include "collectors/code/cubin.h"
@@ -21,7 +22,7 @@ struct kp_codes {
     const void *(*cubin)(uint32_t crc, size_t *size);
     bool texts;
     struct entry **entries; /* by id, from 1 on; entries never move */
-    size_t n, cap;
+    size_t n;
     uint64_t *slots; /* hash of the entries by function and CRC: ids, 0 = free */
     size_t n_slots;  /* a power of 2 */
     size_t ptx;      /* bytes of PTX of all functions */
@@ -55,7 +56,7 @@ void kp_codes_free(struct kp_codes *c)
 }
 
 /* Returns the function's slot, or a free one for it. There is always a free one. */
-static uint64_t *slot_of(const struct kp_codes *c, uint32_t crc, const char *name)
+static uint64_t *slot_of_code(const struct kp_codes *c, uint32_t crc, const char *name)
 {
     for (size_t i = kp_hash(name, strlen(name), crc);; i++) {
         uint64_t *slot = &c->slots[i & (c->n_slots - 1)];
@@ -79,33 +80,20 @@ static bool grow_slots(struct kp_codes *c)
     c->slots = slots;
     c->n_slots = n;
     for (size_t i = 0; i < c->n; i++)
-        *slot_of(c, (uint32_t)c->entries[i]->code.crc, c->entries[i]->code.function) = i + 1;
-    return true;
-}
-
-static bool grow_entries(struct kp_codes *c)
-{
-    if (c->n < c->cap)
-        return true;
-    size_t cap = c->cap ? 2 * c->cap : FIRST_SLOTS;
-    struct entry **entries = realloc(c->entries, cap * sizeof(struct entry *));
-    if (!entries)
-        return false;
-    c->entries = entries;
-    c->cap = cap;
+        *slot_of_code(c, (uint32_t)c->entries[i]->code.crc, c->entries[i]->code.function) = i + 1;
     return true;
 }
 
 static uint64_t add(struct kp_codes *c, uint32_t crc, const char *name)
 {
     struct entry *e = calloc(1, sizeof(*e));
-    if (!e || !grow_entries(c) || !grow_slots(c) || !(e->code.function = strdup(name))) {
+    if (!e || !KP_ROOM(c->entries, c->n) || !grow_slots(c) || !(e->code.function = strdup(name))) {
         free(e);
         return 0;
     }
     e->code.crc = crc;
     e->code.id = c->n + 1;
-    *slot_of(c, crc, name) = e->code.id;
+    *slot_of_code(c, crc, name) = e->code.id;
     c->entries[c->n++] = e;
     return e->code.id;
 }
@@ -113,7 +101,7 @@ static uint64_t add(struct kp_codes *c, uint32_t crc, const char *name)
 uint64_t kp_codes_id(struct kp_codes *c, uint32_t crc, const char *name)
 {
     kp_lock_take(lock, KP_FOREVER);
-    uint64_t id = c->n_slots ? *slot_of(c, crc, name) : 0;
+    uint64_t id = c->n_slots ? *slot_of_code(c, crc, name) : 0;
     if (!id)
         id = add(c, crc, name);
     kp_lock_give(lock);

@@ -25,9 +25,9 @@ static int read_instructions(const struct kp_cubin *c, const struct kp_cubin_pla
     for (size_t i = 0; i < n; i++) {
         struct kp_instruction *to = &code->instructions[i];
         to->offset = (uint32_t)(i * KP_SASS_SIZE);
-        to->opcode = kp_strdup(kp_sass_opcode(at + i * KP_SASS_SIZE, sm));
+        to->opcode = kp_strdup(kp_disassembly_opcode(at + i * KP_SASS_SIZE, sm));
         to->text = kp_strdup("");
-        to->access_bits = (uint16_t)kp_sass_access_bits(at + i * KP_SASS_SIZE, sm);
+        to->access_bits = (uint16_t)kp_disassembly_access_bits(at + i * KP_SASS_SIZE, sm);
         if (!to->opcode || !to->text)
             return -ENOMEM;
     }

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+#include "base/text.h"
 #include "collectors/code/cubin_internal.h"
 
 enum {
@@ -139,21 +141,12 @@ static uint32_t *slot_of(const struct set *s, const void *entry)
     return &s->slots[i];
 }
 
-/* Makes room in the array for one more than `n` entries. It is full, and gets doubled, if n is a power of two. NULL
- * without memory, with the array unchanged. */
-static void *with_room(void *entries, size_t n, size_t size)
-{
-    return n & (n - 1) ? entries : realloc(entries, (n ? 2 * n : 1) * size);
-}
-
 /* Makes room for one more entry. 0 or -ENOMEM. */
 static int set_grow(struct set *s)
 {
     struct set grown = *s;
-    void *entries = with_room(s->entries, s->n, s->kind->size);
-    if (!entries)
+    if (!kp_room(&s->entries, s->n, s->kind->size))
         return -ENOMEM;
-    s->entries = entries;
     if (2 * s->n < s->n_slots)
         return 0;
     grown.entries = s->entries;
@@ -283,10 +276,8 @@ static int read_folders(struct unit *u, struct cursor *c)
 {
     const char *name;
     while ((name = string(c)) && *name) {
-        const char **folders = with_room(u->folders, u->n_folders, sizeof(*folders));
-        if (!folders)
+        if (!KP_ROOM(u->folders, u->n_folders))
             return -ENOMEM;
-        u->folders = folders;
         u->folders[u->n_folders++] = name;
     }
     return 0;
@@ -296,10 +287,8 @@ static int read_files(struct unit *u, struct cursor *c)
 {
     const char *name;
     while ((name = string(c)) && *name) {
-        struct unit_file *files = with_room(u->files, u->n_files, sizeof(*files));
-        if (!files)
+        if (!KP_ROOM(u->files, u->n_files))
             return -ENOMEM;
-        u->files = files;
         u->files[u->n_files++] = (struct unit_file){.name = name, .folder = uleb(c)};
         uleb(c); /* time of the last change */
         uleb(c); /* size */
@@ -343,10 +332,9 @@ static int read_unit(struct unit *u, struct cursor *c)
 
 static char *join(const char *folder, const char *name)
 {
-    char *path;
     if (name[0] == '/' || !*folder)
         return kp_strdup(name);
-    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+    return kp_asprintf("%s/%s", folder, name);
 }
 
 /* Takes over `path`, which is NULL without memory. Sets *index to the index + 1 of the file. 0 or -ENOMEM. */
@@ -405,14 +393,8 @@ static int location_of(struct lines *l, struct unit *u, const struct state *s, u
 
 static int add_row(struct lines *l, uint64_t address, uint32_t location, bool end)
 {
-    struct row *rows = with_room(l->rows, l->n_rows, sizeof(*rows));
-    if (!rows)
+    if (!KP_ROOM(l->rows, l->n_rows) || !KP_ROOM(l->sequence, l->n_sequence))
         return -ENOMEM;
-    l->rows = rows;
-    uint32_t *sequence = with_room(l->sequence, l->n_sequence, sizeof(*sequence));
-    if (!sequence)
-        return -ENOMEM;
-    l->sequence = sequence;
     l->rows[l->n_rows] = (struct row){.address = address, .location = location, .end = end, .order = l->n_rows};
     l->n_rows++;
     l->sequence[l->n_sequence++] = location;

@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/descriptor.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/code/cubin_internal.h"
 
@@ -277,13 +278,7 @@ static struct kp_instruction *instruction_at(const struct target *t, const char 
 
 static void take_label(struct reader *r, const char *name, size_t len)
 {
-    struct label *grown = r->labels;
-    /* Full when their number is a power of two. */
-    if ((r->n_labels & (r->n_labels - 1)) == 0)
-        grown = realloc(r->labels, (r->n_labels ? 2 * r->n_labels : 1) * sizeof(*grown));
-    const char *copy = grown ? kp_arena_text(&r->names, name, len) : NULL;
-    if (grown)
-        r->labels = grown;
+    const char *copy = KP_ROOM(r->labels, r->n_labels) ? kp_arena_text(&r->names, name, len) : NULL;
     if (copy)
         r->labels[r->n_labels++].name = copy;
     else
@@ -342,7 +337,7 @@ static void take_line(struct reader *r, const char *line)
 }
 
 /* Passes each whole line to `r`. Drops a line longer than `size`, which is none of interest. */
-static void read_lines(const struct child *c, struct reader *r, char *buffer, size_t size)
+static void read_listing(const struct child *c, struct reader *r, char *buffer, size_t size)
 {
     size_t held = 0, n;
     bool dropping = false;
@@ -447,7 +442,7 @@ int kp_disassemble(const char *tool, const void *image, size_t size, struct kp_c
     if (!rc)
         rc = start(&child, tool, functions, image, size, limit_ms);
     if (!rc) {
-        read_lines(&child, r, lines, LINES_SIZE);
+        read_listing(&child, r, lines, LINES_SIZE);
         finish(&child);
         rc = resolve_all(r);
         if (!rc && r->n_filled == 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/code/cubin.h"
 
@@ -22,7 +23,7 @@ struct kp_kernels {
     unsigned *once;            /* per module: enum kp_once of all its code */
     size_t n_modules;
     struct function *functions;
-    size_t n, cap;
+    size_t n;
     size_t *buckets; /* index + 1 of the first function */
     size_t n_buckets;
 };
@@ -59,14 +60,8 @@ static size_t hash(const char *name)
 static int add_function(const struct kp_cubin_function *f, void *arg)
 {
     struct kp_kernels *k = arg;
-    if (k->n == k->cap) {
-        size_t cap = k->cap ? 2 * k->cap : 1024;
-        struct function *grown = realloc(k->functions, cap * sizeof(*grown));
-        if (!grown)
-            return -1;
-        k->functions = grown;
-        k->cap = cap;
-    }
+    if (!KP_ROOM(k->functions, k->n))
+        return -1;
     k->functions[k->n++] = (struct function){f->name, (uint32_t)k->n_modules, f->symbol, f->barriers, 0};
     return 0;
 }
@@ -93,17 +88,13 @@ static void index_all(struct kp_kernels *k)
 static void look_at(struct kp_kernels *k, const void *image, size_t size)
 {
     struct kp_cubin *c;
-    struct kp_cubin **grown = realloc(k->modules, (k->n_modules + 1) * sizeof(struct kp_cubin *));
-    if (!grown)
+    if (!KP_ROOM(k->modules, k->n_modules))
         return;
-    k->modules = grown;
-    unsigned *once = realloc(k->once, (k->n_modules + 1) * sizeof(*once));
-    if (!once)
+    if (!KP_ROOM(k->once, k->n_modules))
         return;
-    k->once = once;
     if (kp_cubin_open(image, size, &c))
         return;
-    once[k->n_modules] = kp_cubin_once(image, size);
+    k->once[k->n_modules] = kp_cubin_once(image, size);
     kp_cubin_each_function(c, add_function, k);
     k->modules[k->n_modules++] = c;
 }

@@ -71,7 +71,7 @@ static int by_operation(const void *key, const void *entry)
     return (int)*(const uint16_t *)key - ((const struct code *)entry)->operation;
 }
 
-const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm)
+const char *kp_disassembly_opcode(const uint8_t *instruction, uint32_t sm)
 {
     uint64_t words[KP_SASS_SIZE / sizeof(uint64_t)];
     memcpy(words, instruction, sizeof(words));
@@ -90,7 +90,7 @@ const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm)
     return "";
 }
 
-unsigned kp_sass_access_bits(const uint8_t *instruction, uint32_t sm)
+unsigned kp_disassembly_access_bits(const uint8_t *instruction, uint32_t sm)
 {
     uint64_t words[KP_SASS_SIZE / sizeof(uint64_t)];
     memcpy(words, instruction, sizeof(words));
@@ -103,7 +103,7 @@ unsigned kp_sass_access_bits(const uint8_t *instruction, uint32_t sm)
     return 0;
 }
 
-const char *kp_sass_category(const char *opcode)
+const char *kp_disassembly_category(const char *opcode)
 {
     for (size_t i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
         if (strcmp(opcodes[i].name, opcode) == 0)

@@ -12,13 +12,13 @@
 
 /* Returns the basic opcode ("FFMA", "LDG") of the KP_SASS_SIZE bytes at `instruction` on a GPU of compute capability
  * `sm` (90 is 9.0); "" if unknown. */
-const char *kp_sass_opcode(const uint8_t *instruction, uint32_t sm);
+const char *kp_disassembly_opcode(const uint8_t *instruction, uint32_t sm);
 
 /* Returns how many bits of memory a thread accesses by that instruction; 0 if it accesses none, or the size is
  * unknown. */
-unsigned kp_sass_access_bits(const uint8_t *instruction, uint32_t sm);
+unsigned kp_disassembly_access_bits(const uint8_t *instruction, uint32_t sm);
 
 /* Returns the category of a basic opcode ("Load/Store"); "" if unknown. */
-const char *kp_sass_category(const char *opcode);
+const char *kp_disassembly_category(const char *opcode);
 
 #endif

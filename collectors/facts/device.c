@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "collectors/facts/occupancy.h"
 #include "report/model/model.h"
 
@@ -75,7 +76,7 @@ CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_de
     return CUDA_SUCCESS;
 }
 
-CUresult kp_context_facts_read(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
+CUresult kp_read_context_facts(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
                                struct kp_context_facts *out)
 {
     size_t stack = 0, persisting = 0;
@@ -103,7 +104,6 @@ static int attribute_of(const struct kp_driver *d, CUfunction f, CUfunction_attr
 
 CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *out)
 {
-    size_t cap = 0;
     if (!d->cuFuncGetParamInfo)
         return CUDA_SUCCESS;
     for (size_t i = 0; i < MAX_PARAMS; i++) {
@@ -113,13 +113,8 @@ CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *
             out->params_known = rc == CUDA_ERROR_INVALID_VALUE; /* the index past the last parameter */
             return CUDA_SUCCESS;
         }
-        if (i == cap) {
-            cap = cap ? 2 * cap : 8;
-            struct kp_param *grown = realloc(out->params, cap * sizeof(*grown));
-            if (!grown)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-            out->params = grown;
-        }
+        if (!KP_ROOM(out->params, i))
+            return CUDA_ERROR_OUT_OF_MEMORY;
         out->params[i] = p;
         out->n_params = i + 1;
         if (p.offset + p.size > out->params_bytes)
@@ -132,7 +127,8 @@ CUresult kp_function_read_params(const struct kp_driver *d, struct kp_function *
  * about blocks of one warp without dynamic shared memory. If the answer is below the other limits, the barriers bind.
  * If the other limits leave room for an SM's most blocks and the driver grants all of them, the barriers do not limit.
  * Otherwise nothing is known. */
-static uint32_t barrier_limit(const struct kp_driver *d, const struct kp_device *device, const struct kp_function *f)
+static uint32_t read_barrier_limit(const struct kp_driver *d, const struct kp_device *device,
+                                   const struct kp_function *f)
 {
     int blocks = 0;
     struct kp_occupancy_in in = {
@@ -186,7 +182,7 @@ CUresult kp_function_read(const struct kp_driver *d, const struct kp_device *dev
         kp_function_free(out);
         return rc;
     }
-    out->barrier_limit = barrier_limit(d, device, out);
+    out->barrier_limit = read_barrier_limit(d, device, out);
     return CUDA_SUCCESS;
 }
 

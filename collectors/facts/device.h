@@ -50,7 +50,7 @@ struct kp_function {
 
 /* Read facts about the device or context. Return CUDA_SUCCESS or the driver's code. A context must be current. */
 CUresult kp_device_read(const struct kp_driver *d, CUdevice device, struct kp_device *out);
-CUresult kp_context_facts_read(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
+CUresult kp_read_context_facts(const struct kp_driver *d, CUcontext ctx, const struct kp_device *device,
                                struct kp_context_facts *out);
 
 /* Reads the sizes of the parameters of out->handle; `params_known` if the driver reports all. The caller frees

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 static struct kp_gpu *add(struct kp_gpus *g)
 {
-    struct kp_gpu *all = realloc(g->all, (g->n + 1) * sizeof(*all));
-    if (!all)
+    if (!KP_ROOM(g->all, g->n))
         return NULL;
-    g->all = all;
-    all[g->n] = (struct kp_gpu){.id = "", .name = ""};
-    return &all[g->n++];
+    g->all[g->n] = (struct kp_gpu){.id = "", .name = ""};
+    return &g->all[g->n++];
 }
 
 static void set_id(struct kp_gpu *gpu, const char *id)
@@ -65,7 +65,7 @@ static void read_name(const char *folder, struct kp_gpu *gpu)
         fclose(f);
 }
 
-static int compare(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
 {
     return strcmp(((const struct kp_gpu *)a)->id, ((const struct kp_gpu *)b)->id);
 }
@@ -87,7 +87,7 @@ static int list_folder(const char *folder, struct kp_gpus *out)
     if (dir)
         closedir(dir);
     if (out->n)
-        qsort(out->all, out->n, sizeof(*out->all), compare);
+        qsort(out->all, out->n, sizeof(*out->all), by_id);
     return rc;
 }
 
@@ -97,8 +97,7 @@ static bool has_more(const struct kp_gpus *machine, const struct kp_gpus *visibl
     if (machine->n <= visible->n)
         return false;
     for (size_t i = 0; i < visible->n; i++)
-        if (!*visible->all[i].id ||
-            !bsearch(&visible->all[i], machine->all, machine->n, sizeof(*machine->all), compare))
+        if (!*visible->all[i].id || !bsearch(&visible->all[i], machine->all, machine->n, sizeof(*machine->all), by_id))
             return false;
     return true;
 }
@@ -110,7 +109,7 @@ int kp_gpus_list(const struct kp_driver *d, const struct kp_device *device, cons
     int rc = list_visible(d, device, out);
     rc = rc ? rc : list_folder(folder, &machine);
     if (!rc && has_more(&machine, out)) {
-        const struct kp_gpu *own = bsearch(&out->all[out->own], machine.all, machine.n, sizeof(*own), compare);
+        const struct kp_gpu *own = bsearch(&out->all[out->own], machine.all, machine.n, sizeof(*own), by_id);
         machine.own = (size_t)(own - machine.all);
         kp_gpus_free(out);
         *out = machine;

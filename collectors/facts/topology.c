@@ -59,19 +59,27 @@ static void keep(struct reading *x, int rc)
     x->rc = x->rc ? x->rc : rc;
 }
 
-static void count(struct reading *x, const struct row *row, uint64_t value)
+static void set_count(struct reading *x, const struct row *row, uint64_t value)
 {
     keep(x, kp_result_set_count(x->r, row->name, "", value));
 }
 
-static void text(struct reading *x, const struct row *row, const char *value)
+static void set_text(struct reading *x, const struct row *row, const char *value)
 {
     keep(x, kp_result_set_text(x->r, row->name, "", value));
 }
 
-static void missing(struct reading *x, const struct row *row, enum kp_reason why)
+static void set_missing(struct reading *x, const struct row *row, enum kp_reason why)
 {
     keep(x, kp_result_set_na(x->r, row->name, why));
+}
+
+static void set_if(struct reading *x, const struct row *row, bool told, uint64_t value, enum kp_reason why)
+{
+    if (told)
+        set_count(x, row, value);
+    else
+        set_missing(x, row, why);
 }
 
 /* ---- the driver ---- */
@@ -86,73 +94,69 @@ static void driver_attribute(struct reading *x, const struct row *row)
 {
     int value = 0;
     if (!attribute(x, (CUdevice_attribute)row->what, &value))
-        missing(x, row, KP_REASON_UNTOLD);
+        set_missing(x, row, KP_REASON_UNTOLD);
     else if (value < 0)
         keep(x, kp_result_set_real(x->r, row->name, "", value));
     else
-        count(x, row, (uint64_t)value);
+        set_count(x, row, (uint64_t)value);
 }
 
 static void device_index(struct reading *x, const struct row *row)
 {
-    count(x, row, (uint64_t)x->device->device);
+    set_count(x, row, (uint64_t)x->device->device);
 }
 
 static void display_name(struct reading *x, const struct row *row)
 {
-    text(x, row, x->device->name);
+    set_text(x, row, x->device->name);
 }
 
 static void total_memory(struct reading *x, const struct row *row)
 {
     size_t bytes = 0;
-    if (x->d->cuDeviceTotalMem(&bytes, x->device->device) == CUDA_SUCCESS)
-        count(x, row, bytes);
-    else
-        missing(x, row, KP_REASON_UNTOLD);
+    bool told = x->d->cuDeviceTotalMem(&bytes, x->device->device) == CUDA_SUCCESS;
+    set_if(x, row, told, bytes, KP_REASON_UNTOLD);
 }
 
 static void registers_per_thread(struct reading *x, const struct row *row)
 {
-    count(x, row, REGISTERS_PER_THREAD);
+    set_count(x, row, REGISTERS_PER_THREAD);
 }
 
 static void schedulers(struct reading *x, const struct row *row)
 {
-    count(x, row, x->device->schedulers);
+    set_count(x, row, x->device->schedulers);
 }
 
 static void warps(struct reading *x, const struct row *row)
 {
-    count(x, row, x->device->max_warps);
+    set_count(x, row, x->device->max_warps);
 }
 
 static void warps_per_scheduler(struct reading *x, const struct row *row)
 {
-    count(x, row, x->device->max_warps / x->device->schedulers);
+    set_count(x, row, x->device->max_warps / x->device->schedulers);
 }
 
 /* Two SMs per TPC, from compute capability 6.0 on. */
 static void tpcs(struct reading *x, const struct row *row)
 {
-    count(x, row, x->device->sm_count / 2);
+    set_count(x, row, x->device->sm_count / 2);
 }
 
 /* Sets 1: from compute capability 7.0 on, a scheduler issues one instruction a cycle, and an SM has one texture
  * unit. */
 static void one(struct reading *x, const struct row *row)
 {
-    count(x, row, 1);
+    set_count(x, row, 1);
 }
 
 /* The lower half of the driver's number is the vendor. */
 static void pci_device(struct reading *x, const struct row *row)
 {
     int id = 0;
-    if (attribute(x, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, &id))
-        count(x, row, (uint32_t)id >> 16);
-    else
-        missing(x, row, KP_REASON_UNTOLD);
+    bool told = attribute(x, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, &id);
+    set_if(x, row, told, (uint32_t)id >> 16, KP_REASON_UNTOLD);
 }
 
 /* ---- the chip ---- */
@@ -172,7 +176,7 @@ static const struct chip *find_chip(struct reading *x, const struct row *row)
     for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++)
         if (!strcmp(chips[i].name, x->machine->chip))
             return &chips[i];
-    missing(x, row, KP_REASON_CHIP_UNTOLD);
+    set_missing(x, row, KP_REASON_CHIP_UNTOLD);
     return NULL;
 }
 
@@ -180,14 +184,14 @@ static void architecture(struct reading *x, const struct row *row)
 {
     const struct chip *c = find_chip(x, row);
     if (c)
-        count(x, row, c->number & ~0xfu);
+        set_count(x, row, c->number & ~0xfu);
 }
 
 static void chip(struct reading *x, const struct row *row)
 {
     const struct chip *c = find_chip(x, row);
     if (c)
-        count(x, row, c->number);
+        set_count(x, row, c->number);
 }
 
 /* Sets the partitions of the memory bus, multiplied by `times`; n/a if the chip's number is unknown. */
@@ -195,11 +199,11 @@ static void of_partitions(struct reading *x, const struct row *row, const struct
 {
     int bits = 0;
     if (!attribute(x, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &bits))
-        missing(x, row, KP_REASON_UNTOLD);
+        set_missing(x, row, KP_REASON_UNTOLD);
     else if (!c->partition_bits || bits <= 0 || (unsigned)bits % c->partition_bits)
-        missing(x, row, KP_REASON_CHIP_UNTOLD);
+        set_missing(x, row, KP_REASON_CHIP_UNTOLD);
     else
-        count(x, row, (unsigned)bits / c->partition_bits * times);
+        set_count(x, row, (unsigned)bits / c->partition_bits * times);
 }
 
 static void frame_buffer_partitions(struct reading *x, const struct row *row)
@@ -219,20 +223,15 @@ static void l2_slices(struct reading *x, const struct row *row)
 static void l2_slices_of_partition(struct reading *x, const struct row *row)
 {
     const struct chip *c = find_chip(x, row);
-    if (c && c->partition_slices)
-        count(x, row, c->partition_slices);
-    else if (c)
-        missing(x, row, KP_REASON_CHIP_UNTOLD);
+    if (c)
+        set_if(x, row, c->partition_slices, c->partition_slices, KP_REASON_CHIP_UNTOLD);
 }
 
 /* From ncu's raw pages: 8 for compute capability 8.6, 9 for 9.0. */
 static void sass_level(struct reading *x, const struct row *row)
 {
     int major = x->device->cc_major;
-    if (major == 8 || major == 9)
-        count(x, row, (uint64_t)major);
-    else
-        missing(x, row, KP_REASON_CHIP_UNTOLD);
+    set_if(x, row, major == 8 || major == 9, (uint64_t)major, KP_REASON_CHIP_UNTOLD);
 }
 
 /* ---- the kernel's files ---- */
@@ -265,10 +264,8 @@ static bool read_of_gpu(const struct reading *x, size_t gpu, const char *name, c
 static void pci_number(struct reading *x, const struct row *row, const char *file, int base)
 {
     char line[LINE];
-    if (read_of_gpu(x, x->gpus.own, file, line) && isdigit((unsigned char)*line))
-        count(x, row, strtoul(line, NULL, base));
-    else
-        missing(x, row, KP_REASON_PCI_UNTOLD);
+    bool told = read_of_gpu(x, x->gpus.own, file, line) && isdigit((unsigned char)*line);
+    set_if(x, row, told, told ? strtoul(line, NULL, base) : 0, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_revision(struct reading *x, const struct row *row)
@@ -293,10 +290,7 @@ static unsigned long rate_of(const struct reading *x, const char *file)
 static void pci_link_rate(struct reading *x, const struct row *row)
 {
     unsigned long rate = rate_of(x, "max_link_speed");
-    if (rate)
-        count(x, row, rate);
-    else
-        missing(x, row, KP_REASON_PCI_UNTOLD);
+    set_if(x, row, rate, rate, KP_REASON_PCI_UNTOLD);
 }
 
 /* The parent of a device's folder is the folder of its port. A virtual machine may have no port; ncu prints 0 then. */
@@ -305,10 +299,7 @@ static const char port_width[] = "../max_link_width";
 
 static void of_port(struct reading *x, const struct row *row, unsigned long value)
 {
-    if (rate_of(x, "max_link_speed"))
-        count(x, row, value);
-    else
-        missing(x, row, KP_REASON_PCI_UNTOLD);
+    set_if(x, row, rate_of(x, "max_link_speed"), value, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_port_rate(struct reading *x, const struct row *row)
@@ -326,12 +317,10 @@ static void pci_port_width(struct reading *x, const struct row *row)
 static void generation(struct reading *x, const struct row *row, unsigned long rate)
 {
     static const unsigned long rates[] = {2500, 5000, 8000, 16000, 32000, 64000};
-    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
-        if (rates[i] == rate) {
-            count(x, row, i);
-            return;
-        }
-    missing(x, row, KP_REASON_PCI_UNTOLD);
+    size_t i = 0, n = sizeof(rates) / sizeof(*rates);
+    while (i < n && rates[i] != rate)
+        i++;
+    set_if(x, row, i < n, i, KP_REASON_PCI_UNTOLD);
 }
 
 static void pci_generation_of_gpu(struct reading *x, const struct row *row)
@@ -370,9 +359,9 @@ static void list(struct reading *x, const struct row *row, element get, enum kp_
     if (kp_text_end(to, &all))
         keep(x, -ENOMEM);
     else if (told)
-        text(x, row, all);
+        set_text(x, row, all);
     else
-        missing(x, row, why);
+        set_missing(x, row, why);
     free(all);
 }
 
@@ -477,7 +466,7 @@ static bool nvlink_known(struct reading *x, const struct row *row)
     if (!x->nvlink.n_devices && !x->nvlink_why && ask_nvml(x) == -ENOMEM)
         keep(x, -ENOMEM);
     if (x->nvlink_why)
-        missing(x, row, x->nvlink_why);
+        set_missing(x, row, x->nvlink_why);
     return x->nvlink.n_devices;
 }
 
@@ -486,10 +475,7 @@ static void vgpu(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     int mode = x->nvlink.devices[x->gpus.own].mode;
-    if (mode < 0)
-        missing(x, row, KP_REASON_NVML_UNTOLD);
-    else
-        count(x, row, mode == KP_NVML_VGPU);
+    set_if(x, row, mode >= 0, mode == KP_NVML_VGPU, KP_REASON_NVML_UNTOLD);
 }
 
 /* Sets the mode's name; other modes have no known names. */
@@ -498,9 +484,9 @@ static void confidential_computing(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     if (x->nvlink.confidential)
-        missing(x, row, x->nvlink.confidential < 0 ? KP_REASON_NVML_UNTOLD : KP_REASON_CONFIDENTIAL);
+        set_missing(x, row, x->nvlink.confidential < 0 ? KP_REASON_NVML_UNTOLD : KP_REASON_CONFIDENTIAL);
     else
-        text(x, row, "No-CC");
+        set_text(x, row, "No-CC");
 }
 
 /* Sets the sum of `n` values, which become the instances. */
@@ -516,7 +502,7 @@ static void sum(struct reading *x, const struct row *row, uint32_t (*of)(const s
         values[i] = of(&x->nvlink, i, row->what);
         total += values[i];
     }
-    count(x, row, (uint64_t)total);
+    set_count(x, row, (uint64_t)total);
     keep(x, kp_result_set_instances(x->r, row->name, NULL, values, n));
     free(values);
 }
@@ -532,7 +518,7 @@ static void nvlink_device(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     if (row->what == PORTS && !x->nvlink.devices[x->gpus.own].ports)
-        missing(x, row, KP_REASON_NVML_UNTOLD);
+        set_missing(x, row, KP_REASON_NVML_UNTOLD);
     else
         sum(x, row, of_device, x->nvlink.n_devices);
 }
@@ -572,23 +558,19 @@ static void nvlink_pair(struct reading *x, const struct row *row)
 static void nvlink_pairs(struct reading *x, const struct row *row)
 {
     if (nvlink_known(x, row))
-        count(x, row, x->nvlink.n_pairs);
+        set_count(x, row, x->nvlink.n_pairs);
 }
 
 static void nvswitch(struct reading *x, const struct row *row)
 {
     if (nvlink_known(x, row))
-        count(x, row, x->nvlink.nvswitch);
+        set_count(x, row, x->nvlink.nvswitch);
 }
 
 static void nvlink_bandwidth(struct reading *x, const struct row *row)
 {
-    if (!nvlink_known(x, row))
-        return;
-    if (x->nvlink.n_pairs)
-        missing(x, row, KP_REASON_LINK_SPEED);
-    else
-        count(x, row, 0);
+    if (nvlink_known(x, row))
+        set_if(x, row, !x->nvlink.n_pairs, 0, KP_REASON_LINK_SPEED);
 }
 
 static void write_ports(FILE *to, uint32_t ports)
@@ -605,7 +587,7 @@ static void nvlink_ports(struct reading *x, const struct row *row)
     if (!nvlink_known(x, row))
         return;
     if (!x->nvlink.n_pairs) {
-        count(x, row, 0);
+        set_count(x, row, 0);
         return;
     }
     FILE *to = open_memstream(&all, &size);
@@ -620,7 +602,7 @@ static void nvlink_ports(struct reading *x, const struct row *row)
     if (!to || kp_text_end(to, &all))
         keep(x, -ENOMEM);
     else
-        text(x, row, all);
+        set_text(x, row, all);
     free(all);
 }
 
@@ -681,47 +663,4 @@ int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const stru
     kp_nvlink_free(&x.nvlink);
     kp_gpus_free(&x.gpus);
     return x.rc;
-}
-
-static int copy_instances(struct kp_result *to, const struct kp_metric *m)
-{
-    const char **keys = calloc(m->n_instances, sizeof(*keys));
-    double *values = calloc(m->n_instances, sizeof(*values));
-    int rc = -ENOMEM;
-    for (size_t i = 0; keys && values && i < m->n_instances; i++) {
-        keys[i] = m->instances[i].key;
-        values[i] = m->instances[i].value;
-    }
-    if (keys && values)
-        rc = kp_result_set_instances(to, m->name, keys, values, m->n_instances);
-    free(values);
-    free(keys);
-    return rc;
-}
-
-static int copy_value(struct kp_result *to, const struct kp_metric *m)
-{
-    switch (m->kind) {
-    case KP_VALUE_REAL:
-        return kp_result_set_real(to, m->name, m->unit, m->real);
-    case KP_VALUE_COUNT:
-        return kp_result_set_count(to, m->name, m->unit, m->count);
-    case KP_VALUE_TEXT:
-        return kp_result_set_text(to, m->name, m->unit, m->text);
-    case KP_VALUE_NA:
-        break;
-    }
-    return kp_result_set_why(to, m->name, kp_metric_why(m));
-}
-
-int kp_device_metrics_copy(struct kp_result *to, const struct kp_result *from)
-{
-    int rc = 0;
-    for (size_t i = 0; !rc && i < from->n_metrics; i++) {
-        const struct kp_metric *m = &from->metrics[i];
-        rc = copy_value(to, m);
-        if (!rc && m->n_instances)
-            rc = copy_instances(to, m);
-    }
-    return rc;
 }

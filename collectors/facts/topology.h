@@ -38,7 +38,4 @@ struct kp_machine {
 int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
                       const struct kp_machine *machine, const char *names);
 
-/* Copies every metric of `from` into `to`. 0 or -ENOMEM. */
-int kp_device_metrics_copy(struct kp_result *to, const struct kp_result *from);
-
 #endif

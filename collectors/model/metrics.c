@@ -16,7 +16,7 @@ void kp_config_free(struct kp_config *config)
     memset(config, 0, sizeof(*config));
 }
 
-bool kp_metric_is_patched(const char *name)
+bool kp_config_is_patched_metric(const char *name)
 {
     static const char patched[] = "__sass_";
     const char *behind = strstr(name, "__");
@@ -26,7 +26,7 @@ bool kp_metric_is_patched(const char *name)
 bool kp_config_patches(const struct kp_config *config)
 {
     for (size_t i = 0; i < config->n_names; i++)
-        if (kp_metric_is_patched(config->names[i]))
+        if (kp_config_is_patched_metric(config->names[i]))
             return true;
     return config->patched;
 }

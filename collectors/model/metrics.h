@@ -16,7 +16,7 @@ struct kp_metric_props {
 };
 
 /* Returns true if patched code counts the metric. KP_VENDOR: such counters share no pass with others. */
-bool kp_metric_is_patched(const char *name);
+bool kp_config_is_patched_metric(const char *name);
 
 /* A scheduled list of metrics, which configures the target side. */
 struct kp_config {

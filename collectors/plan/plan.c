@@ -49,7 +49,7 @@ static int schedule_one_pass(struct kp_planner *x, bool beside)
     return rc || !beside ? rc : kp_plan_lay_out(x);
 }
 
-static int schedule(struct kp_planner *x, unsigned how)
+static int schedule_groups(struct kp_planner *x, unsigned how)
 {
     if (how & KP_PLAN_UNSHARED)
         return 0;
@@ -82,7 +82,7 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
     if (!rc)
         rc = bound(x);
     if (!rc)
-        rc = schedule(x, how);
+        rc = schedule_groups(x, how);
     kp_plan_forget_first(x);
     kp_tables_close(x->host);
     return rc;

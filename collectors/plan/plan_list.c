@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "base/pattern.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/facts/launch.h"
 #include "collectors/plan/plan_internal.h"
@@ -19,19 +20,13 @@ enum { NAME_MAX_LEN = 512 };
 /* A growing list of words to choose from. */
 struct words {
     const char **list; /* NULL-terminated */
-    size_t n, cap;
+    size_t n;
 };
 
 static int add_word(struct words *w, const char *word)
 {
-    if (w->n + 1 >= w->cap) {
-        size_t cap = w->cap ? 2 * w->cap : 256;
-        const char **grown = realloc(w->list, cap * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        w->list = grown;
-        w->cap = cap;
-    }
+    if (!KP_ROOM(w->list, w->n + 1))
+        return -ENOMEM;
     w->list[w->n++] = word;
     w->list[w->n] = NULL;
     return 0;
@@ -409,7 +404,7 @@ static int list_item(struct kp_planner *x, const char *item)
 }
 
 /* Notes an item that the chip lacks, with the text in *err. */
-static void leave_out(struct kp_planner *x, const char *item)
+static void leave_out_item(struct kp_planner *x, const char *item)
 {
     if (x->n_unknown++ < KP_PLAN_TELLS)
         fprintf(x->unknown, "%s\t%s\n", item, *x->err ? *x->err : "");
@@ -426,7 +421,7 @@ int kp_plan_list(struct kp_planner *x, const char *metrics)
     for (; item && !rc; item = strtok_r(NULL, KP_BETWEEN_NAMES, &save)) {
         rc = list_item(x, item);
         if (rc == -EINVAL) {
-            leave_out(x, item);
+            leave_out_item(x, item);
             rc = 0;
         } else {
             x->n_known++;

@@ -11,7 +11,6 @@
 #include "base/expr.h"
 #include "base/text.h"
 #include "collectors/plan/plan_internal.h"
-#include "collectors/providers/library.h"
 
 enum { NAME_MAX_ROOM = 512, EXPRESSION_ROOM = 4 * NAME_MAX_ROOM };
 
@@ -51,7 +50,7 @@ static void write_expression(const char *form, const char *name, size_t base, ch
 }
 
 /* Finds an expression in the tables. */
-static bool look_up(const char *name, char out[EXPRESSION_ROOM])
+static bool look_up_expression(const char *name, char out[EXPRESSION_ROOM])
 {
     size_t len = strlen(name);
     for (size_t i = 0; i < sizeof(by_name) / sizeof(*by_name); i++)
@@ -157,7 +156,7 @@ static int say_why(const struct kp_planner *x, struct kp_planned *m)
 }
 
 /* Sets how the metric of that name is composed, or that it cannot be. */
-static int compose(struct kp_planner *x, const char *name)
+static int compose_metric(struct kp_planner *x, const char *name)
 {
     char text[EXPRESSION_ROOM], *expression = NULL;
     struct kp_metric_props props = {.type = KP_METRIC_COUNTER, .unit = ""};
@@ -165,7 +164,7 @@ static int compose(struct kp_planner *x, const char *name)
     int rc = 0;
     if (!kp_tables_metric(x->host, name, &props) && props.type == KP_METRIC_THROUGHPUT)
         rc = write_throughput(x, name, &expression);
-    else if (look_up(name, text) && !(expression = kp_strdup(text)))
+    else if (look_up_expression(name, text) && !(expression = kp_strdup(text)))
         rc = -ENOMEM;
     if (!rc && expression)
         rc = want_inputs(x, expression, props.type == KP_METRIC_THROUGHPUT, &all);
@@ -189,7 +188,7 @@ static int take_out(struct kp_planner *x)
         bool fit = false;
         rc = kp_plan_fits(x, &name, 1, &fit);
         if (!rc && !fit)
-            rc = compose(x, name);
+            rc = compose_metric(x, name);
     }
     return rc;
 }
@@ -216,7 +215,7 @@ struct packing {
 /* Returns true if two metrics belong to one queue. */
 static bool same_queue(const char *a, const char *b)
 {
-    return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
+    return kp_plan_same_unit(a, b) && kp_config_is_patched_metric(a) == kp_config_is_patched_metric(b);
 }
 
 /* KP_VENDOR: a pass counts L1 and L2 lookups with one outcome only: misses combine with misses, hits with hits. Each
@@ -351,7 +350,7 @@ static int goes_along(const struct packing *p, struct queue *q, bool *along)
     int rc = 0;
     names[n++] = first;
     if (!p->ask_units) {
-        q->apart = kp_plan_is_apart(first) || kp_metric_is_patched(first);
+        q->apart = kp_plan_is_apart(first) || kp_config_is_patched_metric(first);
     } else if (!q->asked && !p->x->slow) {
         rc = kp_plan_passes(p->x, names, n, &passes);
         q->asked = true;
@@ -362,7 +361,7 @@ static int goes_along(const struct packing *p, struct queue *q, bool *along)
 }
 
 /* Fills the current list; *any: it has more than the canaries. */
-static int fill(struct packing *p, bool with_canaries, bool *any)
+static int fill_lists(struct packing *p, bool with_canaries, bool *any)
 {
     int rc = 0;
     size_t before = p->kept = with_canaries ? kp_plan_canaries_of(p->x->plan, p->names) : 0;
@@ -408,7 +407,7 @@ static int pack_one(struct packing *p, bool with_canaries, bool *any)
     size_t left = p->left;
     bool good;
     memcpy(p->before, p->queues, p->n_queues * sizeof(*p->queues));
-    int rc = fill(p, with_canaries, any);
+    int rc = fill_lists(p, with_canaries, any);
     if (rc || !*any)
         return rc;
     rc = kp_plan_commit_one_pass(p->x, p->names, p->kept, &good);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
@@ -175,10 +176,10 @@ static size_t unit_of(struct packing *p, const char *name)
 /* Returns true if the library treats two metrics alike when it combines units. */
 static bool same_kind(const char *a, const char *b)
 {
-    bool ordinary = !kp_plan_is_apart(a) && !kp_metric_is_patched(a);
-    if (ordinary || (!kp_plan_is_apart(b) && !kp_metric_is_patched(b)))
-        return ordinary && !kp_plan_is_apart(b) && !kp_metric_is_patched(b);
-    return kp_plan_same_unit(a, b) && kp_metric_is_patched(a) == kp_metric_is_patched(b);
+    bool ordinary = !kp_plan_is_apart(a) && !kp_config_is_patched_metric(a);
+    if (ordinary || (!kp_plan_is_apart(b) && !kp_config_is_patched_metric(b)))
+        return ordinary && !kp_plan_is_apart(b) && !kp_config_is_patched_metric(b);
+    return kp_plan_same_unit(a, b) && kp_config_is_patched_metric(a) == kp_config_is_patched_metric(b);
 }
 
 /* Finds out if the library combines the kinds of two metrics. Tries each pair once, because quick answers do not cover
@@ -203,7 +204,7 @@ static int combines(struct packing *p, const char *a, const char *b, bool *toget
 }
 
 /* Finds out if the names fit into the list. */
-static int fits(struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
+static int fits_into(struct packing *p, struct list *l, const char *const *names, size_t n, bool *fit)
 {
     int rc = 0;
     *fit = true;
@@ -217,12 +218,10 @@ static int fits(struct packing *p, struct list *l, const char *const *names, siz
 
 static struct list *new_list(struct packing *p)
 {
-    struct list *grown = realloc(p->lists, (p->n + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(p->lists, p->n))
         return NULL;
-    p->lists = grown;
-    grown[p->n] = (struct list){.names = calloc(p->most + 1, sizeof(*grown->names))};
-    return grown[p->n].names ? &grown[p->n++] : NULL;
+    p->lists[p->n] = (struct list){.names = calloc(p->most + 1, sizeof(*p->lists->names))};
+    return p->lists[p->n].names ? &p->lists[p->n++] : NULL;
 }
 
 /* Puts names of one counter into the first list with room for them. Halves them if they do not combine. */
@@ -234,14 +233,14 @@ static int place(struct packing *p, const char *const *names, size_t n)
     for (; !rc && i < p->n; i++) {
         if (p->lists[i].refused[unit] >= MOST_REFUSALS)
             continue;
-        rc = fits(p, &p->lists[i], names, n, &fit);
+        rc = fits_into(p, &p->lists[i], names, n, &fit);
         if (fit)
             break;
         p->lists[i].refused[unit]++;
     }
     if (!rc && !fit) {
         struct list *l = new_list(p);
-        rc = l ? fits(p, l, names, n, &fit) : -ENOMEM;
+        rc = l ? fits_into(p, l, names, n, &fit) : -ENOMEM;
         i = p->n - 1;
         if (!rc && !fit && n > 1) {
             free(p->lists[--p->n].names);
@@ -285,7 +284,7 @@ static int place_several(struct kp_planner *x)
 }
 
 /* Packs all counters that need one pass. *proved: the library accepts each list. */
-static int pack(struct packing *p, bool *proved)
+static int pack_lists(struct packing *p, bool *proved)
 {
     size_t n = 0, k;
     const char **names = unscheduled(p->x->plan, &n);
@@ -318,7 +317,7 @@ int kp_plan_schedule_runs(struct kp_planner *x)
         struct packing p = {.x = x};
         rc = settle(x);
         if (!rc)
-            rc = pack(&p, &proved);
+            rc = pack_lists(&p, &proved);
         if (rc || proved)
             break;
         x->slow = true; /* quick answers are wrong */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
 
@@ -292,13 +293,11 @@ int kp_plan_leave_refused(struct kp_planner *x, const char *name)
 
 int kp_plan_commit(struct kp_plan *p, struct kp_config *config)
 {
-    struct kp_config *grown = realloc(p->groups, (p->n_groups + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(p->groups, p->n_groups))
         return -ENOMEM;
-    p->groups = grown;
     for (size_t i = 0; i < config->n_names; i++)
         kp_plan_find(p, config->names[i])->group = (int)p->n_groups;
-    grown[p->n_groups++] = *config;
+    p->groups[p->n_groups++] = *config;
     p->passes += config->passes;
     memset(config, 0, sizeof(*config));
     return 0;

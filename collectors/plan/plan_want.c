@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "collectors/facts/launch.h"
 #include "collectors/facts/topology.h"
 #include "collectors/plan/plan_internal.h"

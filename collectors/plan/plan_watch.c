@@ -34,8 +34,8 @@ static size_t list_lacking(const struct kp_planner *x, const char **names, struc
 }
 
 /* Replaces the plan's first list by `config`, which has all its names and n more. */
-static int take(struct kp_planner *x, struct kp_config *config, const char *const *names,
-                const struct kp_metric_props *props, size_t n)
+static int take_config(struct kp_planner *x, struct kp_config *config, const char *const *names,
+                       const struct kp_metric_props *props, size_t n)
 {
     struct kp_plan *p = x->plan;
     for (size_t i = 0; i < n; i++) {
@@ -65,7 +65,7 @@ int kp_plan_watch(struct kp_planner *x)
     memcpy(names + had, more, n * sizeof(*names));
     int rc = kp_plan_try(x, names, had + n, &config);
     if (!rc && config.passes == p->groups[0].passes)
-        rc = take(x, &config, more, props, n);
+        rc = take_config(x, &config, more, props, n);
     kp_config_free(&config);
     free(names);
     return rc > 0 ? 0 : rc;

@@ -1,10 +1,10 @@
 /* Assigns metrics to providers: those of sections and of the user's list. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/pattern.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/providers/pm_list.h"
 #include "collectors/providers/provider.h"
@@ -56,7 +56,7 @@ static void each_metric(int major, int minor, bool (*fn)(const struct source_met
 /* Metrics already passed to `fn`, so that each is passed once. */
 struct seen {
     const char **names;
-    size_t n, cap;
+    size_t n;
     int (*fn)(const char *name, const char *unit, void *arg);
     void *arg;
     int rc;
@@ -68,15 +68,9 @@ static bool see(const struct source_metric *m, void *arg)
     for (size_t i = 0; i < s->n; i++)
         if (!strcmp(s->names[i], m->name))
             return true;
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 128;
-        const char **grown = realloc(s->names, cap * sizeof(*grown));
-        s->rc = grown ? 0 : -ENOMEM;
-        if (!grown)
-            return false;
-        s->names = grown;
-        s->cap = cap;
-    }
+    s->rc = KP_ROOM(s->names, s->n) ? 0 : -ENOMEM;
+    if (s->rc)
+        return false;
     s->names[s->n++] = m->name;
     s->rc = s->fn(m->name, m->unit, s->arg);
     return !s->rc;
@@ -158,7 +152,8 @@ bool kp_providers_is_metric(const char *name)
 unsigned kp_providers_wanted(const struct kp_section *const *sections, size_t n, const char *metrics, int major,
                              int minor)
 {
-    unsigned wanted = major != KP_ANY_CC && kp_pm_wanted(major, minor, sections, n, metrics) ? KP_PROVIDER_PM : 0;
+    unsigned wanted =
+        major != KP_ANY_CC && kp_providers_pm_wanted(major, minor, sections, n, metrics) ? KP_PROVIDER_PM : 0;
     for (size_t s = 0; s < n; s++)
         for (size_t r = 0; has(sections[s]->cc, major, minor) && r < sections[s]->n_rows; r++)
             if (has(sections[s]->rows[r].cc, major, minor))

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "collectors/providers/provider.h"
 #include "report/define/source.h"
 
@@ -11,11 +12,9 @@ long kp_counters_name(struct kp_counters *g, const char *name)
     for (size_t i = 0; i < g->n_names; i++)
         if (!strcmp(g->names[i], name))
             return (long)i;
-    char **grown = realloc(g->names, (g->n_names + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(g->names, g->n_names))
         return -1;
-    g->names = grown;
-    if (!(grown[g->n_names] = strdup(name)))
+    if (!(g->names[g->n_names] = strdup(name)))
         return -1;
     return (long)g->n_names++;
 }
@@ -96,10 +95,8 @@ static int list_offsets(struct kp_code_counts *out, const struct span *s)
 /* Adds the counts of one metric, counts[0..n), sorted by offset. An offset may occur twice. */
 static int add_metric(struct kp_code_counts *out, const char *name, const struct kp_counters_count *counts, size_t n)
 {
-    struct kp_code_metric *grown = realloc(out->metrics, (out->n_metrics + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(out->metrics, out->n_metrics))
         return -ENOMEM;
-    out->metrics = grown;
     struct kp_code_metric m = {strdup(name), calloc(out->n_offsets, sizeof(*m.values))};
     if (!m.name || !m.values) {
         free(m.name);
@@ -111,7 +108,7 @@ static int add_metric(struct kp_code_counts *out, const char *name, const struct
             at++;
         m.values[at] += counts[i].value;
     }
-    grown[out->n_metrics++] = m;
+    out->metrics[out->n_metrics++] = m;
     return 0;
 }
 

@@ -36,7 +36,7 @@ bool kp_library_lies_in(const char *dir)
 
 int kp_library_start(const struct kp_cupti *c)
 {
-    return kp_target_init(c);
+    return kp_cupti_target_init(c);
 }
 
 bool kp_library_leave(const struct kp_cupti *c, CUresult (*ask_device)(CUdevice *device))
@@ -48,9 +48,9 @@ int kp_library_come_back(const struct kp_cupti *c, CUcontext ctx)
 {
     uint32_t id;
     /* KP_VENDOR: the profiler alone does not bring CUPTI 13.0 back, but reports that it is not initialised. */
-    int rc = kp_target_context_id(c, ctx, &id);
+    int rc = kp_cupti_target_context_id(c, ctx, &id);
     if (!rc)
-        rc = kp_target_init(c);
+        rc = kp_cupti_target_init(c);
     if (!rc)
         kp_cubins_keep_on(c); /* without it, code loaded from here on is not shown */
     return rc;
@@ -103,21 +103,21 @@ bool kp_library_denied(void)
 
 int kp_library_chip(const struct kp_cupti *c, int ordinal, const char **chip)
 {
-    return kp_target_chip(c, ordinal, chip);
+    return kp_cupti_target_chip(c, ordinal, chip);
 }
 
 int kp_library_availability(const struct kp_cupti *c, CUcontext ctx, uint8_t **image)
 {
     size_t size;
-    return kp_target_availability(c, ctx, image, &size);
+    return kp_cupti_target_availability(c, ctx, image, &size);
 }
 
 int kp_library_context_id(const struct kp_cupti *c, CUcontext ctx, uint32_t *id)
 {
-    return kp_target_context_id(c, ctx, id);
+    return kp_cupti_target_context_id(c, ctx, id);
 }
 
 int kp_library_stream_id(const struct kp_cupti *c, CUcontext ctx, CUstream stream, bool per_thread, uint32_t *id)
 {
-    return kp_target_stream_id(c, ctx, stream, per_thread, id);
+    return kp_cupti_target_stream_id(c, ctx, stream, per_thread, id);
 }

@@ -18,27 +18,27 @@ const void *kp_images_find(uint32_t crc, size_t *size)
     return kp_cubins_find(crc, size);
 }
 
-bool kp_probe_available(const struct kp_cupti *c)
+bool kp_providers_probe_available(const struct kp_cupti *c)
 {
     return kp_activity_available(c);
 }
 
-int kp_probe_begin(const struct kp_cupti *c)
+int kp_providers_probe_begin(const struct kp_cupti *c)
 {
     return kp_activity_begin(c);
 }
 
-int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n)
+int kp_providers_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n)
 {
     return kp_activity_end(c, records, cap, n);
 }
 
-int kp_record_on(const struct kp_cupti *c, kp_record_sink *sink)
+int kp_providers_record_on(const struct kp_cupti *c, kp_record_sink *sink)
 {
     return kp_activity_on(c, sink);
 }
 
-int kp_record_off(const struct kp_cupti *c)
+int kp_providers_record_off(const struct kp_cupti *c)
 {
     return kp_activity_off(c);
 }

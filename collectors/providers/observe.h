@@ -25,16 +25,16 @@ const void *kp_images_at(size_t i, size_t *size);
 const void *kp_images_find(uint32_t crc, size_t *size);
 
 /* Returns true if launches can be probed. */
-bool kp_probe_available(const struct kp_cupti *c);
+bool kp_providers_probe_available(const struct kp_cupti *c);
 /* Record the kernels launched between begin and end, at most `cap`; *n receives their number. Use them outside passes,
  * except for a launch that is counted once, and while nobody else in the process reads activity records. */
-int kp_probe_begin(const struct kp_cupti *c);
-int kp_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
+int kp_providers_probe_begin(const struct kp_cupti *c);
+int kp_providers_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
 
 /* Hand records of the kernels launched between the two calls to `sink`, once they have ended; see cupti/target.h.
  * kp_observe_flush hands on what has ended. Do not use them during a timeline. */
-int kp_record_on(const struct kp_cupti *c, kp_record_sink *sink);
-int kp_record_off(const struct kp_cupti *c);
+int kp_providers_record_on(const struct kp_cupti *c, kp_record_sink *sink);
+int kp_providers_record_off(const struct kp_cupti *c);
 
 /* ---- the timeline: records of everything that runs on devices; see cupti/target.h ---- */
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "collectors/providers/provider.h"
 #include "cupti/source.h"
 #include "report/options/options.h"
@@ -33,7 +34,7 @@ struct pcsamp {
     bool repeats;    /* the pass is to be repeated */
 };
 
-static struct pcsamp *own(const struct kp_providers *x)
+static struct pcsamp *own_pcsamp(const struct kp_providers *x)
 {
     return kp_provider_own(x, &kp_provider_pcsamp);
 }
@@ -47,7 +48,7 @@ struct taker {
 
 static int name_reasons(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     size_t n;
     const char *const *names = kp_pcsamp_reasons(p->sampler, &n);
     free(p->reasons);
@@ -64,10 +65,10 @@ static int name_reasons(struct kp_providers *x)
 }
 
 /* Enables sampling with the settings of the current pass. */
-static int enable(struct kp_providers *x)
+static int enable_sampling(struct kp_providers *x)
 {
     const struct kp_providers_setup *s = &x->setup;
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     return p->stuck ? p->stuck
                     : kp_pcsamp_open(s->cupti, s->ctx, p->rarer ? p->interval : s->pcsamp_interval,
                                      p->buffer ? p->buffer : s->pcsamp_buffer, &p->sampler);
@@ -76,12 +77,12 @@ static int enable(struct kp_providers *x)
 /* Watches with the usual buffer, because the program launches meanwhile and needs the memory. */
 static int pcsamp_watch(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     if (p->stuck || p->sampler)
         return p->stuck;
     p->buffer = 0;
     p->rarer = 0;
-    return enable(x);
+    return enable_sampling(x);
 }
 
 static int start(struct pcsamp *p)
@@ -101,7 +102,7 @@ static void stop(struct pcsamp *p)
 
 static void pcsamp_end(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     stop(p);
     p->repeats = false;
     int rc = kp_pcsamp_close(p->sampler);
@@ -118,13 +119,13 @@ static bool may_repeat(const struct kp_providers *x)
 /* Samples with another buffer or interval. KP_VENDOR (CUPTI 13.0): a buffer that was full is never emptied again. */
 static int enable_anew(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     pcsamp_end(x);
-    int rc = enable(x);
+    int rc = enable_sampling(x);
     if (rc && p->buffer) {
         p->buffer = 0;
         p->no_large = true;
-        rc = enable(x);
+        rc = enable_sampling(x);
     }
     return rc;
 }
@@ -133,14 +134,14 @@ static int enable_anew(struct kp_providers *x)
  * it, to save the second that making it costs. */
 static bool begins_large(const struct kp_providers *x)
 {
-    const struct pcsamp *p = own(x);
+    const struct pcsamp *p = own_pcsamp(x);
     bool is_short = x->setup.pcsamp_interval == KP_PCSAMP_INTERVAL_AUTO && x->longest_ns && x->longest_ns < SHORT_NS;
     return p->flooded && !p->no_large && !may_repeat(x) && !is_short;
 }
 
 static int pcsamp_begin(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     p->full = p->again = p->rare = false;
     bool large = begins_large(x);
     if (large) {
@@ -161,7 +162,7 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t reason, uint64_t
 static bool make_room(const struct kp_providers *x)
 {
     const struct kp_providers_setup *s = &x->setup;
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     if (p->grew) /* the rest of this pass needs no more than that */
         return true;
     if (!s->pcsamp_buffer && !p->no_large && p->buffer != LARGE_BUFFER) {
@@ -177,13 +178,13 @@ static bool make_room(const struct kp_providers *x)
 static int go_on(struct kp_providers *x)
 {
     int rc = enable_anew(x);
-    own(x)->full &= !rc; /* otherwise that is why nothing is sampled */
-    return rc ? rc : start(own(x));
+    own_pcsamp(x)->full &= !rc; /* otherwise that is why nothing is sampled */
+    return rc ? rc : start(own_pcsamp(x));
 }
 
 static int pcsamp_start(struct kp_providers *x)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     p->repeats = p->grew = false;
     if (!p->rare)
         return start(p);
@@ -193,12 +194,12 @@ static int pcsamp_start(struct kp_providers *x)
     return go_on(x);
 }
 
-/* Drops samples that no launch gets: those of launches without a result, and of a launch that has kept its own from an
- * earlier pass. */
+/* Drops samples that no launch gets: those of launches without a result, and of a launch that has kept its own_pcsamp
+ * from an earlier pass. */
 static int drop_samples(struct kp_providers *x)
 {
     struct kp_pcsamp_totals others = {0};
-    int rc = kp_pcsamp_take(own(x)->sampler, &others, pass_over, NULL);
+    int rc = kp_pcsamp_take(own_pcsamp(x)->sampler, &others, pass_over, NULL);
     return rc == KP_CUPTI_OUT_OF_MEMORY ? go_on(x) : rc;
 }
 
@@ -216,7 +217,7 @@ static void take_sample(void *arg, const struct kp_pc *pc, size_t reason, uint64
 
 static int pcsamp_after(struct kp_providers *x, struct kp_counters_launch *l)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     struct taker t = {x->setup.codes, p->reasons, l};
     struct kp_pcsamp_totals totals = {0};
     if (l->sampled)
@@ -245,7 +246,7 @@ static int pcsamp_after(struct kp_providers *x, struct kp_counters_launch *l)
 
 static int pcsamp_stop(struct kp_providers *x, bool *last)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     *last = !p->again;
     p->again = false;
     if (*last) {
@@ -260,24 +261,23 @@ static int pcsamp_stop(struct kp_providers *x, bool *last)
 /* Also ends it if the pass was not repeated because the window has failed. */
 static void pcsamp_over(struct kp_providers *x)
 {
-    if (own(x)->repeats)
+    if (own_pcsamp(x)->repeats)
         pcsamp_end(x);
 }
 
 static struct kp_why pcsamp_explain(const struct kp_providers *x, int code)
 {
-    const struct pcsamp *p = own(x);
-    char *text = NULL;
+    const struct pcsamp *p = own_pcsamp(x);
     if (code != KP_CUPTI_OUT_OF_MEMORY || !p->full)
         return kp_why_of(KP_REASON_NONE, NULL);
     enum kp_reason reason = p->again ? KP_REASON_FLOODED_ONCE : KP_REASON_FLOODED;
-    int n = asprintf(&text, "%s of a launch: %s", kp_reason_text(kp_provider_pcsamp.what), kp_reason_text(reason));
-    return kp_why_of(reason, n < 0 ? NULL : text);
+    const char *what = kp_reason_text(kp_provider_pcsamp.what);
+    return kp_why_of(reason, kp_asprintf("%s of a launch: %s", what, kp_reason_text(reason)));
 }
 
 static void pcsamp_close(struct kp_providers *x, bool alive)
 {
-    struct pcsamp *p = own(x);
+    struct pcsamp *p = own_pcsamp(x);
     if (alive)
         kp_pcsamp_close(p->sampler);
     else

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/room.h"
 #include "collectors/providers/pm_list.h"
 #include "collectors/providers/provider.h"
 #include "cupti/pm.h"
@@ -60,7 +61,7 @@ struct pm {
     size_t lead;                       /* samples before the start call returned, about the most so far; 0 = unknown */
 };
 
-static struct pm *own(const struct kp_providers *x)
+static struct pm *own_pm(const struct kp_providers *x)
 {
     return kp_provider_own(x, &kp_provider_pm);
 }
@@ -77,7 +78,7 @@ static int prepare(struct kp_providers *x, struct pm *p)
     kp_pm_availability(s->cupti, s->ordinal, &p->availability, &size);
     int rc = kp_pm_host(s->cupti, s->chip, p->availability, &p->host);
     if (!rc)
-        rc = kp_pm_list(p->host, s->cc_major, s->cc_minor, s->sections, s->n_sections, s->metrics, &p->list);
+        rc = kp_providers_pm_list(p->host, s->cc_major, s->cc_minor, s->sections, s->n_sections, s->metrics, &p->list);
     if (!rc)
         rc = kp_pm_schedule(s->cupti, s->chip, p->availability, (const char *const *)p->list.names, p->list.n,
                             (size_t)s->pm_most_passes, &p->groups);
@@ -112,7 +113,7 @@ static void tell_left_out(struct kp_providers *x, const struct pm *p)
 
 static size_t pm_groups(struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     if (!p->prepared) {
         int rc = prepare(x, p);
         if (rc)
@@ -131,7 +132,7 @@ static int pm_cost(const struct kp_providers_query *q, size_t *metrics, size_t *
     struct kp_pm_groups groups = {.at = NULL};
     if (!kp_pm_available(q->cupti) || kp_pm_host(q->cupti, q->chip, NULL, &host))
         return 0;
-    int rc = kp_pm_list(host, q->major, q->minor, q->sections, q->n_sections, "", &list);
+    int rc = kp_providers_pm_list(host, q->major, q->minor, q->sections, q->n_sections, "", &list);
     if (!rc)
         rc = kp_pm_schedule(q->cupti, q->chip, NULL, (const char *const *)list.names, list.n, 0, &groups);
     if (!rc) {
@@ -139,7 +140,7 @@ static int pm_cost(const struct kp_providers_query *q, size_t *metrics, size_t *
         *passes += groups.n;
         kp_pm_groups_free(&groups);
     }
-    kp_pm_list_free(&list);
+    kp_providers_pm_list_free(&list);
     kp_host_close(host);
     return rc;
 }
@@ -180,7 +181,7 @@ static struct kp_pm_settings settings(const struct kp_providers *x)
 
 static int pm_begin(struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     struct kp_pm_settings set = settings(x);
     int rc = p->stuck ? p->stuck : kp_pm_open(x->setup.cupti, x->setup.ordinal, &p->sampler);
     if (!rc)
@@ -197,7 +198,7 @@ static int pm_begin(struct kp_providers *x)
 static int pm_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     (void)l;
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     uint64_t from = kp_clock_ns();
     int rc = kp_pm_start(p->sampler);
     p->started_ns = kp_clock_ns();
@@ -226,7 +227,7 @@ static uint64_t taken_in(const struct kp_counters *g, uint64_t ns)
  * KP_VENDOR: samples that do not fit into the counter data at once are lost (CUPTI 13.0). */
 static void make_decoding_room(const struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     uint64_t ran_ns = p->ended_ns - p->started_ns + paused_ns(p);
     uint64_t samples = (p->lead ? p->lead : IDLE_SAMPLES) + taken_in(x->gathered, ran_ns) + SPARE_SAMPLES;
     samples = (samples / DECODED_STEP + 1) * DECODED_STEP;
@@ -246,7 +247,7 @@ static void learn_lead(struct pm *p, const struct kp_counters *g, size_t to)
 
 /* ---- samples ---- */
 
-static int make_room(struct samples *s, size_t metrics)
+static int make_sample_room(struct samples *s, size_t metrics)
 {
     if (s->n < s->cap)
         return 0;
@@ -297,7 +298,7 @@ static int add_times(struct pm *p, size_t n, size_t metrics)
     struct samples *s = &p->samples;
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
-        rc = make_room(s, metrics);
+        rc = make_sample_room(s, metrics);
         if (!rc)
             rc = kp_pm_times(p->sampler, i, &s->begin_ns[s->n], &s->end_ns[s->n]);
         for (size_t m = 0; !rc && m < metrics; m++)
@@ -424,10 +425,8 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
 {
     const struct samples *s = &p->samples;
     struct kp_metric_props props;
-    struct kp_series *grown = realloc(l->series, (l->n_series + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(l->series, l->n_series))
         return -ENOMEM;
-    l->series = grown;
     struct kp_series one = {.name = strdup(group->names[metric]), .n_values = to - from};
     one.unit = strdup(kp_host_metric(p->host, group->names[metric], &props) ? "" : props.unit);
     one.values = malloc((to - from + 1) * sizeof(*one.values));
@@ -441,13 +440,13 @@ static int keep_series(struct pm *p, const struct kp_config *group, size_t metri
     one.interval_ns =
         to > from ? (double)(s->end_ns[to - 1] - s->begin_ns[from]) / (double)(to - from) : (double)interval;
     one.start_ns = one.interval_ns;
-    grown[l->n_series++] = one;
+    l->series[l->n_series++] = one;
     return 0;
 }
 
 static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     const struct kp_config *group = &p->groups.at[x->part];
     size_t from, to;
     bool lost = false, full = false;
@@ -473,7 +472,7 @@ static int pm_after(struct kp_providers *x, struct kp_counters_launch *l)
 
 static void pm_end(struct kp_providers *x)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     int rc = kp_pm_close(p->sampler);
     p->stuck = p->stuck ? p->stuck : rc;
     p->sampler = NULL;
@@ -482,14 +481,14 @@ static void pm_end(struct kp_providers *x)
 
 static void pm_close(struct kp_providers *x, bool alive)
 {
-    struct pm *p = own(x);
+    struct pm *p = own_pm(x);
     if (alive)
         kp_pm_close(p->sampler);
     else
         kp_pm_abandon(p->sampler);
     free_samples(&p->samples);
     kp_pm_groups_free(&p->groups);
-    kp_pm_list_free(&p->list);
+    kp_providers_pm_list_free(&p->list);
     kp_host_close(p->host);
     free(p->availability);
 }

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "report/define/groups.h"
-#include "report/model/model.h"
 
 /* The callbacks of the walk over the sections and the list. */
 struct walk {
@@ -59,8 +59,8 @@ static int end_walk(const char *name, size_t len, bool listed, void *arg)
     return 1;
 }
 
-bool kp_pm_wanted(int major, int minor, const struct kp_section *const *sections, size_t n_sections,
-                  const char *metrics)
+bool kp_providers_pm_wanted(int major, int minor, const struct kp_section *const *sections, size_t n_sections,
+                            const char *metrics)
 {
     const struct walk w = {major, minor, end_walk, NULL};
     return walk_all(&w, sections, n_sections, metrics);
@@ -86,36 +86,34 @@ static int take(const char *name, size_t len, bool listed, void *arg)
     const struct taker *t = arg;
     struct kp_pm_list *l = t->out;
     struct kp_metric_props props;
-    char *copy = strndup(name, len), **grown;
+    char *copy = strndup(name, len);
     if (!copy)
         return -ENOMEM;
     if (has_name(l, copy) || (!listed && kp_host_metric(t->host, copy, &props))) {
         free(copy);
         return 0;
     }
-    grown = realloc(l->names, (l->n + 1) * sizeof(*grown));
-    if (!grown) {
+    if (!KP_ROOM(l->names, l->n)) {
         free(copy);
         return -ENOMEM;
     }
-    l->names = grown;
-    grown[l->n++] = copy;
+    l->names[l->n++] = copy;
     return 0;
 }
 
-int kp_pm_list(struct kp_host *host, int major, int minor, const struct kp_section *const *sections, size_t n_sections,
-               const char *metrics, struct kp_pm_list *out)
+int kp_providers_pm_list(struct kp_host *host, int major, int minor, const struct kp_section *const *sections,
+                         size_t n_sections, const char *metrics, struct kp_pm_list *out)
 {
     struct taker t = {host, out};
     const struct walk w = {major, minor, take, &t};
     *out = (struct kp_pm_list){.n = 0};
     int rc = walk_all(&w, sections, n_sections, metrics);
     if (rc)
-        kp_pm_list_free(out);
+        kp_providers_pm_list_free(out);
     return rc;
 }
 
-void kp_pm_list_free(struct kp_pm_list *l)
+void kp_providers_pm_list_free(struct kp_pm_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
         free(l->names[i]);

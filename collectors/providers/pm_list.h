@@ -15,13 +15,13 @@ struct kp_pm_list {
 
 /* Returns true if the sections or `metrics` (as in KPROF_METRICS) need samples on a device of that compute
  * capability. */
-bool kp_pm_wanted(int major, int minor, const struct kp_section *const *sections, size_t n_sections,
-                  const char *metrics);
+bool kp_providers_pm_wanted(int major, int minor, const struct kp_section *const *sections, size_t n_sections,
+                            const char *metrics);
 
 /* Lists the metrics for the chip of `host` (of kp_pm_host): those of the sections that the chip has, and all listed
- * names. kp_plan_make has already refused unknown ones. 0 and *out to kp_pm_list_free; -ENOMEM. */
-int kp_pm_list(struct kp_host *host, int major, int minor, const struct kp_section *const *sections, size_t n_sections,
-               const char *metrics, struct kp_pm_list *out);
-void kp_pm_list_free(struct kp_pm_list *l);
+ * names. kp_plan_make has already refused unknown ones. 0 and *out to kp_providers_pm_list_free; -ENOMEM. */
+int kp_providers_pm_list(struct kp_host *host, int major, int minor, const struct kp_section *const *sections,
+                         size_t n_sections, const char *metrics, struct kp_pm_list *out);
+void kp_providers_pm_list_free(struct kp_pm_list *l);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "collectors/providers/library.h"
 #include "cupti/loader.h"
 
@@ -48,8 +49,7 @@ struct kp_why kp_providers_explain_begin(const struct kp_providers *x, enum kp_r
     char *text = NULL, *holder = code == KP_CUPTI_BUSY && s->holder ? s->holder(s->holder_arg) : NULL;
     if (!holder)
         return kp_library_explain_begin(s->cupti, what, code);
-    if (asprintf(&text, "%s: %s", kp_reason_text(what), holder) < 0)
-        text = NULL;
+    text = kp_asprintf("%s: %s", kp_reason_text(what), holder);
     free(holder);
     return kp_why_of(KP_REASON_COUNTERS_KEPT, text);
 }

@@ -154,8 +154,7 @@ void kp_providers_refused(struct kp_providers *x, struct kp_why why)
     char *text = NULL;
     if (!x->kind)
         return;
-    if (asprintf(&text, "%s in a window: %s", kp_reason_text(x->kind->what), kp_why_text(&why)) < 0)
-        text = NULL;
+    text = kp_asprintf("%s in a window: %s", kp_reason_text(x->kind->what), kp_why_text(&why));
     lose(x, kp_provider_number(x, x->kind), x->next, why);
     kp_provider_tell_once(x, x->kind, KP_TOLD_REFUSAL, text);
     x->kind->end(x);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/debug.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/provider.h"
@@ -119,7 +120,7 @@ static size_t lease_bytes(const struct range *r)
 }
 
 /* Frees unused images until `wanted` more bytes fit within the limit. */
-static void make_way(struct range *r, size_t wanted)
+static void make_way_for_counters(struct range *r, size_t wanted)
 {
     for (struct lease **link = &r->leases; *link && lease_bytes(r) + wanted > r->setup->memory;) {
         struct lease *l = *link;
@@ -172,12 +173,12 @@ static int make_lease(struct range *r, const struct kp_config *config, size_t ra
     int rc = kp_image_bytes(r->profiler, config, room, &bytes);
     if (rc)
         return rc;
-    make_way(r, bytes);
+    make_way_for_counters(r, bytes);
     if (lease_bytes(r) + bytes > r->setup->memory && r->leases) {
         r->setup->settle(); /* the images still being evaluated */
         if ((*out = idle_lease(r, config, ranges)))
             return 0;
-        make_way(r, bytes);
+        make_way_for_counters(r, bytes);
     }
     return new_lease(r, config, room, bytes, out);
 }
@@ -499,11 +500,9 @@ static int keep_part(struct kp_providers *x, size_t list, bool borrowed)
 {
     struct range *r = own(x);
     struct counted *k = gathered(x);
-    struct part *grown = k ? realloc(k->parts, (k->n_parts + 1) * sizeof(*grown)) : NULL;
-    if (!grown)
+    if (!k || !KP_ROOM(k->parts, k->n_parts))
         return -ENOMEM;
-    k->parts = grown;
-    struct part *part = &grown[k->n_parts++];
+    struct part *part = &k->parts[k->n_parts++];
     *part = (struct part){.list = list, .lease = r->lease, .data = r->data, .borrowed = borrowed};
     if (r->data && !borrowed)
         kp_chosen_read(r->data, NULL, &part->bytes);
@@ -761,14 +760,13 @@ static bool range_stuck(const struct kp_providers *x)
 static struct kp_why range_explain(const struct kp_providers *x, int code)
 {
     const struct range *r = own(x);
-    char *text = NULL;
     if (r->hook)
         return kp_library_explain(x->setup.cupti, KP_REASON_NOT_MARKED, r->hook);
     if (code != WRONG_RANGES)
         return kp_why_of(KP_REASON_NONE, NULL);
-    int n = asprintf(&text, "the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
-                     r->seen, r->expected);
-    return kp_why_of(KP_REASON_OTHER_KERNELS, n < 0 ? NULL : text);
+    return kp_why_of(KP_REASON_OTHER_KERNELS,
+                     kp_asprintf("the counters saw %zu kernels instead of %zu (another tool, or kernels of a library)",
+                                 r->seen, r->expected));
 }
 
 static void range_free(void *of)

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "collectors/providers/provider.h"
 #include "cupti/source.h"
 
@@ -20,7 +19,7 @@ struct sass {
     bool open;         /* a launch is being counted */
 };
 
-static struct sass *own(const struct kp_providers *x)
+static struct sass *own_sass(const struct kp_providers *x)
 {
     return kp_provider_own(x, &kp_provider_sass);
 }
@@ -46,18 +45,18 @@ static int sass_begin(struct kp_providers *x)
     size_t n;
     for (size_t i = 0; i < COUNTED; i++)
         names[i] = counted[i].metric;
-    int rc =
-        kp_sass_configure(x->setup.cupti, x->setup.ctx, x->setup.chip, x->setup.ordinal, names, COUNTED, &own(x)->list);
+    int rc = kp_sass_configure(x->setup.cupti, x->setup.ctx, x->setup.chip, x->setup.ordinal, names, COUNTED,
+                               &own_sass(x)->list);
     if (rc)
         return rc;
     /* The names of one list are new, so they are consecutive. */
-    const char *const *metrics = kp_sass_metrics(own(x)->list, &n);
+    const char *const *metrics = kp_sass_metrics(own_sass(x)->list, &n);
     for (size_t i = 0; i < n; i++) {
         long at = kp_counters_name(x->gathered, shown_name(metrics[i]));
         if (at < 0)
             return -ENOMEM;
         if (!i)
-            own(x)->first_name = (size_t)at;
+            own_sass(x)->first_name = (size_t)at;
     }
     return 0;
 }
@@ -65,8 +64,8 @@ static int sass_begin(struct kp_providers *x)
 static int sass_before(struct kp_providers *x, struct kp_counters_launch *l)
 {
     (void)l;
-    int rc = kp_sass_begin(own(x)->list, x->setup.ctx);
-    own(x)->open = !rc;
+    int rc = kp_sass_begin(own_sass(x)->list, x->setup.ctx);
+    own_sass(x)->open = !rc;
     return rc;
 }
 
@@ -78,13 +77,13 @@ static void take_value(void *arg, const struct kp_pc *pc, size_t metric, uint64_
 
 static int sass_after(struct kp_providers *x, struct kp_counters_launch *l)
 {
-    struct taker t = {x->setup.codes, own(x)->first_name, l};
-    int rc = kp_sass_end(own(x)->list, x->setup.ctx, take_value, &t);
-    own(x)->open = false;
+    struct taker t = {x->setup.codes, own_sass(x)->first_name, l};
+    int rc = kp_sass_end(own_sass(x)->list, x->setup.ctx, take_value, &t);
+    own_sass(x)->open = false;
     return rc;
 }
 
-static void pass_over(void *arg, const struct kp_pc *pc, size_t metric, uint64_t value)
+static void pass_value(void *arg, const struct kp_pc *pc, size_t metric, uint64_t value)
 {
     (void)arg, (void)pc, (void)metric, (void)value;
 }
@@ -92,15 +91,15 @@ static void pass_over(void *arg, const struct kp_pc *pc, size_t metric, uint64_t
 /* Ends a pass; a refused launch has not been ended yet. */
 static void sass_end(struct kp_providers *x)
 {
-    if (own(x)->open)
-        kp_sass_end(own(x)->list, x->setup.ctx, pass_over, NULL);
-    own(x)->open = false;
+    if (own_sass(x)->open)
+        kp_sass_end(own_sass(x)->list, x->setup.ctx, pass_value, NULL);
+    own_sass(x)->open = false;
 }
 
 static void sass_close(struct kp_providers *x, bool alive)
 {
     if (alive)
-        kp_sass_release(own(x)->list, x->setup.ctx);
+        kp_sass_release(own_sass(x)->list, x->setup.ctx);
 }
 
 static struct kp_why sass_explain(const struct kp_providers *x, int code)

@@ -27,7 +27,7 @@ bool kp_sessions_suit(struct kp_sessions *s, const struct kp_lists *lists)
 }
 
 /* Returns the memory for one more launch of counter data, in bytes; 0 if it is unknown. */
-static size_t bytes_each(const struct kp_sessions *s, const struct kp_config *lists, size_t n)
+static size_t session_bytes(const struct kp_sessions *s, const struct kp_config *lists, size_t n)
 {
     size_t one = 0, two = 0;
     if (kp_chosen_bytes(s->setup->cupti, lists, n, 1, &one) || kp_chosen_bytes(s->setup->cupti, lists, n, 2, &two))
@@ -37,9 +37,9 @@ static size_t bytes_each(const struct kp_sessions *s, const struct kp_config *li
 
 size_t kp_sessions_fit(const struct kp_sessions *s, const struct kp_lists *lists, bool together, size_t most)
 {
-    size_t each = together ? 0 : bytes_each(s, lists->at, lists->n);
+    size_t each = together ? 0 : session_bytes(s, lists->at, lists->n);
     for (size_t i = 0; together && i < lists->n; i++)
-        each += 2 * bytes_each(s, &lists->at[i], 1);
+        each += 2 * session_bytes(s, &lists->at[i], 1);
     uint64_t fit = each ? s->setup->memory / each : 0;
     if (!each)
         return 0;
@@ -91,7 +91,7 @@ bool kp_sessions_give_up(struct kp_sessions *s, const char *what, int code)
 }
 
 /* Starts a session with room for so many launches. */
-static bool begin(struct kp_sessions *s, const struct kp_lists *lists, size_t launches)
+static bool begin_session(struct kp_sessions *s, const struct kp_lists *lists, size_t launches)
 {
     if (kp_sessions_end(s, false))
         return false;
@@ -130,7 +130,7 @@ static bool has_room(const struct kp_sessions *s, const struct kp_lists *lists, 
 /* Makes a session that accepts the list, with room for so many launches. */
 static bool provide(struct kp_sessions *s, const struct kp_lists *lists, const struct kp_config *list, size_t launches)
 {
-    return has_room(s, lists, list, launches) ? take_up(s, list) : begin(s, lists, launches);
+    return has_room(s, lists, list, launches) ? take_up(s, list) : begin_session(s, lists, launches);
 }
 
 bool kp_sessions_load(struct kp_sessions *s, const struct kp_lists *lists, size_t i, size_t launches)

@@ -2,8 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 /* Memory left free while a window is open, for the program, the profiler and the cache flush. On the device: at least
  * the first value; on larger devices, whose profiler needs more, a share of the device up to the second. Also of the
@@ -79,13 +80,11 @@ static bool is_quick(uint64_t used, uint64_t on_host, uint64_t most_ns, struct k
     if (!most_ns || seconds * 1e9 <= (double)most_ns)
         return true;
     char *text;
-    if (asprintf(
-            &text,
-            "saving the %.1f GB of device memory in use would take about %.0f s per window, because %.1f GB of it do "
-            "not fit into the rest of the device: launches are not replayed (save-time, KPROF_SAVE_TIME, allows more "
-            "than %.3g s)",
-            (double)used / 1e9, seconds, (double)on_host / 1e9, (double)most_ns / 1e9) < 0)
-        text = NULL;
+    text = kp_asprintf(
+        "saving the %.1f GB of device memory in use would take about %.0f s per window, because %.1f GB of it do "
+        "not fit into the rest of the device: launches are not replayed (save-time, KPROF_SAVE_TIME, allows more "
+        "than %.3g s)",
+        (double)used / 1e9, seconds, (double)on_host / 1e9, (double)most_ns / 1e9);
     *why = kp_why_of(KP_REASON_SAVE_TOO_SLOW, text);
     return false;
 }
@@ -105,11 +104,10 @@ bool kp_footprint_fits(const struct kp_driver *d, uint64_t most_ns, struct kp_wh
     if (used - room <= host)
         return is_quick(used, used - room, most_ns, why);
     char *text;
-    if (asprintf(&text,
-                 "%.1f GB of device memory in use fit neither into the %.1f GB left of it nor into the %.1f GB of host "
-                 "memory available: launches cannot be replayed (set `quick` works without replay)",
-                 (double)used / 1e9, (double)available_here / 1e9, (double)host / 1e9) < 0)
-        text = NULL;
+    text = kp_asprintf(
+        "%.1f GB of device memory in use fit neither into the %.1f GB left of it nor into the %.1f GB of host "
+        "memory available: launches cannot be replayed (set `quick` works without replay)",
+        (double)used / 1e9, (double)available_here / 1e9, (double)host / 1e9);
     *why = kp_why_of(KP_REASON_SAVE_TOO_LARGE, text);
     return false;
 }

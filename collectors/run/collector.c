@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/debug.h"
 #include "base/lock.h"
-#include "base/text.h"
 #include "collectors/facts/settle.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
@@ -216,10 +215,10 @@ static int op_rehearse(void *arg)
     else if (!first || f->c->setup.unwatched)
         kp_providers_watch(f->c->providers);
     /* A failed probe is no reason to give up the counters: its facts are shown as missing. */
-    bool probing = probe && !kp_probe_begin(cupti);
+    bool probing = probe && !kp_providers_probe_begin(cupti);
     int rc = job->rehearse(job->arg);
     if (probing)
-        kp_probe_end(cupti, job->executed, job->n_launches, &job->n_executed);
+        kp_providers_probe_end(cupti, job->executed, job->n_launches, &job->n_executed);
     if (rc && rc != KP_ISSUE_REFUSED && rc != KP_ISSUE_TOO_LONG && rc != KP_ISSUE_CUT && rc != KP_ISSUE_UNENDED)
         f->fault = (CUresult)rc;
     return rc;

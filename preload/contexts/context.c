@@ -11,13 +11,13 @@
 #include "base/debug.h"
 #include "base/demangle.h"
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "base/traps.h"
 #include "base/work.h"
 #include "collectors/code/cubin.h"
 #include "collectors/code/sass.h"
 #include "collectors/facts/topology.h"
-#include "collectors/model/sampling.h"
 #include "collectors/providers/library.h"
 #include "collectors/providers/observe.h"
 #include "preload/gate/handle_set.h"
@@ -671,7 +671,7 @@ static bool start_guarded(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     if (!g)
         return false;
     *g = (struct guarded){.fn = fn, .arg = arg};
-    bool started = kp_thread_start(run_guarded, g, thread);
+    bool started = kp_worker_thread_start(run_guarded, g, thread);
     if (!started)
         free(g);
     return started;
@@ -882,7 +882,7 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .owned_arg = c,
         .settle = settle,
         .start = start_guarded,
-        .join = kp_thread_join,
+        .join = kp_worker_thread_join,
         .progress = kp_progress_step,
         .providers = &extras,
     };
@@ -962,7 +962,7 @@ static int derive_source(void *of, struct kp_result *r)
     struct kp_lookup code = kp_codes_lookup(loaded.codes);
     (void)of;
     kp_session_prepare_codes();
-    return kp_derive_source(r, loaded.codes ? &code : NULL, kp_sass_category);
+    return kp_derive_source(r, loaded.codes ? &code : NULL, kp_disassembly_category);
 }
 
 /* Returns what launches of a rotation collect in addition to the counters. */
@@ -1120,7 +1120,7 @@ static bool read_context(const struct kp_context_setup *setup, struct kp_context
     CUdevice device = 0;
     unsigned long long id = 0;
     if (d->cuCtxGetDevice(&device) != CUDA_SUCCESS || kp_device_read(d, device, &c->device) != CUDA_SUCCESS ||
-        kp_context_facts_read(d, c->ctx, &c->device, &c->facts) != CUDA_SUCCESS)
+        kp_read_context_facts(d, c->ctx, &c->device, &c->facts) != CUDA_SUCCESS)
         return false;
     c->device_ordinal = device;
     if (loaded.cupti && !kp_library_context_id(loaded.cupti, c->ctx, &c->id))
@@ -1288,7 +1288,7 @@ static void refresh(const struct kp_context_setup *setup, struct kp_context *c)
     if (c->generation == now)
         return;
     forget_functions(c);
-    kp_context_facts_read(setup->driver, c->ctx, &c->device, &c->facts);
+    kp_read_context_facts(setup->driver, c->ctx, &c->device, &c->facts);
     c->generation = now;
 }
 
@@ -1351,11 +1351,9 @@ static void add_module(struct kp_context *c, const void *module)
 {
     if (!module || has_module(c, module))
         return;
-    const void **grown = realloc(c->modules, (c->n_modules + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(c->modules, c->n_modules))
         return; /* it counts as unknown the next time */
-    c->modules = grown;
-    grown[c->n_modules++] = module;
+    c->modules[c->n_modules++] = module;
 }
 
 struct kp_known_function *kp_context_function(const struct kp_context_setup *setup, struct kp_context *c, CUfunction f)
@@ -1406,11 +1404,9 @@ const struct kp_known_config *kp_context_config(const struct kp_known_function *
 
 void kp_context_learn(struct kp_known_function *f, const struct kp_known_config *config)
 {
-    struct kp_known_config *grown = realloc(f->configs, (f->n_configs + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(f->configs, f->n_configs))
         return; /* retried the next time */
-    f->configs = grown;
-    grown[f->n_configs++] = *config;
+    f->configs[f->n_configs++] = *config;
 }
 
 void kp_context_forget_configs(struct kp_context *c)
@@ -1456,5 +1452,5 @@ void kp_context_close(const struct kp_context_setup *setup, bool (*match)(const 
 
 bool kp_context_may_probe(void)
 {
-    return loaded.cupti && kp_probe_available(loaded.cupti) && !atomic_load(&foreign_activity);
+    return loaded.cupti && kp_providers_probe_available(loaded.cupti) && !atomic_load(&foreign_activity);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/plan/runs.h"
 #include "collectors/providers/library.h"
@@ -18,8 +19,7 @@ enum { RUNS_BEFORE = 1 };
 
 static char *file_of(const struct kp_context_setup *setup, const char *chip, const char *ending)
 {
-    char *path = NULL;
-    return asprintf(&path, "%s/plan.%s%s", setup->options->replay_folder, chip, ending) < 0 ? NULL : path;
+    return kp_asprintf("%s/plan.%s%s", setup->options->replay_folder, chip, ending);
 }
 
 char *kp_runs_read(const struct kp_context_setup *setup, const char *chip)
@@ -129,11 +129,9 @@ static long count_launch(uint64_t hash)
     for (size_t i = 0; i < images.n; i++)
         if (images.list[i].hash == hash)
             return (long)images.list[i].launches++;
-    struct kernel *grown = realloc(images.list, (images.n + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(images.list, images.n))
         return -1;
-    images.list = grown;
-    grown[images.n++] = (struct kernel){hash, 1};
+    images.list[images.n++] = (struct kernel){hash, 1};
     return 0;
 }
 

@@ -83,7 +83,7 @@ static void wait_while(atomic_int *word, int value, long most_ms)
 
 static void join(void *thread)
 {
-    kp_thread_join((pthread_t)(uintptr_t)thread);
+    kp_worker_thread_join((pthread_t)(uintptr_t)thread);
 }
 
 /* Ends a thread that may have waited in the loader. It is none of the worker's, because threads that have the loader's
@@ -91,7 +91,7 @@ static void join(void *thread)
  * thread that ends last, which may be this one. */
 static void *end(void)
 {
-    kp_worker_submit(join, (void *)(uintptr_t)kp_thread_own());
+    kp_worker_submit(join, (void *)(uintptr_t)kp_worker_thread_own());
     return NULL;
 }
 
@@ -117,7 +117,7 @@ void kp_ahead_open(const struct kp_cupti *c)
     if (!is_wanted() || atomic_load(&started) || !atomic_compare_exchange_strong(&busy, &idle, EARLY))
         return;
     ahead.early = c;
-    atomic_store(&started, kp_thread_start(open_early, NULL, &thread));
+    atomic_store(&started, kp_worker_thread_start(open_early, NULL, &thread));
     if (!atomic_load(&started))
         atomic_store(&busy, IDLE);
 }
@@ -209,14 +209,14 @@ static void *work(void *unused)
     atomic_store(&opens_other, opens);
     if (opens && chip) {
         go(PLANNING);
-        beside = kp_thread_start(plan_and_end, (void *)(uintptr_t)chip, &other);
+        beside = kp_worker_thread_start(plan_and_end, (void *)(uintptr_t)chip, &other);
         if (!beside)
             plan_and_end((void *)(uintptr_t)chip);
     }
     if (opens)
         open_other();
     if (beside)
-        kp_thread_join(other);
+        kp_worker_thread_join(other);
     kp_library_free(ahead.copy);
     kp_exit_first();
     go(IDLE);
@@ -231,7 +231,7 @@ void kp_ahead_begin(const struct kp_cupti *c, const struct kp_ahead *wish)
     atomic_store(&when, AT_ONCE);
     atomic_store(&busy, OPENING);
     pthread_t thread;
-    if (kp_thread_start(work, NULL, &thread))
+    if (kp_worker_thread_start(work, NULL, &thread))
         return;
     kp_library_free(ahead.copy);
     atomic_store(&busy, IDLE);

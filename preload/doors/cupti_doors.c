@@ -114,7 +114,7 @@ static int place_of(_Atomic(void *) *behind, void *real)
     return at;
 }
 
-void *kp_cupti_wrap(const char *symbol, void *real)
+void *kp_door_wrap_cupti(const char *symbol, void *real)
 {
     if (strncmp(symbol, "cupti", 5))
         return NULL;

@@ -9,6 +9,6 @@
 
 /* Returns what to give to a program that looks up function `symbol` of CUPTI, found at `real`; NULL: there is no
  * door. */
-void *kp_cupti_wrap(const char *symbol, void *real);
+void *kp_door_wrap_cupti(const char *symbol, void *real);
 
 #endif

@@ -196,7 +196,7 @@ static void *wrap_symbol(const char *symbol, void *real)
     if (!real || kp_guard || kp_elf_is_own(real))
         return real;
     void *door = kp_runtime_wrap(symbol, real);
-    if (door || (door = kp_cupti_wrap(symbol, real)))
+    if (door || (door = kp_door_wrap_cupti(symbol, real)))
         return door;
     const struct kp_api_row *row = row_of_symbol(symbol);
     if (!row)

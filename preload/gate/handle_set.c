@@ -1,7 +1,8 @@
 #include "preload/gate/handle_set.h"
 
 #include <errno.h>
-#include <stdlib.h>
+
+#include "base/room.h"
 
 bool kp_seen_has(const struct kp_seen *s, CUcontext ctx, const void *handle)
 {
@@ -15,14 +16,8 @@ int kp_seen_add(struct kp_seen *s, CUcontext ctx, const void *handle)
 {
     if (kp_seen_has(s, ctx, handle))
         return -EEXIST;
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 64;
-        struct kp_seen_handle *grown = realloc(s->list, cap * sizeof(*grown));
-        if (!grown)
-            return -ENOMEM;
-        s->list = grown;
-        s->cap = cap;
-    }
+    if (!KP_ROOM(s->list, s->n))
+        return -ENOMEM;
     s->list[s->n++] = (struct kp_seen_handle){.ctx = ctx, .handle = handle};
     return 0;
 }

@@ -12,7 +12,7 @@ struct kp_seen {
         CUcontext ctx;
         const void *handle;
     } * list;
-    size_t n, cap;
+    size_t n;
 };
 
 bool kp_seen_has(const struct kp_seen *s, CUcontext ctx, const void *handle);

@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 
+#include "base/room.h"
+
 /* The allocations during a walk through a graph. */
 struct walk {
     CUdeviceptr *held; /* those not freed so far */
-    size_t n, cap;
+    size_t n;
     bool any;
     int device;
     enum kp_reason why;
@@ -14,14 +16,8 @@ struct walk {
 static bool hold(struct walk *w, CUdeviceptr memory)
 {
     enum { FIRST = 16 };
-    if (w->n == w->cap) {
-        size_t cap = w->cap ? 2 * w->cap : FIRST;
-        CUdeviceptr *grown = realloc(w->held, cap * sizeof(*grown));
-        if (!grown)
-            return false;
-        w->held = grown;
-        w->cap = cap;
-    }
+    if (!KP_ROOM(w->held, w->n))
+        return false;
     w->held[w->n++] = memory;
     return true;
 }

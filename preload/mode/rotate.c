@@ -317,12 +317,12 @@ bool kp_rotate_record(const struct kp_context *c)
     if (!kp_context_samples(c) || !kp_context_may_probe())
         return false;
     kp_context_uses_cupti();
-    return !kp_probe_begin(kp_context_cupti());
+    return !kp_providers_probe_begin(kp_context_cupti());
 }
 
 void kp_rotate_end_record(void)
 {
-    kp_record_off(kp_context_cupti());
+    kp_providers_record_off(kp_context_cupti());
 }
 
 /* ---- records ---- */

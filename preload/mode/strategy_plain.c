@@ -43,7 +43,7 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
     const struct kp_cupti *cupti = kp_context_cupti();
     struct kp_executed record;
     size_t n = 0;
-    bool probing = e->result && kp_probe_wanted(w->setup) && !kp_graph_any() && !kp_probe_begin(cupti);
+    bool probing = e->result && kp_probe_wanted(w->setup) && !kp_graph_any() && !kp_providers_probe_begin(cupti);
     CUresult rc = kp_journal_issue(e, NULL);
     bool waits = probing || (lacks_counters(w) && kp_journal_may_wait());
     CUresult end = rc == CUDA_SUCCESS && waits ? wait_for(w, e) : CUDA_SUCCESS;
@@ -53,7 +53,7 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
         w->context->stalled = !waits || end == CUDA_ERROR_NOT_READY;
     if (!probing)
         return rc;
-    kp_probe_end(cupti, &record, 1, &n);
+    kp_providers_probe_end(cupti, &record, 1, &n);
     kp_probe_learn(&record, n);
     return rc;
 }

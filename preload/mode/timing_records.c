@@ -202,12 +202,12 @@ CUresult kp_timed_issue(const struct kp_question *q, const struct kp_launch *l, 
                         struct kp_result *r, bool *timed)
 {
     kp_context_uses_cupti();
-    *timed = !kp_record_on(kp_context_cupti(), note);
+    *timed = !kp_providers_record_on(kp_context_cupti(), note);
     if (*timed)
         add_waiting(q, key, quiet, r);
     CUresult rc = kp_launch_issue_own(l);
     if (*timed)
-        kp_record_off(kp_context_cupti());
+        kp_providers_record_off(kp_context_cupti());
     if (*timed && rc != CUDA_SUCCESS) {
         remove_last();
         *timed = false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/text.h"
 #include "base/wait_limits.h"
 
 /* The data that a walk needs about one object. */
@@ -149,16 +150,10 @@ static void *find_in(const struct object *o, const char *name)
     return i ? (void *)(o->base + o->symbols[i].st_value) : NULL;
 }
 
-static const char *file_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool named(const struct object *o, const char *prefix)
 {
     size_t n = strlen(prefix);
-    return !strncmp(o->soname, prefix, n) || !strncmp(file_of(o->path), prefix, n);
+    return !strncmp(o->soname, prefix, n) || !strncmp(kp_base_name(o->path), prefix, n);
 }
 
 static bool is_self(const struct object *o)
@@ -334,7 +329,8 @@ static int visit_exact(struct dl_phdr_info *info, size_t size, void *arg)
     struct by_exact *w = arg;
     struct object o;
     (void)size;
-    if (!read_object(info, &o) || is_self(&o) || (strcmp(o.soname, w->soname) && strcmp(file_of(o.path), w->soname)))
+    if (!read_object(info, &o) || is_self(&o) ||
+        (strcmp(o.soname, w->soname) && strcmp(kp_base_name(o.path), w->soname)))
         return 0;
     w->found = find_in(&o, w->name);
     add_needed(&o, w->list);

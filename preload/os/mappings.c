@@ -1,7 +1,6 @@
 #include "preload/os/mappings.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

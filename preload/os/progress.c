@@ -72,7 +72,7 @@ static void say(const char *text, bool takes_long)
     if (work.watched || !takes_long)
         return;
     atomic_store(&over, 0);
-    work.watched = kp_thread_start(watch, NULL, &work.thread);
+    work.watched = kp_worker_thread_start(watch, NULL, &work.thread);
 }
 
 void kp_progress_begin(const char *text, bool takes_long)
@@ -113,7 +113,7 @@ void kp_progress_end(void)
     }
     kp_lock_give(lock);
     if (stops)
-        kp_thread_join(thread);
+        kp_worker_thread_join(thread);
 }
 
 void kp_progress_told(void)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/text.h"
 #include "base/wait_limits.h"
 #include "preload/os/elf.h"
 
@@ -82,7 +83,7 @@ static bool read_image(const struct dl_phdr_info *info, struct image *o)
 
 static bool begins_with_one(const char *const *list, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const char *file = kp_base_name(path);
     for (; *list; list++)
         if (!strncmp(file, *list, strlen(*list)))
             return true;

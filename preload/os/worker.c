@@ -109,7 +109,7 @@ static struct started {
     void *(*fn)(void *arg);
     void *arg;
     pthread_t thread;
-    pthread_t handle; /* handle for kp_thread_join */
+    pthread_t handle; /* handle for kp_worker_thread_join */
     atomic_int state;
     struct started *next;
 } * started;
@@ -174,7 +174,7 @@ static bool start_and_note(struct started *s, pthread_t *thread)
     return starts;
 }
 
-bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+bool kp_worker_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
 {
     if (!t.create)
         t = find_threads();
@@ -188,7 +188,7 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return starts;
 }
 
-pthread_t kp_thread_own(void)
+pthread_t kp_worker_thread_own(void)
 {
     return own_handle;
 }
@@ -206,7 +206,7 @@ static struct started *take_started(pthread_t handle)
 }
 
 /* Joins a thread, unless it is parked: a parked thread stays there, with its entry. */
-void kp_thread_join(pthread_t handle)
+void kp_worker_thread_join(pthread_t handle)
 {
     struct started *s = take_started(handle);
     int state;
@@ -254,7 +254,7 @@ static void let_go(void *value)
     kp_work_end();
 }
 
-void kp_thread_park(void (*at_end)(void))
+void kp_worker_thread_park(void (*at_end)(void))
 {
     void *value;
     static pthread_key_t key;
@@ -275,8 +275,8 @@ void kp_thread_park(void (*at_end)(void))
 static bool start_worker(void)
 {
     if (queue.unjoined)
-        kp_thread_join(queue.thread);
-    queue.unjoined = kp_thread_start(work, NULL, &queue.thread);
+        kp_worker_thread_join(queue.thread);
+    queue.unjoined = kp_worker_thread_start(work, NULL, &queue.thread);
     return queue.unjoined;
 }
 
@@ -314,7 +314,7 @@ static bool idle(long patience_ms)
         return false;
     bool yes = !atomic_load(&queue.running);
     if (yes && queue.unjoined) {
-        kp_thread_join(queue.thread);
+        kp_worker_thread_join(queue.thread);
         queue.unjoined = false;
     }
     kp_lock_give(queue_lock);

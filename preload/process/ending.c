@@ -74,7 +74,7 @@ static void wait_and_exit(void *unused)
 {
     (void)unused;
     wait_for_exiter(kp_thread_id());
-    kp_thread_park(exiter_ends);
+    kp_worker_thread_park(exiter_ends);
 }
 
 void kp_process_exits(void)
@@ -166,7 +166,7 @@ static void end_at_exit(void *unused)
     kp_locks_at_end();
     atomic_store(&process->exiter, kp_thread_id());
     kp_window_hurry();
-    kp_thread_park(exiter_ends);
+    kp_worker_thread_park(exiter_ends);
     atomic_store(&process->ending, true); /* set before the gate, for launches that wait there to see it */
     kp_passing_outdate();
     if (!kp_work_driver_is_left())
@@ -307,7 +307,7 @@ static void finish(void)
 {
     kp_passing_ends_process();
     kp_locks_at_end();
-    kp_thread_park(exiter_ends);
+    kp_worker_thread_park(exiter_ends);
     write_report();
     atomic_store(&process->finished, 1);
     kp_wake_all(&process->finished);

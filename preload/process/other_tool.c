@@ -14,7 +14,6 @@
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/contexts/context.h"
-#include "preload/program/ctx_wait.h"
 #include "preload/contexts/other_cupti.h"
 #include "preload/session/session.h"
 #include "preload/gate/window_facts.h"

@@ -11,6 +11,7 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
+#include "base/text.h"
 #include "base/wait_limits.h"
 #include "base/work.h"
 #include "collectors/code/cubin.h"
@@ -156,11 +157,9 @@ static bool is_run_allowed(const struct kp_options *o)
     bool ranges = kp_options_by_ranges(o);
     const char *mode = ranges ? "app-range" : "application";
     char *text = NULL;
-    if (asprintf(&text,
-                 "KPROF_REPLAY_MODE=%s runs the program several times, which the kprof command does: kprof "
-                 "--replay-mode %s PROGRAM; or use KPROF_REPLAY_MODE=%s",
-                 mode, mode, ranges ? "range" : "kernel") < 0)
-        text = NULL;
+    text = kp_asprintf("KPROF_REPLAY_MODE=%s runs the program several times, which the kprof command does: kprof "
+                       "--replay-mode %s PROGRAM; or use KPROF_REPLAY_MODE=%s",
+                       mode, mode, ranges ? "range" : "kernel");
     kp_phase_unprofiled(KP_FAILURE_OPTION, "out of memory", text);
     return false;
 }
@@ -350,8 +349,7 @@ static void wake(void)
         return;
     if (missing) {
         char *why = NULL;
-        if (asprintf(&why, "the CUDA driver has no %s: a newer driver is needed", missing) < 0)
-            why = NULL;
+        why = kp_asprintf("the CUDA driver has no %s: a newer driver is needed", missing);
         kp_phase_unprofiled(KP_FAILURE_DRIVER, "the CUDA driver is too old", why);
         return;
     }

@@ -58,7 +58,7 @@ static struct wait *begin(const struct kp_driver *d, CUcontext ctx)
         return NULL;
     w->d = d;
     w->ctx = ctx;
-    if (!kp_thread_start(wait_for_context, w, &w->thread)) {
+    if (!kp_worker_thread_start(wait_for_context, w, &w->thread)) {
         free(w);
         return NULL;
     }
@@ -69,7 +69,7 @@ static struct wait *begin(const struct kp_driver *d, CUcontext ctx)
 
 static CUresult end(struct wait *w)
 {
-    kp_thread_join(w->thread); /* joins, so that the driver has torn down its data of the thread */
+    kp_worker_thread_join(w->thread); /* joins, so that the driver has torn down its data of the thread */
     CUresult rc = w->rc;
     struct wait **link = &waits;
     while (*link != w)

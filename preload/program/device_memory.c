@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "preload/program/unmapped_ranges.h"
 
 enum does {
@@ -50,7 +51,7 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_OWNED];
 
 /* Under the lock: sorted by address, one for each address. */
 static struct range *ranges;
-static size_t n_ranges, room;
+static size_t n_ranges;
 
 /* What cannot be listed: a bit for each of `does` that has occurred; and the number of arrays. */
 static atomic_uint unlisted;
@@ -86,20 +87,6 @@ static size_t place_of(CUdeviceptr at)
     return from;
 }
 
-static bool make_room(void)
-{
-    enum { FIRST = 256 };
-    size_t wanted = room ? 2 * room : FIRST;
-    if (n_ranges < room)
-        return true;
-    struct range *grown = realloc(ranges, wanted * sizeof(*grown));
-    if (!grown)
-        return false;
-    ranges = grown;
-    room = wanted;
-    return true;
-}
-
 static void insert(const struct range *r)
 {
     size_t i = place_of(r->at);
@@ -107,7 +94,7 @@ static void insert(const struct range *r)
         ranges[i] = *r; /* the one before ended unseen, with its context */
         return;
     }
-    if (!make_room()) {
+    if (!KP_ROOM(ranges, n_ranges)) {
         atomic_store(&lost, true);
         return;
     }

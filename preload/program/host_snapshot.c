@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 enum { PAGE = 4096 };
 
 struct kp_snapshot_part {
@@ -16,15 +18,13 @@ bool kp_snapshot_add(struct kp_snapshot *s, void *base, size_t bytes)
     for (size_t i = 0; i < s->n; i++)
         if (s->parts[i].base == base)
             return true;
-    struct kp_snapshot_part *grown = realloc(s->parts, (s->n + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(s->parts, s->n))
         return false;
-    s->parts = grown;
     char *copy = malloc(bytes);
     if (!copy)
         return false;
     memcpy(copy, base, bytes);
-    grown[s->n++] = (struct kp_snapshot_part){.base = base, .bytes = bytes, .before = copy};
+    s->parts[s->n++] = (struct kp_snapshot_part){.base = base, .bytes = bytes, .before = copy};
     return true;
 }
 

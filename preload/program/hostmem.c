@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/work.h"
 #include "collectors/replay/vmem.h"
 #include "preload/gate/gate.h"
 #include "preload/gate/window_facts.h"
 
-enum { SMALLEST_SLOT = 512, FEWEST_RANGES = 64 };
+enum { SMALLEST_SLOT = 512 };
 
 /* The most memory, bytes, that an open window keeps after the program has freed it. */
 enum { MOST_KEPT = 256 << 20 };
@@ -50,7 +51,7 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_HOST_MEMORY];
 
 /* Under the lock. The ranges are sorted by address and never overlap. */
 static struct range **ranges;
-static size_t n_ranges, room;
+static size_t n_ranges;
 static struct piece *arenas;
 static struct range *leaving; /* freed during a stream capture, or in an open window */
 static size_t leaving_bytes;
@@ -125,23 +126,10 @@ static bool evict(uint64_t base, size_t bytes)
     return true;
 }
 
-static bool make_room(void)
-{
-    if (n_ranges < room)
-        return true;
-    size_t wanted = room ? 2 * room : FEWEST_RANGES;
-    struct range **grown = realloc(ranges, wanted * sizeof(*grown));
-    if (!grown)
-        return false;
-    ranges = grown;
-    room = wanted;
-    return true;
-}
-
 /* Returns false if `r` is not in the table. */
 static bool insert(struct range *r)
 {
-    if (!make_room() || !evict(r->base, r->bytes))
+    if (!KP_ROOM(ranges, n_ranges) || !evict(r->base, r->bytes))
         return false;
     size_t i = place_of(r->base);
     memmove(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof(*ranges));

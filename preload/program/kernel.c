@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "preload/os/guard.h"
-#include "collectors/code/cubin.h"
 #include "preload/program/filter.h"
 
 char *kp_kernel_mangled(const struct kp_driver *d, CUfunction f)

@@ -1,9 +1,9 @@
 #include "preload/program/unmapped_ranges.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 
 struct made {
     CUmemGenericAllocationHandle memory;
@@ -14,7 +14,7 @@ static struct kp_lock *const lock = &kp_locks[KP_LOCK_FRESH];
 
 /* Under the lock. Programs map what they make at once, so there are few. */
 static struct made *made;
-static size_t n_made, room;
+static size_t n_made;
 
 static size_t place_of(CUmemGenericAllocationHandle memory)
 {
@@ -25,20 +25,6 @@ static size_t place_of(CUmemGenericAllocationHandle memory)
 }
 
 /* Memory that is not noted closes windows when it is mapped, nothing worse. */
-static bool make_room(void)
-{
-    enum { FIRST = 64 };
-    size_t wanted = room ? 2 * room : FIRST;
-    if (n_made < room)
-        return true;
-    struct made *grown = realloc(made, wanted * sizeof(*grown));
-    if (!grown)
-        return false;
-    made = grown;
-    room = wanted;
-    return true;
-}
-
 static void take_out(CUmemGenericAllocationHandle memory)
 {
     size_t i = place_of(memory);
@@ -53,7 +39,7 @@ void kp_fresh_made(CUmemGenericAllocationHandle memory, const CUmemAllocationPro
                  !(what->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL);
     kp_lock_take(lock, KP_FOREVER);
     take_out(memory); /* the driver reuses handles */
-    if (plain && make_room())
+    if (plain && KP_ROOM(made, n_made))
         made[n_made++] = (struct made){memory, what->location.id};
     kp_lock_give(lock);
 }

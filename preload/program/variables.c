@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "collectors/code/cubin.h"
 
@@ -13,9 +14,9 @@ struct image {
     uint64_t holder; /* the last that holds its variables */
     bool unreadable;
     uint64_t *kernels; /* hashes of their names */
-    size_t n_kernels, cap_kernels;
+    size_t n_kernels;
     char **names; /* of the variables */
-    size_t n_names, cap_names;
+    size_t n_names;
     struct image *next;
 };
 
@@ -44,31 +45,14 @@ static struct place place_of(const char *name, uint64_t which)
     return (struct place){&names[h / WORD_BITS % WORDS], UINT64_C(1) << h % WORD_BITS};
 }
 
-/* Makes room for one more element of an array. */
-static bool grow(void **array, size_t n, size_t *cap, size_t size)
-{
-    enum { FIRST = 16 };
-    size_t wanted = *cap ? 2 * *cap : FIRST;
-    if (n < *cap)
-        return true;
-    void *grown = realloc(*array, wanted * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *cap = wanted;
-    return true;
-}
-
 static int add_kernel(const struct kp_cubin_function *f, void *arg)
 {
     struct image *i = arg;
-    void *list = i->kernels;
     for (uint64_t which = 0; which < 2; which++) {
         struct place p = place_of(f->name, which);
         atomic_fetch_or(p.word, p.bit);
     }
-    i->unreadable |= !grow(&list, i->n_kernels, &i->cap_kernels, sizeof(*i->kernels));
-    i->kernels = list;
+    i->unreadable |= !KP_ROOM(i->kernels, i->n_kernels);
     if (!i->unreadable)
         i->kernels[i->n_kernels++] = hash_of(f->name, 0);
     return i->unreadable;
@@ -77,10 +61,8 @@ static int add_kernel(const struct kp_cubin_function *f, void *arg)
 static int add_name(const char *name, void *arg)
 {
     struct image *i = arg;
-    void *list = i->names;
     char *copy = strdup(name);
-    i->unreadable |= !copy || !grow(&list, i->n_names, &i->cap_names, sizeof(*i->names));
-    i->names = list;
+    i->unreadable |= !copy || !KP_ROOM(i->names, i->n_names);
     if (i->unreadable)
         free(copy);
     else

@@ -2,7 +2,6 @@
 
 #include "base/debug.h"
 #include "base/lock.h"
-#include "base/work.h"
 #include "preload/os/progress.h"
 #include "preload/program/ctx_wait.h"
 

@@ -137,7 +137,7 @@ static void complete(const struct kp_batch *b, struct kp_result *r, struct kp_wh
         kp_plan_store_missing(b->context->plan, why, r);
         struct kp_lookup code = kp_codes_lookup(kp_context_codes());
         if (!kp_mode_reruns(b->setup->mode)) /* otherwise done when the runs are joined */
-            kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_sass_category);
+            kp_derive_source(r, kp_context_codes() ? &code : NULL, kp_disassembly_category);
         kp_plan_derive(b->context->plan, r);
     } else {
         mark_section_rows(b, r, why);

@@ -10,9 +10,8 @@
 /* Names the function that the program passed to the runtime, if the driver cannot name the kernel. */
 static char *fallback_name(const struct kp_launch *l)
 {
-    char *text = NULL;
     if (l->host_function)
-        return asprintf(&text, "kernel of host function %p", l->host_function) < 0 ? NULL : text;
+        return kp_asprintf("kernel of host function %p", l->host_function);
     return kp_strdup("unnamed kernel");
 }
 

@@ -1,6 +1,5 @@
 #include "preload/results/harvest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/lock.h"
@@ -8,7 +7,6 @@
 #include "collectors/facts/topology.h"
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
-#include "preload/os/worker.h"
 #include "preload/graphs/graphs.h"
 #include "preload/program/hostmem.h"
 #include "preload/session/session.h"
@@ -64,7 +62,7 @@ void kp_harvest_fill(const struct kp_harvest *h, const struct kp_entry *e, struc
     if (!shape.cluster_policy)
         shape.cluster_policy = f->cluster_policy;
     kp_launch_metrics(r, h->setup->driver, &h->context->device, &h->context->facts, f, &shape, &extra);
-    kp_device_metrics_copy(r, &h->context->machine);
+    kp_result_set_all(r, &h->context->machine);
 }
 
 void kp_harvest_settle(const struct kp_harvest *h, struct kp_entry *e)

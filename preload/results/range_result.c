@@ -7,6 +7,7 @@
 #include "preload/results/describe.h"
 #include "preload/journal/journal.h"
 #include "base/lock.h"
+#include "base/text.h"
 #include "preload/contexts/ranges.h"
 #include "preload/session/session.h"
 
@@ -43,10 +44,9 @@ void kp_range_result_cut(const char *closed_by, const char *what, uint64_t launc
 {
     struct kp_result *r = kp_journal_entry(0)->result;
     char *line = NULL;
-    if (asprintf(&line, "the range '%s' ends early (%s)%s; %" PRIu64 " launch%s counted",
-                 r->launch.mangled ? r->launch.mangled : "", closed_by, what, launches,
-                 launches == 1 ? " is" : "es are") < 0)
-        line = NULL;
+    line = kp_asprintf("the range '%s' ends early (%s)%s; %" PRIu64 " launch%s counted",
+                       r->launch.mangled ? r->launch.mangled : "", closed_by, what, launches,
+                       launches == 1 ? " is" : "es are");
     if (line)
         kp_session_warn(KP_FAILURE_IN_PART, line);
     r->launch.note = line;

@@ -15,6 +15,7 @@
 #include "base/environment.h"
 #include "base/lock.h"
 #include "base/path.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "base/wait_limits.h"
@@ -828,11 +829,9 @@ static void add_device(const struct kp_device *device, const char *chip, const c
     for (size_t i = 0; i < s->n_devices; i++)
         if (s->devices[i].ordinal == device->device)
             return;
-    struct kp_device_info *grown = realloc(s->devices, (s->n_devices + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(s->devices, s->n_devices))
         return;
-    s->devices = grown;
-    struct kp_device_info *i = &grown[s->n_devices++];
+    struct kp_device_info *i = &s->devices[s->n_devices++];
     *i = (struct kp_device_info){.ordinal = device->device,
                                  .name = kp_strdup(device->name),
                                  .chip = kp_strdup(chip),

@@ -1,6 +1,5 @@
 #include "preload/who/nvtx.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/wait_limits.h"
 #include "base/work.h"
 #include "base/text.h"
@@ -562,13 +562,10 @@ static struct label *find_label(enum kp_nvtx_named what, const struct kp_nvtx_do
 static struct label *new_label(void)
 {
     size_t n = names.n_labels;
-    bool full = !(n & (n - 1)); /* room is a power of 2 */
-    struct label *grown = full ? realloc(names.labels, (n ? 2 * n : 1) * sizeof(*grown)) : names.labels;
-    if (!grown)
+    if (!KP_ROOM(names.labels, n))
         return NULL;
-    names.labels = grown;
-    grown[n] = (struct label){.name = NULL};
-    return &grown[names.n_labels++];
+    names.labels[n] = (struct label){.name = NULL};
+    return &names.labels[names.n_labels++];
 }
 
 void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id, const char *name)

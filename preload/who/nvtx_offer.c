@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "base/version.h"
 #include "preload/who/nvtx.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/lock.h"
-#include "base/text.h"
+#include "base/room.h"
 #include "preload/os/elf.h"
 #include "preload/who/python.h"
 #include "preload/who/stack_body.h"
@@ -25,7 +25,7 @@ static struct {
     bool native, python;                 /* asked for */
     struct table by_address, by_content; /* this and the following under the lock */
     struct kp_raw_stack *stacks;         /* id - 1 */
-    size_t n, cap;
+    size_t n;
     size_t given; /* how many kp_stack_each_new has passed on */
     struct kp_stack_module *modules;
     size_t n_modules;
@@ -160,13 +160,11 @@ static uint32_t module_number(const struct kp_stack_module *m)
     for (size_t i = 0; i < kept.n_modules; i++)
         if (is_same(&kept.modules[i], m))
             return (uint32_t)i + 1;
-    struct kp_stack_module *grown = realloc(kept.modules, (kept.n_modules + 1) * sizeof(*grown));
-    if (!grown)
+    if (!KP_ROOM(kept.modules, kept.n_modules))
         return 0;
-    kept.modules = grown;
-    grown[kept.n_modules] = *m;
-    grown[kept.n_modules].path = kp_strdup(m->path);
-    return grown[kept.n_modules].path ? (uint32_t)++kept.n_modules : 0;
+    kept.modules[kept.n_modules] = *m;
+    kept.modules[kept.n_modules].path = kp_strdup(m->path);
+    return kept.modules[kept.n_modules].path ? (uint32_t)++kept.n_modules : 0;
 }
 
 static struct kp_stack_call locate(uint64_t address)
@@ -226,25 +224,12 @@ static uint64_t content_of(const struct kp_raw_stack *s)
     return hash;
 }
 
-static bool stack_has_room(void)
-{
-    if (kept.n < kept.cap)
-        return true;
-    size_t cap = kept.cap ? 2 * kept.cap : 64;
-    struct kp_raw_stack *grown = realloc(kept.stacks, cap * sizeof(*grown));
-    if (!grown)
-        return false;
-    kept.stacks = grown;
-    kept.cap = cap;
-    return true;
-}
-
 /* Returns the same stack seen at other addresses, or a new one. Call under the lock. */
 static uint64_t add(const struct capture *c, uint64_t hash)
 {
     struct kp_raw_stack raw = {.n_calls = 0};
-    if (!has_room(&kept.by_address) || !has_room(&kept.by_content) || !stack_has_room() || !read_calls(c, &raw) ||
-        !read_lines(c, &raw)) {
+    if (!has_room(&kept.by_address) || !has_room(&kept.by_content) || !KP_ROOM(kept.stacks, kept.n) ||
+        !read_calls(c, &raw) || !read_lines(c, &raw)) {
         free_raw(&raw);
         return 0;
     }

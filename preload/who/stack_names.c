@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/demangle.h"
+#include "base/room.h"
+#include "base/text.h"
 #include "preload/os/log.h"
 #include "preload/os/mappings.h"
 #include "preload/os/outcome.h"
@@ -188,21 +190,15 @@ int kp_stack_look_up(const struct kp_stack_call *calls, size_t n, const struct k
 /* A growing list of frames; keeps the first failure. */
 struct frames {
     struct kp_frame *at;
-    size_t n, cap;
+    size_t n;
     int rc;
 };
 
 static void add(struct frames *f, const struct kp_frame *frame)
 {
-    if (f->n == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 32;
-        struct kp_frame *grown = realloc(f->at, cap * sizeof(*grown));
-        if (!grown) {
-            f->rc = -ENOMEM;
-            return;
-        }
-        f->at = grown;
-        f->cap = cap;
+    if (!KP_ROOM(f->at, f->n)) {
+        f->rc = -ENOMEM;
+        return;
     }
     struct kp_frame *copy = &f->at[f->n++];
     *copy = *frame;
@@ -249,7 +245,7 @@ static bool begins(const char *text, const char *with)
 
 static bool is_interpreter(const struct kp_frame *f)
 {
-    const char *slash = strrchr(f->module, '/'), *name = slash ? slash + 1 : f->module;
+    const char *name = kp_base_name(f->module);
     return begins(name, "python") || begins(name, "libpython");
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/room.h"
 #include "base/wait_limits.h"
 #include "base/work.h"
 #include "base/text.h"
@@ -53,7 +54,7 @@ static struct {
     int64_t offset; /* CUPTI's clock minus ours, when the timeline started */
 
     struct kp_activity *waiting; /* this and the following under the lock */
-    size_t n_waiting, cap_waiting;
+    size_t n_waiting;
     bool asked;    /* on_many was called for what waits */
     uint64_t kept; /* activities in total */
     uint64_t dropped;
@@ -156,17 +157,7 @@ static uint32_t number_of(const char *text, bool mangled)
 
 static bool has_room(void)
 {
-    if (line.kept >= KP_TIMELINE_MOST)
-        return false;
-    if (line.n_waiting < line.cap_waiting)
-        return true;
-    size_t cap = line.cap_waiting ? 2 * line.cap_waiting : CHUNK;
-    struct kp_activity *grown = realloc(line.waiting, cap * sizeof *grown);
-    if (!grown)
-        return false;
-    line.waiting = grown;
-    line.cap_waiting = cap;
-    return true;
+    return line.kept < KP_TIMELINE_MOST && KP_ROOM(line.waiting, line.n_waiting);
 }
 
 static void add(const struct kp_activity *a, const char *name, bool mangled)
@@ -466,7 +457,7 @@ size_t kp_timeline_take(struct kp_activity **at, uint32_t *names)
     *at = line.waiting;
     *names = line.n_names;
     line.waiting = NULL;
-    line.n_waiting = line.cap_waiting = 0;
+    line.n_waiting = 0;
     line.asked = false;
     leave();
     return n;

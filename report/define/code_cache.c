@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/room.h"
 #include "base/text.h"
 
 enum {
@@ -93,10 +94,8 @@ int kp_code_cache_code(struct kp_code_cache *c, uint64_t id, const struct kp_cod
             *out = c->codes[i]->function ? c->codes[i] : NULL;
             return 0;
         }
-    struct kp_code **grown = realloc(c->codes, (c->n_codes + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(c->codes, c->n_codes))
         return -ENOMEM;
-    c->codes = grown;
     struct kp_code *code = calloc(1, sizeof *code);
     int rc = code ? fetch(c, id, code) : -ENOMEM;
     if (rc) {
@@ -187,10 +186,8 @@ static const struct file *file_of(struct kp_code_cache *c, const struct kp_sourc
     for (size_t i = 0; i < c->n_files; i++)
         if (!strcmp(c->files[i].path, path))
             return &c->files[i];
-    struct file *grown = realloc(c->files, (c->n_files + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(c->files, c->n_files))
         return NULL;
-    c->files = grown;
     struct file *f = &c->files[c->n_files];
     *f = (struct file){.path = kp_strdup(path)};
     if (!f->path)

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/expr.h"
+#include "base/room.h"
 #include "base/text.h"
 
 /* Definitions nested in each other, at most; a deeper chain counts as a circle. */
@@ -81,10 +82,8 @@ int kp_derived_add(const struct kp_derived *d, char **err)
     if (!added)
         return -ENOMEM;
     if (!find_user(d->name, &at)) {
-        const struct kp_derived **list = realloc(users.list, (users.n + 1) * sizeof *list);
-        if (!list)
+        if (!KP_ROOM(users.list, users.n))
             return -ENOMEM;
-        users.list = list;
         users.n++;
     }
     users.list[at] = added;

@@ -160,7 +160,7 @@ struct share {
     double value;
 };
 
-static int by_key(const void *a, const void *b)
+static int by_group_key(const void *a, const void *b)
 {
     return strcmp(((const struct share *)a)->key, ((const struct share *)b)->key);
 }
@@ -218,7 +218,7 @@ static const char *modifiers_key(const struct launch *l, const struct kp_instruc
 }
 
 /* Returns the key of the instruction in the mix; NULL if unknown, "" when the instruction does not count. */
-static const char *key_of(const struct launch *l, const struct kp_code *code, uint32_t offset, enum how how)
+static const char *group_key(const struct launch *l, const struct kp_code *code, uint32_t offset, enum how how)
 {
     const struct kp_instruction *i = kp_code_at(code, offset);
     if (how == BY_MODIFIERS)
@@ -241,7 +241,7 @@ static size_t list_shares(const struct launch *l, const struct computed *c, stru
         const struct kp_code_counts *s = &l->r->counts[k];
         const uint64_t *values = kp_code_counts_find(s, c->counted);
         for (size_t i = 0; values && i < s->n_offsets; i++) {
-            const char *key = values[i] ? key_of(l, &l->codes[k], s->offsets[i], c->how) : NULL;
+            const char *key = values[i] ? group_key(l, &l->codes[k], s->offsets[i], c->how) : NULL;
             if (key && *key)
                 to[n++] = (struct share){key, (double)values[i]};
             *unknown |= values[i] && !key;
@@ -253,7 +253,7 @@ static size_t list_shares(const struct launch *l, const struct computed *c, stru
 static size_t put_together(struct share *shares, size_t n)
 {
     size_t kinds = 0;
-    qsort(shares, n, sizeof *shares, by_key);
+    qsort(shares, n, sizeof *shares, by_group_key);
     for (size_t i = 0; i < n; i++)
         if (kinds && !strcmp(shares[kinds - 1].key, shares[i].key))
             shares[kinds - 1].value += shares[i].value;

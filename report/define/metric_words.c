@@ -40,7 +40,7 @@ static int by_name(const void *name, const void *entry)
     return strcmp(name, ((const struct metric *)entry)->name);
 }
 
-bool kp_metric_words(const char *name, char *text, size_t size)
+bool kp_section_metric_words(const char *name, char *text, size_t size)
 {
     if (!strncmp(name, KP_STALL_PREFIX, strlen(KP_STALL_PREFIX)))
         return stall_words(name, text, size);

@@ -10,6 +10,6 @@
 #include <stddef.h>
 
 /* Writes into text[0..size) what the metric is. Returns false if unknown, with the text untouched. */
-bool kp_metric_words(const char *name, char *text, size_t size);
+bool kp_section_metric_words(const char *name, char *text, size_t size);
 
 #endif

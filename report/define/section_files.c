@@ -56,7 +56,7 @@ static int read_text(const char *path, char **out, char **err)
     return rc;
 }
 
-static int read_file(struct kp_section_reader *r, const char *path, struct kp_section_file *out, char **err)
+static int read_section_file(struct kp_section_reader *r, const char *path, struct kp_section_file *out, char **err)
 {
     struct kp_arena tree = {0};
     const struct kp_field *root;
@@ -138,7 +138,7 @@ static int is_section_file(const struct dirent *e)
 }
 
 /* Compares by name in every locale, unlike alphasort. */
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int by_file_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -203,7 +203,7 @@ static int read_folder(struct kp_section_reader *r, const char *folder, const ch
         if ((size_t)snprintf(file, sizeof file, "%s/%s", folder, entries[i]->d_name) >= sizeof file)
             rc = kp_error(err, "the path of '%s' is too long", entries[i]->d_name);
         else
-            rc = read_file(r, file, &files[i], err);
+            rc = read_section_file(r, file, &files[i], err);
     }
     if (!rc)
         rc = make_note(r, folder, n, &note);
@@ -231,7 +231,7 @@ int kp_sections_load(const char *folder, char **err)
     for (const struct folder *f = loaded.folders; path && f; f = f->next)
         if (!strcmp(f->path, path))
             goto out;
-    n = path ? scandir(path, &entries, is_section_file, by_name) : -1;
+    n = path ? scandir(path, &entries, is_section_file, by_file_name) : -1;
     if (n < 0)
         rc = errno == ENOMEM ? -ENOMEM : kp_error(err, "cannot read folder '%s': %s", folder, strerror(errno));
     else

@@ -10,6 +10,7 @@
 
 #include "base/expr.h"
 #include "base/nearest.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "report/define/groups.h"
 
@@ -32,7 +33,7 @@ struct built {
 struct builder {
     struct kp_section_reader *r;
     struct built *rows;
-    size_t n, cap;
+    size_t n;
     size_t body; /* start of the body that rows are added to; 0 for the tables of the section */
     unsigned element;
     int rc;
@@ -93,8 +94,7 @@ static int keep_note(struct kp_section_reader *r, const struct kp_field *at, con
             return 0;
     if (r->n_notes == MAX_NOTES)
         return 0;
-    const char *slash = strrchr(r->file, '/');
-    int rc = asprintf(&text, "'%s' at %s:%u:%u%s%s%s", what, slash ? slash + 1 : r->file, at->line, at->column,
+    int rc = asprintf(&text, "'%s' at %s:%u:%u%s%s%s", what, kp_base_name(r->file), at->line, at->column,
                       near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     if (rc < 0)
         return -ENOMEM;
@@ -305,14 +305,8 @@ static struct archs filtered(struct builder *b, const struct kp_field *owner, st
 
 static struct built *new_row(struct builder *b)
 {
-    if (b->n == b->cap) {
-        size_t cap = b->cap ? 2 * b->cap : 64;
-        struct built *grown = checked(b, realloc(b->rows, cap * sizeof *grown));
-        if (!grown)
-            return NULL;
-        b->rows = grown;
-        b->cap = cap;
-    }
+    if (!checked(b, KP_ROOM(b->rows, b->n) ? b->rows : NULL))
+        return NULL;
     struct built *row = &b->rows[b->n++];
     *row = (struct built){.row = {.unit = KP_UNIT_OF_CHIP, .source = KP_SRC_COUNTER}, .element = b->element};
     return row;

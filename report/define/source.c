@@ -46,12 +46,6 @@ const char *kp_location_path(const struct kp_code *c, const struct kp_location *
     return l->file < c->n_files && c->files[l->file].path ? c->files[l->file].path : "";
 }
 
-const char *kp_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- sums ---- */
 
 static uint64_t beyond(uint64_t value, uint64_t ideal)
@@ -335,7 +329,7 @@ void kp_make_printable(char *text)
 {
     bool shown;
     for (size_t left = strlen(text), n; left; text += n, left -= n) {
-        n = kp_shown_len(text, left, &shown);
+        n = kp_text_shown_len(text, left, &shown);
         if (!shown)
             memset(text, '?', n);
     }

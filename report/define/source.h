@@ -144,8 +144,6 @@ const struct kp_location *kp_location_parent(const struct kp_code *c, const stru
 const char *kp_location_path(const struct kp_code *c, const struct kp_location *l);
 /* Replaces characters that move a terminal's cursor: paths and texts of a session are not trusted. */
 void kp_make_printable(char *text);
-/* Returns the part after the last slash. */
-const char *kp_base_name(const char *path);
 
 /* ---- which line has most of something ---- */
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +124,7 @@ static void print_text(FILE *to, const char *text)
     const char *end = text + strlen(text);
     fputc('"', to);
     for (const char *c = text; c < end;) {
-        size_t len = kp_shown_len(c, (size_t)(end - c), &shown);
+        size_t len = kp_text_shown_len(c, (size_t)(end - c), &shown);
         if (shown && !is_special(*c))
             fwrite(c, 1, len, to);
         else

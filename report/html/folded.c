@@ -1,7 +1,6 @@
 #include "report/html/folded.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +86,7 @@ static void add_time(struct kp_folded *f, size_t at, double ns)
     f->ns[at] += ns;
 }
 
-static void listed(struct kp_writer *w, const struct kp_shown *s, bool full)
+static void take_listed(struct kp_writer *w, const struct kp_shown *s, bool full)
 {
     struct kp_folded *f = (struct kp_folded *)w;
     const struct kp_result *r = s->view.result;
@@ -114,7 +113,7 @@ static void account(struct kp_writer *w, const struct kp_choice *choice)
     kp_launch_ranges_free(&((struct kp_folded *)w)->ranges);
 }
 
-static const struct kp_writer_kind kind = {.listed = listed, .account = account};
+static const struct kp_writer_kind kind = {.listed = take_listed, .account = account};
 
 struct kp_folded *kp_folded_new(enum kp_folded_by by)
 {

@@ -95,7 +95,7 @@ static size_t metric_of(struct kp_data *d, const char *name, const char *unit)
 {
     const struct kp_derived *derived = kp_derived_find(name);
     char text[4 * sizeof "18446744073709551615,"], words[256] = "";
-    kp_metric_words(name, words, sizeof words);
+    kp_section_metric_words(name, words, sizeof words);
     snprintf(text, sizeof text, "[%zu,%zu,%zu,%zu]", kp_data_string(d, name), kp_data_string(d, unit),
              kp_data_string(d, derived ? derived->expression : ""), kp_data_string(d, words));
     return kp_data_add(d, KP_DATA_METRICS, text);
@@ -326,7 +326,7 @@ static void write_series(struct kp_writer *w, const struct kp_series_row *rows, 
     keep(h);
 }
 
-static void write_verdict(struct kp_writer *w, const struct kp_verdict *v)
+static void take_verdict(struct kp_writer *w, const struct kp_verdict *v)
 {
     struct kp_html *h = html_of(w);
     FILE *to = h->full.open ? h->full.verdict.to : NULL;
@@ -417,7 +417,7 @@ static const struct kp_writer_kind kind = {
     .metrics = write_metrics,
     .drawing = write_drawing,
     .series = write_series,
-    .verdict = write_verdict,
+    .verdict = take_verdict,
     .messages = write_messages,
     .note = write_note,
     .account = write_account,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/environment.h"
+#include "base/text.h"
 #include "report/html/parts.h"
 #include "report/model/launch_names.h"
 #include "report/view/roofs.h"
@@ -235,7 +236,7 @@ void kp_html_session(struct kp_html *h, const struct kp_choice *choice)
         fprintf(draft.to,
                 "{\"at\":%zu,\"file\":%zu,\"name\":%zu,\"host\":%zu,\"command\":%zu,\"pid\":%" PRIu64 ",\"rank\":%ld",
                 d->parts[KP_DATA_SESSIONS].n, kp_data_string(d, h->base.out.display->file),
-                kp_data_string(d, kp_process_name(s)), kp_data_string(d, s->host), kp_data_string(d, s->cmdline),
+                kp_data_string(d, kp_write_process_name(s)), kp_data_string(d, s->host), kp_data_string(d, s->cmdline),
                 s->pid, rank_of(s));
         fprintf(draft.to, ",\"start\":%" PRId64 ",\"complete\":%d,\"seen\":%" PRIu64 ",\"profiled\":%" PRIu64,
                 s->start_unix_ns / 1000000, s->complete, s->launches_seen, s->launches_profiled);

@@ -23,7 +23,7 @@ struct timeline {
 };
 
 /* Returns the number of the text of an activity's name; that of "" for NULL. */
-static size_t name_of(struct timeline *t, const struct kp_activity *a)
+static size_t name_number(struct timeline *t, const struct kp_activity *a)
 {
     if (!a || a->name >= t->line.n_names)
         return 0;
@@ -54,7 +54,8 @@ static void write_events(struct timeline *t)
         const struct kp_activity *a = &t->line.at[i];
         bool copies = a->kind == KP_ACTIVITY_COPY || a->kind == KP_ACTIVITY_SET;
         fprintf(t->to, "%s%" PRIu32 ",%d,%zu,%" PRId64 ",%" PRId64 ",%" PRId64, i ? "," : "", t->rows.of[i], a->kind,
-                name_of(t, a), a->start_ns - before, a->end_ns - a->start_ns, copies ? (int64_t)a->bytes : a->ordinal);
+                name_number(t, a), a->start_ns - before, a->end_ns - a->start_ns,
+                copies ? (int64_t)a->bytes : a->ordinal);
         before = a->start_ns;
     }
     fputc(']', t->to);
@@ -63,11 +64,11 @@ static void write_events(struct timeline *t)
 static void write_gap(struct timeline *t, const struct kp_gap *g)
 {
     fprintf(t->to, "[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%zu,%zu,%zu,%" PRId64 "]", g->start_ns - t->base,
-            g->end_ns - t->base, g->ns, g->copying_ns, name_of(t, g->before), name_of(t, g->next), name_of(t, g->range),
-            g->next->ordinal);
+            g->end_ns - t->base, g->ns, g->copying_ns, name_number(t, g->before), name_number(t, g->next),
+            name_number(t, g->range), g->next->ordinal);
 }
 
-static void write_devices(struct timeline *t)
+static void write_device_rows(struct timeline *t)
 {
     fputs(",\"devices\":[", t->to);
     for (size_t i = 0; i < t->gaps.n_devices; i++) {
@@ -96,7 +97,7 @@ static void write_kernels(struct timeline *t)
     for (size_t i = 0; i < t->gaps.n_kernels && i < KERNELS_MOST; i++) {
         const struct kp_kernel_line *k = &t->gaps.kernels[i];
         const struct kp_activity named = {.name = k->name};
-        fprintf(t->to, "%s[%zu,%zu,%" PRId64 ",%" PRId64 ",%" PRId64 "]", i ? "," : "", name_of(t, &named), k->n,
+        fprintf(t->to, "%s[%zu,%zu,%" PRId64 ",%" PRId64 ",%" PRId64 "]", i ? "," : "", name_number(t, &named), k->n,
                 k->total_ns, k->least_ns, k->most_ns);
     }
     fprintf(t->to, "],\"ofKernels\":%zu", t->gaps.n_kernels);
@@ -122,7 +123,7 @@ void kp_html_timeline(struct kp_html *h, FILE *to)
                 h->base.session->timeline_dropped);
         write_rows(&t);
         write_events(&t);
-        write_devices(&t);
+        write_device_rows(&t);
         write_kernels(&t);
         fputc('}', to);
     }

@@ -8,6 +8,8 @@
 
 #include "base/json.h"
 #include "base/plain.h"
+#include "base/room.h"
+#include "base/text.h"
 #include "report/view/timeline_rows.h"
 
 struct process {
@@ -79,19 +81,13 @@ static const char *device_name(const struct trace *t, int device)
 
 static char *process_name(const struct trace *t, enum kp_activity_kind kind, int device)
 {
-    const char *exe = t->session->exe ? t->session->exe : "", *slash = strrchr(exe, '/'),
-               *name = device_name(t, device);
+    const char *exe = kp_base_name(kp_or_empty(t->session->exe)), *name = device_name(t, device);
     uint64_t pid = t->session->pid;
-    char *text = NULL;
-    int n;
-    exe = slash ? slash + 1 : exe;
     if (kind == KP_ACTIVITY_KPROF)
-        n = asprintf(&text, "kprof in %s, process %" PRIu64, exe, pid);
-    else if (kind == KP_ACTIVITY_RANGE)
-        n = asprintf(&text, "NVTX of %s, process %" PRIu64, exe, pid);
-    else
-        n = asprintf(&text, "Device %d%s%s of %s, process %" PRIu64, device, *name ? " " : "", name, exe, pid);
-    return n < 0 ? NULL : text;
+        return kp_asprintf("kprof in %s, process %" PRIu64, exe, pid);
+    if (kind == KP_ACTIVITY_RANGE)
+        return kp_asprintf("NVTX of %s, process %" PRIu64, exe, pid);
+    return kp_asprintf("Device %d%s%s of %s, process %" PRIu64, device, *name ? " " : "", name, exe, pid);
 }
 
 /* Returns the number of a process; names a new one. */
@@ -101,13 +97,11 @@ static int process_of(struct trace *t, enum kp_activity_kind kind, int device, u
     while (i < t->n_processes && (t->processes[i].kind != kind || t->processes[i].device != device))
         i++;
     if (i == t->n_processes) {
-        struct process *grown = realloc(t->processes, (t->n_processes + 1) * sizeof *grown);
-        char *name = grown ? process_name(t, kind, device) : NULL;
-        t->processes = grown ? grown : t->processes;
+        char *name = KP_ROOM(t->processes, t->n_processes) ? process_name(t, kind, device) : NULL;
         if (!name)
             return -ENOMEM;
-        grown[t->n_processes++] = (struct process){kind, device, t->next_pid++};
-        write_metadata(t, "process_name", grown[i].pid, 0, name);
+        t->processes[t->n_processes++] = (struct process){kind, device, t->next_pid++};
+        write_metadata(t, "process_name", t->processes[i].pid, 0, name);
         free(name);
     }
     *pid = t->processes[i].pid;
@@ -158,7 +152,7 @@ static const struct kp_activity *kernel_of(const struct trace *t, uint64_t ordin
     return NULL;
 }
 
-static void write_sample(struct trace *t, const char *name, unsigned pid, int64_t ns, double value)
+static void write_counter_sample(struct trace *t, const char *name, unsigned pid, int64_t ns, double value)
 {
     struct kp_json *j = &t->json;
     kp_json_object(j, NULL, true);
@@ -183,7 +177,7 @@ static int write_counters(struct trace *t, const struct kp_result *r)
         double at = s->start_ns, start = (double)(a->start_ns - t->base);
         for (size_t k = 0; k < s->n_values; k++, at += s->interval_ns)
             if (at >= 0 && at < 1e15)
-                write_sample(t, s->name, pid, (int64_t)(start + at), s->values[k]);
+                write_counter_sample(t, s->name, pid, (int64_t)(start + at), s->values[k]);
     }
     return rc;
 }
@@ -191,11 +185,9 @@ static int write_counters(struct trace *t, const struct kp_result *r)
 static int note_launch(struct kp_result *r, void *arg)
 {
     struct trace *t = arg;
-    struct launch *grown = realloc(t->launches, (t->n_launches + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(t->launches, t->n_launches))
         return -ENOMEM;
-    t->launches = grown;
-    grown[t->n_launches++] = (struct launch){(int64_t)r->launch.ordinal, (int64_t)r->launch.id};
+    t->launches[t->n_launches++] = (struct launch){(int64_t)r->launch.ordinal, (int64_t)r->launch.id};
     return write_counters(t, r);
 }
 
@@ -251,7 +243,7 @@ static int write_event(struct trace *t, size_t i)
     kp_json_object(j, NULL, true);
     kp_json_text(j, "ph", "X");
     kp_json_text(j, "name", a->kind == KP_ACTIVITY_KPROF ? "kprof" : kp_timeline_name(&t->line, a));
-    kp_json_text(j, "cat", kp_activity_word(a->kind));
+    kp_json_text(j, "cat", kp_timeline_activity_word(a->kind));
     kp_json_count(j, "pid", pid);
     kp_json_count(j, "tid", tid);
     write_us(j, "ts", a->start_ns - t->base);
@@ -263,7 +255,7 @@ static int write_event(struct trace *t, size_t i)
 
 /* ---- a session ---- */
 
-static int prepare(struct trace *t)
+static int prepare_trace(struct trace *t)
 {
     int rc = kp_timeline_rows_of(&t->line, true, &t->rows);
     t->tids = rc ? NULL : calloc(t->rows.n ? t->rows.n : 1, sizeof *t->tids);
@@ -296,7 +288,7 @@ static int write_session(struct trace *t, struct kp_store *s, char **err)
         return rc;
     t->session = &session;
     rc = kp_store_get_timeline(s, &t->line, err);
-    rc = rc == -ENOENT ? 0 : rc ? rc : prepare(t);
+    rc = rc == -ENOENT ? 0 : rc ? rc : prepare_trace(t);
     if (!rc && has_launches(&t->line))
         rc = kp_store_each_result(s, note_launch, t, err);
     if (t->n_launches)
@@ -328,7 +320,7 @@ static int find_base(struct kp_store *const *stores, size_t n, int64_t *base, ui
     return rc;
 }
 
-int kp_trace_print(struct kp_store *const *stores, size_t n, FILE *to, uint64_t *found, char **err)
+int kp_html_trace_print(struct kp_store *const *stores, size_t n, FILE *to, uint64_t *found, char **err)
 {
     struct trace t = {.json = {.to = to}, .next_pid = 1, .next_tid = 1};
     char base[32];

@@ -15,6 +15,6 @@
 /* Prints the timelines of `n` sessions as one trace. Times count from the first activity of them all, which
  * otherData.base_ns names. *found: activities in total; without any, the trace is empty. 0, -ENOMEM, -EIO, or an error
  * of a store with *err. */
-int kp_trace_print(struct kp_store *const *stores, size_t n, FILE *to, uint64_t *found, char **err);
+int kp_html_trace_print(struct kp_store *const *stores, size_t n, FILE *to, uint64_t *found, char **err);
 
 #endif

@@ -16,7 +16,7 @@ const char *kp_severity_name(enum kp_severity severity)
     return severity_names[severity];
 }
 
-bool kp_result_has_lines(const struct kp_result *r)
+bool kp_rules_has_lines(const struct kp_result *r)
 {
     static const char *const metrics[] = {"smsp__pcsamp_sample_count", "memory_l2_theoretical_sectors_global",
                                           "memory_l1_wavefronts_shared"};
@@ -89,7 +89,7 @@ char *kp_message_text(const struct kp_result *r, const char *text)
 {
     char *out = NULL;
     size_t size, n;
-    bool lines = kp_result_has_lines(r);
+    bool lines = kp_rules_has_lines(r);
     FILE *f = open_memstream(&out, &size);
     if (!f)
         return NULL;

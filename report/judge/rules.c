@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "base/pattern.h"
 #include "base/plain.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "report/define/source.h"
 #include "report/define/units.h"
@@ -155,14 +156,8 @@ static double value_here(const run_t *run, const char *cc, const char *metric)
 static struct kp_message *new_message(run_t *run)
 {
     struct kp_messages *m = run->out;
-    if (m->n == m->capacity) {
-        size_t grown = m->capacity ? 2 * m->capacity : 16;
-        struct kp_message *list = realloc(m->list, grown * sizeof *list);
-        if (!list)
-            return NULL;
-        m->list = list;
-        m->capacity = grown;
-    }
+    if (!KP_ROOM(m->list, m->n))
+        return NULL;
     return &m->list[m->n];
 }
 
@@ -259,7 +254,7 @@ static const char *unit_of_same_use(const struct kp_result *r)
     return "";
 }
 
-const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s)
+const char *kp_rules_memory_unit(const struct kp_result *r, const struct kp_session *s)
 {
     const char *list = constituents(r, s), *unit = list ? largest_constituent(r, list) : "";
     return *unit ? unit : unit_of_same_use(r);
@@ -267,7 +262,7 @@ const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s
 
 static const char *memory_unit(const run_t *run)
 {
-    return kp_memory_unit(run->result, run->session);
+    return kp_rules_memory_unit(run->result, run->session);
 }
 
 /* A sentence of a message. */

@@ -75,7 +75,7 @@ struct kp_message {
 /* Sorted by section in report order, then by rule identifier (like ncu). */
 struct kp_messages {
     struct kp_message *list;
-    size_t n, capacity;
+    size_t n;
 };
 
 /* Applies the rules of `sections` that are in `chosen` to launch `r`. `s` (may be NULL) knows the device: its SMs
@@ -93,13 +93,13 @@ void kp_messages_free(struct kp_messages *m);
 size_t kp_messages_count(const struct kp_messages *m, const char *section_id);
 
 /* Returns the busiest part of the memory (DRAM, L2, L1), "" when unknown. Static data. */
-const char *kp_memory_unit(const struct kp_result *r, const struct kp_session *s);
+const char *kp_rules_memory_unit(const struct kp_result *r, const struct kp_session *s);
 
 /* Surrounds a name in a message, in which nothing is special. */
 #define KP_VERBATIM "\x1f"
 /* Returns the text of a rule for launch `r`, with the marks of rules.def replaced. malloc'ed; NULL without memory. */
 char *kp_message_text(const struct kp_result *r, const char *text);
 /* Returns true if the launch has values by source line: samples of its warps, or counts of its instructions. */
-bool kp_result_has_lines(const struct kp_result *r);
+bool kp_rules_has_lines(const struct kp_result *r);
 
 #endif

@@ -1,12 +1,11 @@
 #include "report/judge/summary.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/room.h"
 #include "report/judge/verdict.h"
 #include "report/model/launch_names.h"
 
@@ -37,7 +36,7 @@ struct entry {
 
 struct kp_summary {
     struct entry *kernels; /* by name */
-    size_t n, capacity;
+    size_t n;
     const struct kp_section *sections[RULES_MAX]; /* of rules with messages */
     uint64_t launches, timed;
     double ns;
@@ -72,23 +71,10 @@ static size_t place(const struct kp_summary *s, const char *name)
     return low;
 }
 
-static int grow(struct kp_summary *s)
-{
-    if (s->n < s->capacity)
-        return 0;
-    size_t grown = s->capacity ? 2 * s->capacity : 32;
-    struct entry *kernels = realloc(s->kernels, grown * sizeof *kernels);
-    if (!kernels)
-        return -ENOMEM;
-    s->kernels = kernels;
-    s->capacity = grown;
-    return 0;
-}
-
 static struct kernel *insert(struct kp_summary *s, size_t at, const char *name)
 {
     struct kernel *k = calloc(1, sizeof *k);
-    if (!k || !(k->name = kp_strdup(name)) || grow(s)) {
+    if (!k || !(k->name = kp_strdup(name)) || !KP_ROOM(s->kernels, s->n)) {
         free(k ? k->name : NULL);
         free(k);
         return NULL;

@@ -1,12 +1,8 @@
 #include "report/judge/verdict.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/text.h"
 
 /* Percent of peak from which a unit counts as the bound: that of rule SOLBottleneck. */
 static const double busy_from = 60;
@@ -86,7 +82,7 @@ static void name_stall(const struct kp_result *r, struct kp_verdict *v)
 
 static void name_bound(const struct kp_result *r, const struct kp_session *s, struct kp_verdict *v)
 {
-    const char *unit = kp_memory_unit(r, s);
+    const char *unit = kp_rules_memory_unit(r, s);
     switch (v->bound) {
     case KP_BOUND_MEMORY:
         snprintf(v->what, sizeof v->what, "%s", *unit ? unit : "memory");
@@ -139,7 +135,7 @@ static enum kp_bound refine_bound(const struct kp_verdict *v)
     return top && unit_of(top->rule) == busiest ? busiest : v->bound;
 }
 
-bool kp_is_gain(const struct kp_message *m)
+bool kp_verdict_is_gain(const struct kp_message *m)
 {
     return m->global && !m->rule->ceiling && m->speedup >= KP_GAIN_FROM;
 }
@@ -182,7 +178,7 @@ void kp_verdict(const struct kp_result *r, const struct kp_session *s, const str
         .waves = kp_rule_value(r, rule, "waves", NAN),
     };
     for (size_t i = 0; i < m->n; i++)
-        if (kp_is_gain(&m->list[i]))
+        if (kp_verdict_is_gain(&m->list[i]))
             rank_gain(out, &m->list[i]);
     out->bound = find_bound(out);
     out->bound = refine_bound(out);

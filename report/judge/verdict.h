@@ -33,7 +33,7 @@ struct kp_verdict {
 
 /* Returns true if the estimate is a gain of the kernel: not that of one unit alone (local), not a ceiling, and not too
  * small to name. */
-bool kp_is_gain(const struct kp_message *m);
+bool kp_verdict_is_gain(const struct kp_message *m);
 
 /* Computes the verdict; `s` as for kp_rules_apply; `m` are the launch's messages. */
 void kp_verdict(const struct kp_result *r, const struct kp_session *s, const struct kp_messages *m,

@@ -8,6 +8,7 @@
 
 #include "base/pattern.h"
 #include "base/regex.h"
+#include "base/room.h"
 #include "base/text.h"
 
 /* Numbers: all, a list, or those that an expression matches as a whole. */
@@ -32,10 +33,8 @@ static int read_list(const char *text, struct numbers *out, char **err)
     const char *item;
     size_t len;
     while (kp_list_next(&text, &item, &len)) {
-        uint64_t *grown = realloc(out->list, (out->n + 1) * sizeof *grown);
-        if (!grown)
+        if (!KP_ROOM(out->list, out->n))
             return -ENOMEM;
-        out->list = grown;
         char *end;
         errno = 0;
         out->list[out->n++] = strtoull(item, &end, 10);
@@ -135,7 +134,7 @@ void kp_kernel_id_free(struct kp_kernel_id *id)
     free(id);
 }
 
-static bool has(const struct numbers *s, uint64_t number)
+static bool has_number(const struct numbers *s, uint64_t number)
 {
     char text[24];
     if (is_any(s))
@@ -156,7 +155,7 @@ bool kp_kernel_id_asks_place(const struct kp_kernel_id *id)
 
 bool kp_kernel_id_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream)
 {
-    return has(&id->context, context) && has(&id->stream, stream);
+    return has_number(&id->context, context) && has_number(&id->stream, stream);
 }
 
 bool kp_kernel_id_name(const struct kp_kernel_id *id, const char *name)
@@ -166,5 +165,5 @@ bool kp_kernel_id_name(const struct kp_kernel_id *id, const char *name)
 
 bool kp_kernel_id_invocation(const struct kp_kernel_id *id, uint64_t nth)
 {
-    return has(&id->invocation, nth);
+    return has_number(&id->invocation, nth);
 }

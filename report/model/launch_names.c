@@ -71,7 +71,7 @@ size_t kp_launch_range_length(const struct kp_launch_info *l)
     const struct kp_nvtx_range *range = innermost(&l->nvtx);
     const char *name = kp_launch_name(l);
     size_t n = 0;
-    while (range && range->name[n] && (kp_is_control(range->name[n]) ? ' ' : range->name[n]) == name[n])
+    while (range && range->name[n] && (kp_text_is_control(range->name[n]) ? ' ' : range->name[n]) == name[n])
         n++;
     return range && !range->name[n] && name[n] == '/' ? n + 1 : 0;
 }

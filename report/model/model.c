@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/numbers.h"
+#include "base/room.h"
 #include "base/sqrt.h"
 #include "base/text.h"
 #include "report/model/instances.h"
@@ -371,6 +372,14 @@ static int copy_metric(const struct kp_metric *m, struct kp_result *out)
     return rc;
 }
 
+int kp_result_set_all(struct kp_result *r, const struct kp_result *from)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < from->n_metrics; i++)
+        rc = copy_metric(&from->metrics[i], r);
+    return rc;
+}
+
 int kp_result_copy(const struct kp_result *r, struct kp_result *out)
 {
     const struct kp_launch_info *l = &r->launch;
@@ -383,8 +392,7 @@ int kp_result_copy(const struct kp_result *r, struct kp_result *out)
     to->note = copy_text(l->note, &rc);
     to->nvtx = (struct kp_nvtx){.ranges = NULL};
     rc = rc ? rc : copy_nvtx(&l->nvtx, &to->nvtx);
-    for (size_t i = 0; !rc && i < r->n_metrics; i++)
-        rc = copy_metric(&r->metrics[i], out);
+    rc = rc ? rc : kp_result_set_all(out, r);
     if (rc)
         kp_result_free(out);
     return rc;
@@ -433,12 +441,10 @@ int kp_session_add_skip(struct kp_session *s, struct kp_why why, uint64_t n)
         }
     }
     char *copy = why.text ? kp_strdup(why.text) : NULL;
-    struct kp_skip *grown = copy || !why.text ? realloc(s->skips, (s->n_skips + 1) * sizeof *grown) : NULL;
-    if (!grown) {
+    if ((why.text && !copy) || !KP_ROOM(s->skips, s->n_skips)) {
         free(copy);
         return -ENOMEM;
     }
-    s->skips = grown;
     s->skips[s->n_skips++] = (struct kp_skip){.why = kp_why_of(why.reason, copy), .count = n};
     return 0;
 }
@@ -533,14 +539,7 @@ static int copy_texts(struct kp_nvtx_range *r)
 int kp_nvtx_add(struct kp_nvtx *n, const struct kp_nvtx_range *r)
 {
     struct kp_nvtx_range copy = *r;
-    bool full = !(n->n_ranges & (n->n_ranges - 1)); /* room is a power of 2 */
-    if (full) {
-        struct kp_nvtx_range *grown = realloc(n->ranges, (n->n_ranges ? 2 * n->n_ranges : 1) * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        n->ranges = grown;
-    }
-    if (copy_texts(&copy))
+    if (!KP_ROOM(n->ranges, n->n_ranges) || copy_texts(&copy))
         return -ENOMEM;
     n->ranges[n->n_ranges++] = copy;
     return 0;
@@ -610,39 +609,33 @@ void kp_series_free(struct kp_series *s)
 
 int kp_result_add_counts(struct kp_result *r, struct kp_code_counts *counts)
 {
-    struct kp_code_counts *grown = realloc(r->counts, (r->n_counts + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(r->counts, r->n_counts))
         return -ENOMEM;
-    r->counts = grown;
-    grown[r->n_counts++] = *counts;
+    r->counts[r->n_counts++] = *counts;
     *counts = (struct kp_code_counts){0};
     return 0;
 }
 
 int kp_result_add_series(struct kp_result *r, struct kp_series *series)
 {
-    struct kp_series *grown = realloc(r->series, (r->n_series + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(r->series, r->n_series))
         return -ENOMEM;
-    r->series = grown;
-    grown[r->n_series++] = *series;
+    r->series[r->n_series++] = *series;
     *series = (struct kp_series){0};
     return 0;
 }
 
 struct kp_variant *kp_result_add_variant(struct kp_result *r, const char *name)
 {
-    struct kp_variant *grown = realloc(r->variants, (r->n_variants + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(r->variants, r->n_variants))
         return NULL;
-    r->variants = grown;
     struct kp_variant v = {kp_strdup(name), calloc(1, sizeof *v.of)};
     if (!v.name || !v.of) {
         variant_free(&v);
         return NULL;
     }
-    grown[r->n_variants] = v;
-    return &grown[r->n_variants++];
+    r->variants[r->n_variants] = v;
+    return &r->variants[r->n_variants++];
 }
 
 const struct kp_series *kp_result_find_series(const struct kp_result *r, const char *name)
@@ -678,15 +671,10 @@ const struct kp_instruction *kp_code_at(const struct kp_code *c, uint32_t offset
 
 int kp_code_add_ptx(struct kp_code *c, uint32_t line, const char *text, size_t len)
 {
-    /* The room is a power of 2, or none. */
-    struct kp_ptx_line *grown = c->ptx;
-    if (!(c->n_ptx & (c->n_ptx - 1)) && !(grown = realloc(c->ptx, (c->n_ptx ? 2 * c->n_ptx : 1) * sizeof *grown)))
-        return -ENOMEM;
-    c->ptx = grown;
-    char *copy = strndup(text, len);
+    char *copy = KP_ROOM(c->ptx, c->n_ptx) ? strndup(text, len) : NULL;
     if (!copy)
         return -ENOMEM;
-    grown[c->n_ptx++] = (struct kp_ptx_line){line, copy};
+    c->ptx[c->n_ptx++] = (struct kp_ptx_line){line, copy};
     return 0;
 }
 

@@ -210,34 +210,8 @@ struct kp_skip {
     uint64_t count;
 };
 
-/* Skip reasons that the account has advice for. Any other text is allowed, too, and is printed as it is. */
-#define KP_REASON_PROFILER        KP_REASON_PROFILER
-#define KP_REASON_NO_RANGE        KP_REASON_NO_RANGE
-#define KP_REASON_DELAY           KP_REASON_DELAY
-#define KP_REASON_DURATION        KP_REASON_DURATION
-#define KP_REASON_BEFORE_MATCH    KP_REASON_BEFORE_MATCH
-#define KP_REASON_DEVICES         KP_REASON_DEVICES
-#define KP_REASON_KERNEL_NAME     KP_REASON_KERNEL_NAME
-#define KP_REASON_KERNEL_ID       KP_REASON_KERNEL_ID
-#define KP_REASON_GRAPHS          KP_REASON_GRAPHS
-#define KP_REASON_NVTX            KP_REASON_NVTX
-#define KP_REASON_LAUNCH_SKIP     KP_REASON_LAUNCH_SKIP
-#define KP_REASON_LAUNCH_COUNT    KP_REASON_LAUNCH_COUNT
-#define KP_REASON_TIMELINE        KP_REASON_TIMELINE
-#define KP_REASON_NO_COUNTERS     KP_REASON_NO_COUNTERS
-#define KP_REASON_ROTATED         KP_REASON_ROTATED
-#define KP_REASON_RANGE_CUT       KP_REASON_RANGE_CUT
-#define KP_REASON_ROTATE_RESTS    KP_REASON_ROTATE_RESTS
-#define KP_REASON_ROTATE_FLEETING KP_REASON_ROTATE_FLEETING
-
 /* Returns true if a reason comes from the user's choice of launches. */
 bool kp_skip_is_choice(enum kp_reason reason);
-
-/* Reasons that several places use. */
-#define KP_REASON_CAPTURE    KP_REASON_CAPTURE
-#define KP_REASON_UNENDED    KP_REASON_UNENDED
-#define KP_REASON_BUSY       KP_REASON_BUSY
-#define KP_REASON_OTHER_USER KP_REASON_OTHER_USER
 
 /* A kernel or NVTX range that was seen but not selected, for a reader whose filter matched nothing. */
 struct kp_kernel_count {
@@ -340,6 +314,8 @@ int kp_result_take(struct kp_result *r, struct kp_result *from);
 /* Copies header and metrics into *out, but not what was counted by instruction, nor series and variants. 0, or -ENOMEM
  * with *out empty. */
 int kp_result_copy(const struct kp_result *r, struct kp_result *out);
+/* Sets a copy of every metric of `from` in `r`. 0 or -ENOMEM. */
+int kp_result_set_all(struct kp_result *r, const struct kp_result *from);
 /* Removes metric `name`, if `r` has it. */
 void kp_result_remove(struct kp_result *r, const char *name);
 

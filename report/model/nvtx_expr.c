@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/pattern.h"
+#include "base/room.h"
 #include "base/text.h"
 
 static const char REGEX_PREFIX[] = "regex:";
@@ -48,7 +49,7 @@ struct piece {
 };
 
 /* Returns the first of `characters` in the piece without '\' before it; the end when there is none. */
-static const char *find(const struct piece *p, const char *characters)
+static const char *find_character(const struct piece *p, const char *characters)
 {
     const char *c = p->at;
     while (c < p->end && !strchr(characters, *c))
@@ -86,7 +87,7 @@ static char *unescape(const struct piece *p)
 
 static int read_name(const struct piece *p, struct name *out, char **err)
 {
-    const char *bare = p->regex ? p->end : find(p, "[]*+");
+    const char *bare = p->regex ? p->end : find_character(p, "[]*+");
     if (p->at == p->end)
         return kp_error(err, "a name is missing");
     if (bare < p->end)
@@ -112,10 +113,8 @@ static bool is_quantifier(const struct piece *p, char which)
 /* Adds the name of `p` after the `gap` read since the last one. */
 static int add_step(struct expression *e, const struct piece *p, struct step *gap, char **err)
 {
-    struct step *grown = realloc(e->steps, (e->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(e->steps, e->n))
         return -ENOMEM;
-    e->steps = grown;
     int rc = read_name(p, &gap->name, err);
     if (rc)
         return rc;
@@ -133,7 +132,7 @@ static int read_steps(struct expression *e, const struct piece *part, char **err
     int rc = 0;
     for (const char *at = part->at; !rc; at = p.end + 1) {
         p = (struct piece){at, part->end, part->regex};
-        p.end = find(&p, mark);
+        p.end = find_character(&p, mark);
         bool one = *mark == '/' && is_quantifier(&p, '+'), any = *mark == '/' && is_quantifier(&p, '*');
         gap.least += one;
         gap.more |= any;
@@ -183,9 +182,9 @@ static int read_ranges(struct expression *e, struct piece *p, char **err)
         own.at = copy;
         own.end = copy + len - 1;
     }
-    bool list = find(&own, ",") < own.end;
+    bool list = find_character(&own, ",") < own.end;
     int rc = 0;
-    stack |= find(&own, "/") < own.end;
+    stack |= find_character(&own, "/") < own.end;
     if (list && stack)
         rc = kp_error(
             err, "push-pop and start-end ranges cannot be combined in one expression; a '/' or ',' within a name is "
@@ -204,15 +203,15 @@ static int read_expression(struct expression *e, struct piece p, char **err)
         p.regex = true;
         p.at += prefix;
     }
-    struct piece domain = {p.at, find(&p, "@"), p.regex};
+    struct piece domain = {p.at, find_character(&p, "@"), p.regex};
     if (domain.end == p.end)
         return read_ranges(e, &p, err);
     p.at = domain.end + 1;
-    if (find(&p, "@") < p.end)
+    if (find_character(&p, "@") < p.end)
         return kp_error(
             err, "ranges of several domains cannot be combined in one expression; a '@' within a name is written "
                  "'\\@'");
-    if (!p.regex && find(&domain, "/,") < domain.end)
+    if (!p.regex && find_character(&domain, "/,") < domain.end)
         return kp_error(err, "the domain comes first; a '/' or ',' in its name is written '\\/' or '\\,'");
     int rc = read_name(&domain, &e->domain, err);
     return rc ? rc : read_ranges(e, &p, err);
@@ -251,11 +250,10 @@ static void trim(struct piece *p)
 
 static int add_expression(struct kp_nvtx_filter *f, const struct piece *p, char **err)
 {
-    struct expression e = {.n = 0}, *grown = realloc(f->list, (f->n + 1) * sizeof *grown);
+    struct expression e = {.n = 0};
     char *why = NULL;
-    if (!grown)
+    if (!KP_ROOM(f->list, f->n))
         return -ENOMEM;
-    f->list = grown;
     int rc = read_expression(&e, *p, &why);
     if (rc)
         free_expression(&e);
@@ -275,7 +273,7 @@ int kp_nvtx_filter_new(const char *text, struct kp_nvtx_filter **out, char **err
     *out = NULL;
     *err = NULL;
     while (!rc && all.at < all.end) {
-        struct piece p = {all.at, find(&all, SEPARATORS), false};
+        struct piece p = {all.at, find_character(&all, SEPARATORS), false};
         all.at = p.end + (p.end < all.end);
         trim(&p);
         if (p.at < p.end)
@@ -402,9 +400,9 @@ bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_r
 static void write_name(FILE *to, const char *name, bool first, bool last)
 {
     bool at_begin =
-        first && (*name == ' ' || kp_is_control(*name) || !strncmp(name, REGEX_PREFIX, strlen(REGEX_PREFIX)));
+        first && (*name == ' ' || kp_text_is_control(*name) || !strncmp(name, REGEX_PREFIX, strlen(REGEX_PREFIX)));
     for (const char *c = name; *c; c++) {
-        char shown = kp_is_control(*c) ? ' ' : *c;
+        char shown = kp_text_is_control(*c) ? ' ' : *c;
         if (strchr(SPECIAL, *c) || (at_begin && c == name) || (last && !c[1] && shown == ' '))
             fputc('\\', to);
         fputc(shown, to);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/pattern.h"
+#include "base/room.h"
 #include "base/small_file.h"
 #include "base/text.h"
 
@@ -17,7 +18,7 @@ struct rename {
 
 struct renames {
     struct rename *at;
-    size_t n, capacity;
+    size_t n;
 };
 
 static struct renames loaded;
@@ -101,26 +102,13 @@ static int take_original(struct reading *r, const char *text, char **err)
     return read_value(r, text, &r->original, err);
 }
 
-static int make_room(struct renames *all)
-{
-    if (all->n < all->capacity)
-        return 0;
-    size_t capacity = all->capacity ? 2 * all->capacity : 16;
-    struct rename *grown = realloc(all->at, capacity * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    all->at = grown;
-    all->capacity = capacity;
-    return 0;
-}
-
 static int take_renamed(struct reading *r, const char *text, char **err)
 {
     struct rename one = {0};
     char *why = NULL;
     if (!r->original)
         return bad_line(r, "this Renamed has no Original before it", err);
-    int rc = make_room(&r->found);
+    int rc = KP_ROOM(r->found.at, r->found.n) ? 0 : -ENOMEM;
     if (!rc)
         rc = read_value(r, text, &one.renamed, err);
     if (!rc && (rc = kp_pattern_new(r->original, &one.original, &why)) == -EINVAL)

@@ -17,7 +17,7 @@ static const char *const words[KP_ACTIVITY_KINDS] = {
     [KP_ACTIVITY_RANGE] = "range",   [KP_ACTIVITY_KPROF] = "kprof",
 };
 
-const char *kp_activity_word(enum kp_activity_kind kind)
+const char *kp_timeline_activity_word(enum kp_activity_kind kind)
 {
     return (unsigned)kind < KP_ACTIVITY_KINDS ? words[kind] : "";
 }

@@ -50,7 +50,7 @@ struct kp_timeline {
 /* Returns the name of an activity; "" if the timeline has none. Owned by `t`. */
 const char *kp_timeline_name(const struct kp_timeline *t, const struct kp_activity *a);
 /* Returns the word for a kind in JSON: "kernel". Static text. */
-const char *kp_activity_word(enum kp_activity_kind kind);
+const char *kp_timeline_activity_word(enum kp_activity_kind kind);
 /* Appends a copy. */
 int kp_timeline_add(struct kp_timeline *t, const struct kp_activity *a);
 /* Sets the name of that number. Numbers need not come in order; gaps read as "". -EINVAL: a number that is absurd. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "base/text.h"
 
 /* The parts of a block's size are separated by x. */

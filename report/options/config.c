@@ -138,7 +138,7 @@ static int read_lines(struct kp_config_file *c, const char *text, size_t len, ch
     return rc;
 }
 
-int kp_config_file_read(const char *path, struct kp_config_file *out, char **err)
+int kp_options_file_read(const char *path, struct kp_config_file *out, char **err)
 {
     size_t len;
     char *text = NULL;
@@ -151,7 +151,7 @@ int kp_config_file_read(const char *path, struct kp_config_file *out, char **err
     return rc;
 }
 
-void kp_config_file_free(struct kp_config_file *c)
+void kp_options_file_free(struct kp_config_file *c)
 {
     for (size_t i = 0; i < c->n; i++)
         free(c->entries[i]);
@@ -170,7 +170,7 @@ static bool sets(char *const *env, const char *entry)
     return false;
 }
 
-char **kp_config_file_over(const struct kp_config_file *c, char *const *env)
+char **kp_options_file_over(const struct kp_config_file *c, char *const *env)
 {
     size_t n = 0;
     while (env[n])
@@ -186,7 +186,7 @@ char **kp_config_file_over(const struct kp_config_file *c, char *const *env)
     return all;
 }
 
-size_t kp_config_file_line(const struct kp_config_file *c, const char *entry)
+size_t kp_options_file_line(const struct kp_config_file *c, const char *entry)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->entries[i] == entry)

@@ -548,7 +548,7 @@ static int take(struct kp_options *o, const struct kp_option *row, const char *e
 /* Adds the place of a bad value to the message. */
 static int say_where(const struct kp_config_file *c, const char *entry, char **err)
 {
-    size_t line = kp_config_file_line(c, entry);
+    size_t line = kp_options_file_line(c, entry);
     char *what = *err;
     if (!line)
         return -EINVAL;
@@ -592,8 +592,8 @@ static int add_config(char *const *env, struct kp_config_file *c, char ***all, c
     *all = NULL;
     if (!path)
         return 0;
-    int rc = kp_config_file_read(path, c, err);
-    if (!rc && !(*all = kp_config_file_over(c, env)))
+    int rc = kp_options_file_read(path, c, err);
+    if (!rc && !(*all = kp_options_file_over(c, env)))
         rc = -ENOMEM;
     return rc;
 }
@@ -608,7 +608,7 @@ char *kp_options_value(char *const *env, const char *name)
     char *copy = value ? strdup(value) : NULL;
     free(err);
     free(all);
-    kp_config_file_free(&c);
+    kp_options_file_free(&c);
     return copy;
 }
 
@@ -776,7 +776,7 @@ bool kp_options_want_nvtx(char *const *env)
     bool wanted = want(all ? all : env, needs_nvtx) || want(all ? all : env, needs_timeline);
     free(err);
     free(all);
-    kp_config_file_free(&c);
+    kp_options_file_free(&c);
     return wanted;
 }
 
@@ -792,8 +792,8 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
         rc = take_all(o, env, c, false, &set_given, err);
     if (!rc && !set_given && (*o->section || *o->metrics))
         *o->set = '\0';
-    else if (!rc && !set_given && !(rc = kp_trace_wants(o)) && !(rc = kp_timeline_wants(o)))
-        rc = kp_page_wants(o);
+    else if (!rc && !set_given && !(rc = kp_options_wants_trace(o)) && !(rc = kp_options_wants_timeline(o)))
+        rc = kp_options_wants_page(o);
     if (!rc)
         rc = check_together(o, err);
     o->nvtx = !rc && want(env, needs_nvtx);
@@ -813,7 +813,7 @@ int kp_options_from_env(struct kp_options *o, char *const *env, char **err)
     if (rc)
         kp_options_free(o);
     free(all);
-    kp_config_file_free(&c);
+    kp_options_file_free(&c);
     return rc;
 }
 

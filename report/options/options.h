@@ -61,13 +61,14 @@ enum { KP_OPTION_AUTO = -1 }; /* of AUTO_COUNT */
 #define KP_FIELD_SWITCH     bool
 
 /* One field for each row of options.def. `set` defaults to "basic", or to "" if section or metrics are given; see
- * also kp_trace_wants and kp_page_wants. */
+ * also kp_options_wants_trace and kp_options_wants_page. */
 struct kp_options {
 #define KP_OPTION(field, flag, letter, kind, fallback, values, group, help) KP_FIELD_##kind field;
 #define KP_CHOICE(field, tag, flag, letter, fallback, values, group, help)  enum tag field;
 #define KP_CHOICES(field, tag, flag, letter, fallback, values, group, help) struct kp_choices field;
 #include "report/options/options.def"
-    bool only_columns;  /* `metrics` are the columns of the page trace: nothing else was asked for (kp_trace_wants)
+    bool only_columns;  /* `metrics` are the columns of the page trace: nothing else was asked for
+                         * (kp_options_wants_trace)
                          */
     bool only_timeline; /* only the page timeline was requested: nothing is counted */
     bool as_it_comes;   /* neither page, selection, format nor a print option was given: the report may be brief */

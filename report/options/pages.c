@@ -14,7 +14,7 @@ static const char *const section_of[KP_PAGE_IDS] = {[KP_PAGE_SOURCE] = kp_source
 
 /* --- selection of sections --- */
 
-int kp_page_wants(struct kp_options *o)
+int kp_options_wants_page(struct kp_options *o)
 {
     size_t n = o->page.n, size, found = 0;
     char *list = NULL;
@@ -66,7 +66,7 @@ static int replace(char **text, const char *with, size_t len)
     return 0;
 }
 
-int kp_trace_wants(struct kp_options *o)
+int kp_options_wants_trace(struct kp_options *o)
 {
     const char *cursor = o->trace_columns, *item, *sets = kp_section_quick()->sets, *set = "";
     size_t len, set_len = 0;
@@ -82,7 +82,7 @@ int kp_trace_wants(struct kp_options *o)
     return rc ? rc : replace(&o->set, "", 0);
 }
 
-int kp_timeline_wants(struct kp_options *o)
+int kp_options_wants_timeline(struct kp_options *o)
 {
     o->only_timeline = is_alone(&o->page, KP_PAGE_TIMELINE);
     return o->only_timeline ? replace(&o->set, "", 0) : 0;

@@ -64,14 +64,14 @@ static int write_timelines(struct written *s, size_t at, size_t end)
     struct kp_lines missing = {0};
     struct kp_series_row *rows = NULL;
     size_t n = 0;
-    int rc = kp_series_of_rows(s->section, at + 1, end, s->view->result, &rows, &n);
+    int rc = kp_view_series_of_rows(s->section, at + 1, end, s->view->result, &rows, &n);
     if (!rc)
         rc = kp_lines_of_rows(s->section, at + 1, end, s->view, s->asked_for, &missing);
     if (!rc && (n || missing.n)) {
         begin(s);
         kp_write_heading(s->to, KP_LEVEL_BODY, s->section->rows[at].label);
         if (n)
-            kp_write_series(s->to, rows, n, kp_series_dropped(s->view->result));
+            kp_write_series(s->to, rows, n, kp_view_series_dropped(s->view->result));
         if (n && *s->section->rows[at].group)
             kp_write_note(s->to, KP_LEVEL_BODY, "Note", s->section->rows[at].group);
         missing.beside = n;
@@ -182,7 +182,7 @@ static void tell_not_drawn(struct written *s)
 {
     const struct kp_display *d = s->to->out.display;
     if (d->details != KP_DETAILS_HEADER || s->begun || !s->asked_for ||
-        kp_rows_before_bodies(s->section, KP_ROW_HEADER) || !kp_section_has_any(s->section, s->view->result) ||
+        kp_rows_before_bodies(s->section, KP_ROW_HEADER) || !kp_shown_section_has_any(s->section, s->view->result) ||
         !is_named(d, s->section, s->view->session))
         return;
     begin(s);
@@ -232,7 +232,7 @@ int kp_details_section(struct kp_writer *w, const struct kp_section *s, const st
     if (!kp_cc_matches(s->cc, l->cc_major, l->cc_minor))
         return 0;
     if (w->out.display->choose &&
-        !kp_section_is_collected(s, v->session, v->result)) /* kp_listed_check reports these */
+        !kp_shown_section_is_collected(s, v->session, v->result)) /* kp_listed_check reports these */
         return 0;
     if (!absence)
         return write_present(&written);
@@ -249,7 +249,7 @@ static int write_metrics(struct kp_writer *w, const char *list, const struct kp_
     size_t n = 0;
     int rc = kp_lines_of_metrics(list, v, &lines);
     if (!rc)
-        rc = kp_series_of_list(list, v->result, &rows, &n);
+        rc = kp_view_series_of_list(list, v->result, &rows, &n);
     if (!rc && (lines.n || n))
         kp_write_heading(w, KP_LEVEL_SECTION, kp_metrics_title);
     if (!rc && lines.n) {
@@ -258,7 +258,7 @@ static int write_metrics(struct kp_writer *w, const char *list, const struct kp_
         kp_write_missing(w, &lines);
     }
     if (!rc && n)
-        kp_write_series(w, rows, n, kp_series_dropped(v->result));
+        kp_write_series(w, rows, n, kp_view_series_dropped(v->result));
     if (!rc && (lines.n || n))
         kp_write_gap(w);
     kp_lines_free(&lines);
@@ -276,7 +276,7 @@ static const char *const fields[FIELDS] = {
     "Estimated Speedup"};
 
 /* Writes rows: all metrics of a section are alike there, however they are drawn. */
-static int write_rows(struct kp_writer *w, const struct kp_shown *s)
+static int write_section_rows(struct kp_writer *w, const struct kp_shown *s)
 {
     int rc = 0;
     for (size_t at = 0; !rc && at <= s->n; at++) {
@@ -320,7 +320,7 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
     kp_write_launch(w, shown.quick);
     if (d->rules)
         write_verdict(w, &shown);
-    rc = w->kind->rows ? write_rows(w, &shown) : write_sections(w, &shown);
+    rc = w->kind->rows ? write_section_rows(w, &shown) : write_sections(w, &shown);
     if (!rc && d->rules && summary)
         rc = kp_summary_add(summary, w->session, r, shown.gains);
     kp_shown_free(&shown);
@@ -421,7 +421,7 @@ struct details {
 static int write_launch(struct kp_result *r, void *arg)
 {
     struct details *d = arg;
-    int rc = d->to->kind->rows ? 0 : kp_stack_totals_add(&d->stacks, r);
+    int rc = d->to->kind->rows ? 0 : kp_write_stack_totals_add(&d->stacks, r);
     if (rc)
         return rc;
     if (d->brief && !kp_brief_has(d->brief, r->launch.id))
@@ -430,7 +430,7 @@ static int write_launch(struct kp_result *r, void *arg)
     return kp_details_launch(d->to, r, d->summary);
 }
 
-static int write_session(const struct kp_page *p, struct kp_writer *w)
+static int write_details(const struct kp_page *p, struct kp_writer *w)
 {
     struct kp_summary *own = p->summary || w->kind->rows ? NULL : kp_summary_new();
     struct details details = {.to = w, .summary = own ? own : p->summary};
@@ -447,18 +447,18 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     if (!rc && brief)
         rc = tell_brief(p, w, details.written, kp_brief_count(brief));
     kp_brief_free(brief);
-    kp_stack_totals_free(&details.stacks);
+    kp_write_stack_totals_free(&details.stacks);
     kp_summary_free(own);
     return rc;
 }
 
-int kp_details_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_details(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const struct kp_layout layout = {KP_START_LAUNCH,         fields,           FIELDS,
                                             .rows_of_metrics = true, .metric = METRIC, .rule = RULE};
     int rc = 0;
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++)
-        rc = write_session(&pages[i], w);
+        rc = write_details(&pages[i], w);
     return rc;
 }

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 /* Writes a word, "" if unknown. */
-static void write_word(struct kp_json *j, const char *key, const char *word)
+static void write_text(struct kp_json *j, const char *key, const char *word)
 {
     kp_json_text(j, key, word ? word : "");
 }
@@ -22,18 +24,16 @@ static int note(struct kp_json_ids *ids, uint64_t id)
 {
     if (!id || (ids->n && bsearch(&id, ids->list, ids->n, sizeof id, compare_ids)))
         return 0;
-    uint64_t *grown = realloc(ids->list, (ids->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(ids->list, ids->n))
         return -ENOMEM;
-    ids->list = grown;
     size_t at = ids->n++;
-    for (; at && grown[at - 1] > id; at--)
-        grown[at] = grown[at - 1];
-    grown[at] = id;
+    for (; at && ids->list[at - 1] > id; at--)
+        ids->list[at] = ids->list[at - 1];
+    ids->list[at] = id;
     return 0;
 }
 
-void kp_json_code_free(struct kp_json_code *c)
+void kp_page_json_code_free(struct kp_json_code *c)
 {
     free(c->stacks.list);
     free(c->codes.list);
@@ -42,7 +42,7 @@ void kp_json_code_free(struct kp_json_code *c)
 
 /* ---- a launch ---- */
 
-static void write_counts(struct kp_json *j, const struct kp_code_counts *c)
+static void write_code_counts(struct kp_json *j, const struct kp_code_counts *c)
 {
     kp_json_object(j, NULL, false);
     kp_json_count(j, "code", c->code);
@@ -78,7 +78,7 @@ static void write_series(struct kp_json *j, const struct kp_series *s)
     kp_json_end(j);
 }
 
-int kp_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct kp_result *r)
+int kp_page_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct kp_result *r)
 {
     int rc = note(&c->stacks, r->launch.stack);
     if (r->launch.stack)
@@ -87,7 +87,7 @@ int kp_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct 
         kp_json_array(j, "counts", false);
         for (size_t i = 0; i < r->n_counts; i++) {
             rc = rc ? rc : note(&c->codes, r->counts[i].code);
-            write_counts(j, &r->counts[i]);
+            write_code_counts(j, &r->counts[i]);
         }
         kp_json_end(j);
     }
@@ -106,10 +106,10 @@ static void write_frame(struct kp_json *j, const struct kp_frame *f)
 {
     kp_json_object(j, NULL, true);
     kp_json_text(j, "kind", f->kind == KP_FRAME_PYTHON ? "python" : "native");
-    write_word(j, "function", f->function);
-    write_word(j, "file", f->file);
+    write_text(j, "function", f->function);
+    write_text(j, "file", f->file);
     kp_json_count(j, "line", f->line);
-    write_word(j, "module", f->module);
+    write_text(j, "module", f->module);
     kp_json_count(j, "offset", f->offset);
     kp_json_end(j);
 }
@@ -138,7 +138,7 @@ static void write_location(struct kp_json *j, const struct kp_location *l)
     kp_json_count(j, "line", l->line);
     if (l->parent)
         kp_json_count(j, "inlined_at", l->parent - 1);
-    write_word(j, "function", l->function);
+    write_text(j, "function", l->function);
     kp_json_end(j);
 }
 
@@ -148,8 +148,8 @@ static void write_instruction(struct kp_json *j, const struct kp_instruction *i)
     kp_json_count(j, "offset", i->offset);
     if (i->location)
         kp_json_count(j, "location", i->location - 1);
-    write_word(j, "opcode", i->opcode);
-    write_word(j, "text", i->text);
+    write_text(j, "opcode", i->opcode);
+    write_text(j, "text", i->text);
     if (i->ptx)
         kp_json_count(j, "ptx", i->ptx);
     if (i->access_bits)
@@ -176,11 +176,9 @@ static int keep_text(struct texts *t, struct kp_source_file *f)
 {
     if (!f->text || has_text(t, f->path))
         return 0;
-    struct kp_source_file *grown = realloc(t->files, (t->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(t->files, t->n))
         return -ENOMEM;
-    t->files = grown;
-    grown[t->n++] = *f;
+    t->files[t->n++] = *f;
     *f = (struct kp_source_file){0};
     return 0;
 }
@@ -206,7 +204,7 @@ static void write_ptx(struct kp_json *j, const struct kp_code *c)
     for (size_t i = 0; i < c->n_ptx; i++) {
         kp_json_object(j, NULL, true);
         kp_json_count(j, "line", c->ptx[i].line);
-        write_word(j, "text", c->ptx[i].text);
+        write_text(j, "text", c->ptx[i].text);
         kp_json_end(j);
     }
     kp_json_end(j);
@@ -216,7 +214,7 @@ static void write_code_body(struct kp_json *j, const struct kp_code *c)
 {
     kp_json_object(j, NULL, false);
     kp_json_count(j, "id", c->id);
-    write_word(j, "function", c->function);
+    write_text(j, "function", c->function);
     kp_json_count(j, "crc", c->crc);
     kp_json_array(j, "files", false);
     for (size_t i = 0; i < c->n_files; i++)
@@ -253,7 +251,7 @@ static int or_nothing(int rc)
     return rc == -ENOENT ? 0 : rc;
 }
 
-int kp_json_all_code(struct kp_json *j, const struct kp_json_code *c, const struct kp_lookup *lookup)
+int kp_page_json_all_code(struct kp_json *j, const struct kp_json_code *c, const struct kp_lookup *lookup)
 {
     struct texts texts = {0};
     int rc = 0;

@@ -18,11 +18,11 @@ struct kp_json_code {
 };
 
 /* Writes members of the launch: its stack, counts and series, if any. 0 or -ENOMEM. */
-int kp_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct kp_result *r);
+int kp_page_json_launch_code(struct kp_json *j, struct kp_json_code *c, const struct kp_result *r);
 /* Writes members of the document: the stacks and code that launches have named, and the embedded source files. Those
  * that `lookup` lacks are left out. 0, -EIO or -ENOMEM. */
-int kp_json_all_code(struct kp_json *j, const struct kp_json_code *c, const struct kp_lookup *lookup);
+int kp_page_json_all_code(struct kp_json *j, const struct kp_json_code *c, const struct kp_lookup *lookup);
 /* Frees the data that `c` owns. */
-void kp_json_code_free(struct kp_json_code *c);
+void kp_page_json_code_free(struct kp_json_code *c);
 
 #endif

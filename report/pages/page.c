@@ -5,13 +5,11 @@
 
 #include "base/demangle.h"
 #include "base/nearest.h"
-#include "base/pattern.h"
 #include "base/plain.h"
 #include "base/stream.h"
 #include "report/define/source.h"
 #include "report/model/launch_names.h"
 #include "report/model/nvtx_expr.h"
-#include "report/model/renames.h"
 #include "report/pages/page_body.h"
 #include "report/view/chooser.h"
 #include "report/write/csv_writer.h"
@@ -23,19 +21,19 @@ enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
 static const struct page_row {
     kp_page_fn *page;
     bool nvtx;    /* its rows have the columns of NVTX, if launches have any */
-    bool grouped; /* kp_grouped_page replaces it if launches are grouped */
+    bool grouped; /* kp_page_grouped replaces it if launches are grouped */
     bool whole;   /* shows the session, but not its launches, whatever launches the filters choose */
 } rows[KP_PAGE_IDS] = {
-    [KP_PAGE_DETAILS] = {kp_details_page, .nvtx = true, .grouped = true},
-    [KP_PAGE_RAW] = {kp_raw_page, .nvtx = true, .grouped = true},
-    [KP_PAGE_SESSION] = {kp_session_page, .whole = true},
-    [KP_PAGE_SUMMARY] = {kp_summary_page, .nvtx = false},
-    [KP_PAGE_TRACE] = {kp_trace_page, .nvtx = true},
-    [KP_PAGE_SOURCE] = {kp_source_page, .nvtx = false},
-    [KP_PAGE_PM] = {kp_pm_page, .nvtx = false},
-    [KP_PAGE_TIMELINE] = {kp_timeline_page, .whole = true},
-    [KP_PAGE_SERIES] = {kp_series_page, .nvtx = false},
-    [KP_PAGE_RANKS] = {kp_ranks_page, .nvtx = false},
+    [KP_PAGE_DETAILS] = {kp_page_details, .nvtx = true, .grouped = true},
+    [KP_PAGE_RAW] = {kp_page_raw, .nvtx = true, .grouped = true},
+    [KP_PAGE_SESSION] = {kp_page_session, .whole = true},
+    [KP_PAGE_SUMMARY] = {kp_page_summary, .nvtx = false},
+    [KP_PAGE_TRACE] = {kp_page_trace, .nvtx = true},
+    [KP_PAGE_SOURCE] = {kp_page_source, .nvtx = false},
+    [KP_PAGE_PM] = {kp_page_pm, .nvtx = false},
+    [KP_PAGE_TIMELINE] = {kp_page_timeline, .whole = true},
+    [KP_PAGE_SERIES] = {kp_page_series, .nvtx = false},
+    [KP_PAGE_RANKS] = {kp_page_ranks, .nvtx = false},
 };
 
 /* --- pages with any writer --- */
@@ -47,7 +45,7 @@ static bool is_grouped(const struct kp_display *d, enum kp_page_id id)
 
 static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w, enum kp_page_id id)
 {
-    return (is_grouped(pages->display, id) ? kp_grouped_page : rows[id].page)(pages, n, w);
+    return (is_grouped(pages->display, id) ? kp_page_grouped : rows[id].page)(pages, n, w);
 }
 
 /* Returns true if the page ends without the gap that ends all others. */
@@ -147,7 +145,7 @@ static int print_text(const struct kp_page *pages, size_t n, const struct kp_sin
     struct kp_text_writer t;
     struct kp_fit fit;
     kp_fit_init(&fit, to, pages->display->width);
-    kp_text_writer_init(&t, &fit.sink, pages->display);
+    kp_write_text_writer_init(&t, &fit.sink, pages->display);
     int rc = end_writer(&t.base, write_pages(pages, n, &t.base));
     int last = kp_fit_end(&fit);
     return rc ? rc : last;
@@ -162,14 +160,14 @@ static int text_pages(const struct kp_page *pages, size_t n, FILE *to)
 static int csv_pages(const struct kp_page *pages, size_t n, FILE *to)
 {
     struct kp_csv_writer c;
-    kp_csv_writer_init(&c, to, pages->display);
+    kp_write_csv_writer_init(&c, to, pages->display);
     return end_writer(&c.base, write_pages(pages, n, &c.base));
 }
 
 static int (*const formats[])(const struct kp_page *pages, size_t n, FILE *to) = {
     [KP_FORMAT_TEXT] = text_pages,
     [KP_FORMAT_CSV] = csv_pages,
-    [KP_FORMAT_JSON] = kp_json_page,
+    [KP_FORMAT_JSON] = kp_page_json,
 };
 
 /* Prints in large pieces: each one costs the log of a profiled process several system calls. */

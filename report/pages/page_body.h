@@ -32,10 +32,10 @@ int kp_page_each_with(const struct kp_page *p, const char *const *only, int (*fn
 /* Writes the blocks of a page, for `n` sessions: several only if w->kind->rows. Returns errors of the launches or of
  * memory; errors of the writer stay there. */
 typedef int kp_page_fn(const struct kp_page *pages, size_t n, struct kp_writer *w);
-kp_page_fn kp_details_page, kp_raw_page, kp_session_page, kp_summary_page, kp_trace_page, kp_source_page, kp_pm_page,
-    kp_timeline_page, kp_series_page, kp_ranks_page;
+kp_page_fn kp_page_details, kp_page_raw, kp_page_session, kp_page_summary, kp_page_trace, kp_page_source, kp_page_pm,
+    kp_page_timeline, kp_page_series, kp_page_ranks;
 /* Writes the pages details and raw if the display groups launches. */
-kp_page_fn kp_grouped_page;
+kp_page_fn kp_page_grouped;
 /* Makes this the session of all further blocks. */
 void kp_page_enter(const struct kp_page *p, struct kp_writer *w);
 /* Returns true if samples of warps of this launch were lost. */
@@ -56,6 +56,6 @@ size_t kp_page_fit_columns(const size_t *widths, size_t n, const int *dispensabl
                            bool *hidden);
 
 /* Writes the whole session, or several of them. */
-int kp_json_page(const struct kp_page *pages, size_t n, FILE *to);
+int kp_page_json(const struct kp_page *pages, size_t n, FILE *to);
 
 #endif

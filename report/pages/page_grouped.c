@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+#include "base/text.h"
 #include "report/model/launch_names.h"
 #include "report/pages/page_body.h"
 #include "report/view/narrow.h"
@@ -22,7 +24,7 @@ struct spread {
 struct part {
     const char *title;    /* of the section; NULL: of all */
     struct spread *stats; /* by name */
-    size_t n, capacity;
+    size_t n;
 };
 
 struct group {
@@ -54,15 +56,13 @@ static struct group *find_group(struct groups *all, const char *name, const stru
         if (is_same_group(&all->at[i], name, l, by_device))
             return &all->at[i];
     char *copy = name ? kp_strdup(name) : NULL;
-    struct group *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
-    if (grown)
-        all->at = grown;
-    if (!grown || (name && !copy)) {
+    if (!KP_ROOM(all->at, all->n) || (name && !copy)) {
         free(copy);
         return NULL;
     }
-    grown[all->n] = (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
-    return &grown[all->n++];
+    all->at[all->n] =
+        (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
+    return &all->at[all->n++];
 }
 
 static struct part *find_part(struct group *g, const char *title)
@@ -70,24 +70,16 @@ static struct part *find_part(struct group *g, const char *title)
     for (size_t i = 0; i < g->n; i++)
         if (g->parts[i].title == title)
             return &g->parts[i];
-    struct part *grown = realloc(g->parts, (g->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(g->parts, g->n))
         return NULL;
-    g->parts = grown;
-    grown[g->n] = (struct part){.title = title};
-    return &grown[g->n++];
+    g->parts[g->n] = (struct part){.title = title};
+    return &g->parts[g->n++];
 }
 
-static int insert(struct part *p, size_t at, const char *title, const struct kp_metric *m)
+static int insert_spread(struct part *p, size_t at, const char *title, const struct kp_metric *m)
 {
-    if (p->n == p->capacity) {
-        size_t capacity = p->capacity ? 2 * p->capacity : 32;
-        struct spread *grown = realloc(p->stats, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        p->stats = grown;
-        p->capacity = capacity;
-    }
+    if (!KP_ROOM(p->stats, p->n))
+        return -ENOMEM;
     struct spread s = {kp_strdup(m->name), kp_strdup(title), kp_strdup(m->unit), 0, INFINITY, -INFINITY, 0};
     if (!s.name || !s.title || !s.unit) {
         free(s.name);
@@ -110,7 +102,7 @@ static int add_value(struct part *p, size_t *at, const char *title, const struct
     while (*at < p->n && strcmp(p->stats[*at].name, m->name) < 0)
         ++*at;
     if (*at == p->n || strcmp(p->stats[*at].name, m->name)) {
-        int rc = insert(p, *at, title, m);
+        int rc = insert_spread(p, *at, title, m);
         if (rc)
             return rc;
     }
@@ -184,7 +176,7 @@ static int add_to(struct groups *all, const char *name, const struct kp_result *
     return is_raw(all->page) ? add_metrics(g, all->page, r) : add_sections(g, all->page, r);
 }
 
-static int add_to_ranges(struct groups *all, const struct kp_result *r)
+static int add_to_range_groups(struct groups *all, const struct kp_result *r)
 {
     const struct kp_nvtx *n = &r->launch.nvtx;
     int rc = n->n_ranges ? 0 : add_to(all, NULL, r);
@@ -203,7 +195,7 @@ static int add_launch(struct kp_result *r, void *arg)
     struct groups *all = arg;
     switch (all->page->display->grouping) {
     case KP_GROUPING_NVTX:
-        return add_to_ranges(all, r);
+        return add_to_range_groups(all, r);
     case KP_GROUPING_KERNEL:
         return add_to(all, kp_launch_name(&r->launch), r);
     default:
@@ -211,7 +203,7 @@ static int add_launch(struct kp_result *r, void *arg)
     }
 }
 
-static void free_groups(struct groups *all)
+static void free_all_groups(struct groups *all)
 {
     for (size_t i = 0; i < all->n; i++) {
         struct group *g = &all->at[i];
@@ -249,13 +241,13 @@ struct cells {
 };
 
 /* Uses the unit of the average for all three values: extremes may differ in magnitude. */
-static void fill_cells(struct cells *c, const struct spread *s, bool base, bool plain)
+static void fill_spread(struct cells *c, const struct spread *s, bool base, bool plain)
 {
     double average = s->sum / (double)s->n, divisor = kp_unit_divisor(s->unit, average, base, c->unit);
     kp_count_cell(s->n, plain, c->number[COUNT]);
-    kp_number_cell(s->low / divisor, plain, c->number[LOWEST]);
-    kp_number_cell(s->high / divisor, plain, c->number[HIGHEST]);
-    kp_number_cell(average / divisor, plain, c->number[AVERAGE]);
+    kp_write_number_cell(s->low / divisor, plain, c->number[LOWEST]);
+    kp_write_number_cell(s->high / divisor, plain, c->number[HIGHEST]);
+    kp_write_number_cell(average / divisor, plain, c->number[AVERAGE]);
     for (int i = COUNT; i < COLUMNS; i++)
         c->at[i] = c->number[i];
     c->at[NAME] = s->title;
@@ -275,7 +267,7 @@ static void write_part(struct kp_writer *w, const struct fields *f, const struct
         kp_write_heading(w, KP_LEVEL_SECTION, p->title);
     kp_write_table(w, &(struct kp_table){.kind = KP_TABLE_FRAMED, .columns = columns, .n = COLUMNS});
     for (size_t i = 0; i < p->n; i++) {
-        fill_cells(&cells, &p->stats[i], base, w->kind->plain);
+        fill_spread(&cells, &p->stats[i], base, w->kind->plain);
         kp_write_row(w, cells.at);
     }
     kp_write_table_end(w);
@@ -294,16 +286,12 @@ static const char *device_name(const struct kp_session *s, int ordinal)
 static char *group_title(const struct kp_page *p, const struct group *g)
 {
     bool by_range = p->display->grouping == KP_GROUPING_NVTX;
-    char *text;
-    int n;
     if (g->name)
-        n = asprintf(&text, "%s%s, Invocations %" PRIu64, by_range ? "NVTX range " : "", g->name, g->launches);
-    else if (by_range)
-        n = asprintf(&text, "In no NVTX range, Invocations %" PRIu64, g->launches);
-    else
-        n = asprintf(&text, "Device %d (%s), CC %d.%d, Invocations %" PRIu64, g->device,
-                     device_name(p->session, g->device), g->cc_major, g->cc_minor, g->launches);
-    return n < 0 ? NULL : text;
+        return kp_asprintf("%s%s, Invocations %" PRIu64, by_range ? "NVTX range " : "", g->name, g->launches);
+    if (by_range)
+        return kp_asprintf("In no NVTX range, Invocations %" PRIu64, g->launches);
+    return kp_asprintf("Device %d (%s), CC %d.%d, Invocations %" PRIu64, g->device, device_name(p->session, g->device),
+                       g->cc_major, g->cc_minor, g->launches);
 }
 
 static int write_group(struct kp_writer *w, const struct kp_page *p, const struct fields *f, const struct group *g)
@@ -353,7 +341,7 @@ static struct fields fields_of(enum kp_grouping grouping)
     return f;
 }
 
-int kp_grouped_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_grouped(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const struct fields f = fields_of(pages->display->grouping);
     int rc = 0;
@@ -366,7 +354,7 @@ int kp_grouped_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
             tell_without_ranges(w, &all);
         for (size_t j = 0; !rc && j < all.n; j++)
             rc = write_group(w, &pages[i], &f, &all.at[j]);
-        free_groups(&all);
+        free_all_groups(&all);
     }
     return rc;
 }

@@ -114,7 +114,7 @@ static int write_environment(struct kp_json *j, const char *lines)
     return rc;
 }
 
-static int write_session(struct kp_json *j, const struct kp_session *s)
+static int write_session_object(struct kp_json *j, const struct kp_session *s)
 {
     kp_json_object(j, "session", false);
     kp_json_count(j, "pid", s->pid);
@@ -328,7 +328,7 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
 }
 
 /* Writes the metrics that the display chooses. */
-static int write_metrics(struct kp_json *j, const struct kp_page *p, const struct kp_result *r)
+static int write_metric_list(struct kp_json *j, const struct kp_page *p, const struct kp_result *r)
 {
     struct kp_result chosen;
     int rc = kp_narrow(p->display, p->session, r, &chosen);
@@ -382,7 +382,7 @@ struct document {
     struct kp_json_code code;
 };
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_launch_object(struct kp_result *r, void *arg)
 {
     struct document *d = arg;
     struct kp_json *j = d->json;
@@ -392,14 +392,14 @@ static int write_launch(struct kp_result *r, void *arg)
         return rc;
     kp_json_object(j, NULL, false);
     write_head(j, &r->launch);
-    rc = write_metrics(j, d->page, r);
+    rc = write_metric_list(j, d->page, r);
     kp_json_array(j, "messages", false);
     for (size_t i = 0; i < shown.messages.n; i++)
         write_message(j, &shown.messages.list[i]);
     kp_json_end(j);
     write_variants(j, r);
     if (!rc)
-        rc = kp_json_launch_code(j, &d->code, r);
+        rc = kp_page_json_launch_code(j, &d->code, r);
     kp_json_end(j);
     kp_shown_free(&shown);
     return rc ? rc : ferror(j->to) ? -EIO : 0;
@@ -410,7 +410,7 @@ static int write_launch(struct kp_result *r, void *arg)
 static void write_activity(struct kp_json *j, const struct kp_timeline *t, const struct kp_activity *a)
 {
     kp_json_object(j, NULL, true);
-    kp_json_text(j, "kind", kp_activity_word(a->kind));
+    kp_json_text(j, "kind", kp_timeline_activity_word(a->kind));
     kp_json_text(j, "name", kp_timeline_name(t, a));
     if (a->device >= 0) {
         kp_json_int(j, "device", a->device);
@@ -458,39 +458,39 @@ static void write_kind(struct kp_json *j, const char *kind)
     kp_json_int(j, "version", VERSION);
 }
 
-static int write_document(struct kp_json *j, const struct kp_page *p)
+static int write_session_document(struct kp_json *j, const struct kp_page *p)
 {
     kp_json_object(j, NULL, false);
     write_kind(j, schema);
-    int rc = write_session(j, p->session);
+    int rc = write_session_object(j, p->session);
     if (!rc)
         rc = write_devices(j, p->session);
     if (rc)
         return rc;
     kp_json_array(j, "launches", false);
     struct document d = {.page = p, .json = j};
-    rc = kp_page_each(p, write_launch, &d);
+    rc = kp_page_each(p, write_launch_object, &d);
     kp_json_end(j);
     if (!rc)
-        rc = kp_json_all_code(j, &d.code, &p->launches->lookup);
+        rc = kp_page_json_all_code(j, &d.code, &p->launches->lookup);
     if (!rc)
         rc = write_timeline(j, p);
     kp_json_end(j);
-    kp_json_code_free(&d.code);
+    kp_page_json_code_free(&d.code);
     return rc;
 }
 
-int kp_json_page(const struct kp_page *pages, size_t n, FILE *to)
+int kp_page_json(const struct kp_page *pages, size_t n, FILE *to)
 {
     struct kp_json j = {.to = to};
     int rc = 0;
     if (!pages->shared)
-        return write_document(&j, pages);
+        return write_session_document(&j, pages);
     kp_json_object(&j, NULL, false);
     write_kind(&j, schema_of_several);
     kp_json_array(&j, "sessions", false);
     for (size_t i = 0; !rc && i < n; i++)
-        rc = write_document(&j, &pages[i]);
+        rc = write_session_document(&j, &pages[i]);
     kp_json_end(&j);
     kp_json_end(&j);
     return rc;

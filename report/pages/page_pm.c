@@ -1,6 +1,5 @@
 /* The page pm: all series sampled while kernels ran. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +36,7 @@ static struct kp_series_row labelled(struct sampled *s, const struct kp_series *
     return (struct kp_series_row){row ? row->label : series->name, series};
 }
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_pm_launch(struct kp_result *r, void *arg)
 {
     struct sampled *s = arg;
     s->without += !r->n_series;
@@ -50,7 +49,7 @@ static int write_launch(struct kp_result *r, void *arg)
         rows[i] = labelled(s, &r->series[i]);
     s->to->launch = &r->launch;
     kp_write_launch(s->to, false);
-    kp_write_series(s->to, rows, r->n_series, kp_series_dropped(r));
+    kp_write_series(s->to, rows, r->n_series, kp_view_series_dropped(r));
     kp_write_gap(s->to);
     free(rows);
     return s->to->out.rc;
@@ -64,7 +63,7 @@ static void write_note(struct kp_writer *w, const char *note)
     kp_write_gap(w);
 }
 
-int kp_pm_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_pm(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const char *const fields[] = {"Metric Name", "Metric Unit", "Sample", "Time (ns)", "Metric Value"};
     static const struct kp_layout layout = {
@@ -74,7 +73,7 @@ int kp_pm_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     for (size_t i = 0; !rc && i < n; i++) {
         struct sampled sampled = {.to = w};
         kp_page_enter(&pages[i], w);
-        rc = kp_page_each(&pages[i], write_launch, &sampled);
+        rc = kp_page_each(&pages[i], write_pm_launch, &sampled);
         if (!rc)
             write_note(w, sampled.note);
         if (!rc && sampled.without)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "base/width.h"
 #include "report/model/launch_names.h"
@@ -47,7 +48,7 @@ struct entry {
 
 struct entries {
     struct entry *at;
-    size_t n, capacity;
+    size_t n;
     double total;     /* of all launches on all ranks, ns */
     uint64_t without; /* entries without ranks */
 };
@@ -67,14 +68,8 @@ static int add_entry(struct kp_result *r, void *arg)
         e->without++;
         return 0;
     }
-    if (e->n == e->capacity) {
-        size_t capacity = e->capacity ? 2 * e->capacity : 32;
-        struct entry *grown = realloc(e->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        e->at = grown;
-        e->capacity = capacity;
-    }
+    if (!KP_ROOM(e->at, e->n))
+        return -ENOMEM;
     struct entry one = {.name = kp_strdup(kp_launch_name(&r->launch)),
                         .slowest = kp_strdup(of.slowest),
                         .which = kp_launch_which(&r->launch),
@@ -100,7 +95,7 @@ static void free_entries(struct entries *e)
 }
 
 /* What would be saved is what the other ranks wait for the slowest. */
-static int by_choice(const void *a, const void *b, void *sort)
+static int by_rank_choice(const void *a, const void *b, void *sort)
 {
     const struct entry *x = a, *y = b;
     int order =
@@ -137,14 +132,14 @@ static void fill_which(char *to, const char *which, size_t wide)
     snprintf(to, CELL, "%s%s", at == which ? "" : cut, at);
 }
 
-static void fill_cells(struct cells *c, const struct entry *e, double total, bool plain, size_t wide)
+static void fill_entry(struct cells *c, const struct entry *e, double total, bool plain, size_t wide)
 {
     snprintf(c->text[TIME], CELL, "%.1f", total > 0 ? 100 * e->of.total / total : 0);
     kp_count_cell(e->of.launches, plain, c->text[LAUNCHES]);
     kp_count_cell(e->of.n, plain, c->text[RANKS]);
-    kp_number_cell(e->of.mean, plain, c->text[AVERAGE]);
-    kp_number_cell(e->of.low, plain, c->text[LOWEST]);
-    kp_number_cell(e->of.high, plain, c->text[HIGHEST]);
+    kp_write_number_cell(e->of.mean, plain, c->text[AVERAGE]);
+    kp_write_number_cell(e->of.low, plain, c->text[LOWEST]);
+    kp_write_number_cell(e->of.high, plain, c->text[HIGHEST]);
     snprintf(c->text[IMBALANCE], CELL, "%.2f", e->of.imbalance);
     *c->text[INTERVAL] = '\0';
     if (!isnan(e->of.half))
@@ -176,16 +171,16 @@ struct written {
     char **names; /* NULL: in full */
 };
 
-static int fill_all(struct written *s)
+static int fill_entries(struct written *s)
 {
     if (!(s->cells = calloc(s->n + 1, sizeof *s->cells)))
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++)
-        fill_cells(&s->cells[i], &s->entries->at[i], s->entries->total, s->to->kind->plain, kp_out_wide(&s->to->out));
+        fill_entry(&s->cells[i], &s->entries->at[i], s->entries->total, s->to->kind->plain, kp_out_wide(&s->to->out));
     return 0;
 }
 
-static size_t width_of(const struct written *s, size_t column)
+static size_t rank_width(const struct written *s, size_t column)
 {
     size_t width = strlen(headings[column]);
     for (size_t i = 0; i < s->n; i++) {
@@ -237,11 +232,11 @@ static void explain_marks(const struct written *s)
 }
 
 /* Hides columns so that names have room; returns that room. *fits: all the others do. */
-static size_t fit_columns(struct written *s, size_t n, bool *fits)
+static size_t fit_rank_columns(struct written *s, size_t n, bool *fits)
 {
     size_t widths[NAME], wide = kp_out_wide(&s->to->out), used = 1;
     for (size_t i = 0; i < NAME; i++)
-        widths[i] = width_of(s, i);
+        widths[i] = rank_width(s, i);
     if (s->hidden[WHICH]) { /* it needs no room */
         widths[WHICH] = 0;
         wide += KP_PAGE_GAP;
@@ -254,19 +249,19 @@ static size_t fit_columns(struct written *s, size_t n, bool *fits)
 }
 
 /* Chooses the columns that leave room for names; returns that room. */
-static size_t choose_columns(struct written *s)
+static size_t choose_rank_columns(struct written *s)
 {
     const bool none = s->hidden[WHICH];
     bool fits;
-    size_t room = fit_columns(s, none ? DISPENSABLE : BESIDE_WHICH, &fits);
+    size_t room = fit_rank_columns(s, none ? DISPENSABLE : BESIDE_WHICH, &fits);
     if (none || (fits && !is_ambiguous(s)))
         return room;
     memset(s->hidden, 0, sizeof s->hidden);
     mark_which(s);
-    return fit_columns(s, DISPENSABLE, &fits);
+    return fit_rank_columns(s, DISPENSABLE, &fits);
 }
 
-static int shorten(struct written *s, size_t room)
+static int shorten_entries(struct written *s, size_t room)
 {
     struct kp_long_name *whole = calloc(s->n + 1, sizeof *whole);
     if (!whole)
@@ -318,13 +313,13 @@ static int write_entries(struct kp_writer *w, struct entries *e)
     const struct kp_display *d = w->out.display;
     struct written s = {.to = w, .entries = e, .n = d->top && d->top < e->n ? d->top : e->n};
     enum kp_sort sort = d->sort;
-    qsort_r(e->at, e->n, sizeof *e->at, by_choice, &sort);
-    int rc = fill_all(&s);
+    qsort_r(e->at, e->n, sizeof *e->at, by_rank_choice, &sort);
+    int rc = fill_entries(&s);
     s.hidden[WHICH] = true;
     for (size_t i = 0; i < e->n; i++)
         s.hidden[WHICH] &= !*e->at[i].which;
     if (!rc && !w->kind->rows)
-        rc = shorten(&s, choose_columns(&s));
+        rc = shorten_entries(&s, choose_rank_columns(&s));
     if (!rc) {
         kp_write_heading(w, KP_LEVEL_PAGE, "Kernels by rank");
         write_table(&s);
@@ -338,7 +333,7 @@ static int write_entries(struct kp_writer *w, struct entries *e)
     return rc;
 }
 
-int kp_ranks_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_ranks(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = headings, .n = FIELDS};
     int rc = 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "report/pages/page_body.h"
 #include "report/view/narrow.h"
 
@@ -30,7 +31,7 @@ static int each_narrowed(const struct kp_page *p, int (*fn)(struct kp_result *r,
     return kp_page_each(p, narrow_launch, &(struct narrowed){p, fn, arg});
 }
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_raw(struct kp_result *r, void *arg)
 {
     struct kp_writer *w = arg;
     struct kp_lines lines = {.note = r->launch.note};
@@ -59,19 +60,13 @@ struct names {
         char *name, *unit;
         bool mean; /* of a rotation, in some launch */
     } * at;        /* by name */
-    size_t n, capacity;
+    size_t n;
 };
 
-static int insert(struct names *n, size_t at, const struct kp_metric *m)
+static int insert_metric(struct names *n, size_t at, const struct kp_metric *m)
 {
-    if (n->n == n->capacity) {
-        size_t capacity = n->capacity ? 2 * n->capacity : 256;
-        struct name *grown = realloc(n->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        n->at = grown;
-        n->capacity = capacity;
-    }
+    if (!KP_ROOM(n->at, n->n))
+        return -ENOMEM;
     struct name added = {kp_strdup(m->name), kp_strdup(m->unit), m->counted};
     if (!added.name || !added.unit) {
         free(added.name);
@@ -109,7 +104,7 @@ static int note_names(struct kp_result *r, void *arg)
         if (at < n->n && !strcmp(n->at[at].name, r->metrics[i].name))
             rc = note_known(&n->at[at], &r->metrics[i]);
         else
-            rc = insert(n, at, &r->metrics[i]);
+            rc = insert_metric(n, at, &r->metrics[i]);
     }
     return rc;
 }
@@ -123,13 +118,13 @@ static void free_names(struct names *names)
     free(names->at);
 }
 
-static int write_session(const struct kp_page *p, struct kp_writer *w)
+static int write_raw_session(const struct kp_page *p, struct kp_writer *w)
 {
     struct kp_display base = *p->display;
     kp_page_enter(p, w);
     base.base_units = true;
     w->out.display = &base;
-    int rc = each_narrowed(p, write_launch, w);
+    int rc = each_narrowed(p, write_raw, w);
     w->out.display = p->display;
     return rc;
 }
@@ -148,13 +143,13 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct kp_write
     if (!rc)
         kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++)
-        rc = write_session(&pages[i], w);
+        rc = write_raw_session(&pages[i], w);
     free(fields);
     free(means);
     return rc;
 }
 
-int kp_raw_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_raw(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     struct names names = {.n = 0};
     int rc = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/pages/details.h"
 #include "report/pages/page_body.h"
 #include "report/view/variants.h"
@@ -31,7 +32,7 @@ struct cells {
     const char *row[FIELDS];
 };
 
-static void write_size(char out[64], const uint32_t size[3])
+static void write_shape(char out[64], const uint32_t size[3])
 {
     snprintf(out, 64, "(%u, %u, %u)", size[0], size[1], size[2]);
 }
@@ -39,7 +40,7 @@ static void write_size(char out[64], const uint32_t size[3])
 static void write_number(const struct kp_writer *w, double value, const char *unit, char out[CELL])
 {
     if (w->kind->plain)
-        kp_number_cell(value, true, out);
+        kp_write_number_cell(value, true, out);
     else if (!strcmp(unit, "%"))
         snprintf(out, CELL, "%.2f", value);
     else
@@ -47,22 +48,22 @@ static void write_number(const struct kp_writer *w, double value, const char *un
 }
 
 /* Writes the row of a way of launching; text lists those without a time after the table. */
-static void write_row(struct kp_writer *w, const struct kp_table *table, const struct kp_result *r, size_t i,
-                      bool is_best)
+static void write_variant_row(struct kp_writer *w, const struct kp_table *table, const struct kp_result *r, size_t i,
+                              bool is_best)
 {
     const struct kp_result *one = kp_variants_at(r, i);
     const char *shown[FIELDS];
     struct cells c;
     double value;
-    write_size(c.size[0], one->launch.grid);
-    write_size(c.size[1], one->launch.block);
+    write_shape(c.size[0], one->launch.grid);
+    write_shape(c.size[1], one->launch.block);
     c.row[VARIANT] = kp_variants_name(r, i);
     c.row[GRID] = c.size[0];
     c.row[BLOCK] = c.size[1];
     c.row[CHANGE] = KP_NO_VALUE;
     if (i && kp_variants_change(r, i, &value)) {
         if (w->kind->plain)
-            kp_number_cell(value, true, c.number[VALUES]);
+            kp_write_number_cell(value, true, c.number[VALUES]);
         else
             snprintf(c.number[VALUES], CELL, "%+.1f%%", value);
         c.row[CHANGE] = c.number[VALUES];
@@ -84,7 +85,7 @@ static void write_row(struct kp_writer *w, const struct kp_table *table, const s
 }
 
 /* Tells in sentences what a reader of rows has in columns. */
-static int write_notes(struct kp_writer *w, const struct kp_result *r, bool found, size_t best)
+static int write_series_notes(struct kp_writer *w, const struct kp_result *r, bool found, size_t best)
 {
     char time[CELL], *text = NULL;
     double ns, change;
@@ -95,11 +96,10 @@ static int write_notes(struct kp_writer *w, const struct kp_result *r, bool foun
     }
     if (found && kp_variants_time(r, best, &ns)) {
         kp_format_quantity(ns, "ns", false, time);
-        int n =
-            best && kp_variants_change(r, best, &change)
-                ? asprintf(&text, "%s, %s, %+.1f%% against the program's own", kp_variants_name(r, best), time, change)
-                : asprintf(&text, "%s, %s", kp_variants_name(r, best), time);
-        if (n < 0)
+        text = best && kp_variants_change(r, best, &change)
+                   ? kp_asprintf("%s, %s, %+.1f%% against the program's own", kp_variants_name(r, best), time, change)
+                   : kp_asprintf("%s, %s", kp_variants_name(r, best), time);
+        if (!text)
             return -ENOMEM;
         kp_write_note(w, KP_LEVEL_BODY, "Best", text);
         free(text);
@@ -129,9 +129,9 @@ int kp_details_variants(struct kp_writer *w, const struct kp_result *r)
     kp_write_table(w, &table);
     for (size_t i = 0; i <= r->n_variants; i++)
         if (w->kind->rows || !i || !kp_variants_at(r, i)->launch.note)
-            write_row(w, &table, r, i, found && i == best);
+            write_variant_row(w, &table, r, i, found && i == best);
     kp_write_table_end(w);
-    int rc = w->kind->rows ? 0 : write_notes(w, r, found, best);
+    int rc = w->kind->rows ? 0 : write_series_notes(w, r, found, best);
     kp_write_gap(w);
     return rc;
 }
@@ -141,7 +141,7 @@ struct seen {
     uint64_t without; /* launches without variants */
 };
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_series_of(struct kp_result *r, void *arg)
 {
     struct seen *s = arg;
     s->without += !r->n_variants;
@@ -153,7 +153,7 @@ static int write_launch(struct kp_result *r, void *arg)
     return rc ? rc : s->to->out.rc;
 }
 
-int kp_series_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_series(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const char *fields[FIELDS] = {"Variant", "Variant Grid", "Variant Block", "Change (%)"};
     const struct kp_layout layout = {.start = KP_START_LAUNCH, .fields = fields, .n = FIELDS};
@@ -167,7 +167,7 @@ int kp_series_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     for (size_t i = 0; !rc && i < n; i++) {
         struct seen seen = {.to = w};
         kp_page_enter(&pages[i], w);
-        rc = kp_page_each(&pages[i], write_launch, &seen);
+        rc = kp_page_each(&pages[i], write_series_of, &seen);
         if (!rc && seen.without)
             kp_page_tell_without(w, seen.without, "launch has", "launches have",
                                  "no variants: `kprof series --vary block=64,128,256 PROGRAM` tries them");

@@ -1,12 +1,12 @@
 /* The page session: the facts of the run. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/environment.h"
+#include "base/text.h"
 #include "report/define/units.h"
 #include "report/pages/page_body.h"
 
@@ -48,7 +48,7 @@ static void add_id(struct facts *f, const char *attribute, uint64_t value)
     add(f, attribute, text);
 }
 
-static void add_time(struct facts *f, const char *attribute, int64_t unix_ns)
+static void add_utc(struct facts *f, const char *attribute, int64_t unix_ns)
 {
     char date[64], text[96];
     struct tm utc;
@@ -62,17 +62,16 @@ static void add_time(struct facts *f, const char *attribute, int64_t unix_ns)
 /* Adds a range of values of one unit; programs get both ends in the base unit. */
 static void add_range(struct facts *f, const char *attribute, double low, double high, const char *unit)
 {
-    char from[KP_NUMBER_MAX], to[KP_NUMBER_MAX], scaled[KP_UNIT_MAX], *text;
+    char from[KP_NUMBER_MAX], to[KP_NUMBER_MAX], scaled[KP_UNIT_MAX];
     double divisor = kp_unit_divisor(unit, high, f->plain, scaled);
-    kp_number_cell(low / divisor, f->plain, from);
-    kp_number_cell(high / divisor, f->plain, to);
-    int n =
-        strcmp(from, to) ? asprintf(&text, "%s to %s %s", from, to, scaled) : asprintf(&text, "%s %s", from, scaled);
-    if (n < 0) {
+    kp_write_number_cell(low / divisor, f->plain, from);
+    kp_write_number_cell(high / divisor, f->plain, to);
+    bool same = !strcmp(from, to);
+    char *text = kp_asprintf("%s%s%s %s", from, same ? "" : " to ", same ? "" : to, scaled);
+    if (text)
+        add(f, attribute, text);
+    else
         f->rc = -ENOMEM;
-        return;
-    }
-    add(f, attribute, text);
     free(text);
 }
 
@@ -89,10 +88,10 @@ static void add_process(struct facts *f, const struct kp_session *s)
     add(f, "Program", s->exe);
     add(f, "Command Line", s->cmdline);
     add(f, "Host Name", s->host);
-    add_time(f, "Started", s->start_unix_ns);
+    add_utc(f, "Started", s->start_unix_ns);
     if (s->end_unix_ns) {
         int64_t ns;
-        add_time(f, "Ended", s->end_unix_ns);
+        add_utc(f, "Ended", s->end_unix_ns);
         if (!__builtin_sub_overflow(s->end_unix_ns, s->start_unix_ns, &ns)) /* a file may have any */
             add_range(f, "Time", (double)ns, (double)ns, "ns");
     }
@@ -262,7 +261,7 @@ static const struct group {
 };
 
 /* Writes the group and frees it. */
-static int write_group(struct kp_writer *w, struct facts *f, const char *title)
+static int write_titled(struct kp_writer *w, struct facts *f, const char *title)
 {
     f->group.title = title;
     if (!f->rc && f->group.n)
@@ -271,7 +270,7 @@ static int write_group(struct kp_writer *w, struct facts *f, const char *title)
     return f->rc;
 }
 
-static int write_session(const struct kp_page *p, struct kp_writer *w)
+static int write_session_page(const struct kp_page *p, struct kp_writer *w)
 {
     struct clocks clocks = {.n = 0};
     struct facts f = {.plain = w->kind->plain};
@@ -280,17 +279,17 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     int rc = find_clocks(p, &clocks);
     for (size_t i = 0; !rc && i < sizeof groups / sizeof *groups; i++) {
         groups[i].add(&f, s);
-        rc = write_group(w, &f, groups[i].title);
+        rc = write_titled(w, &f, groups[i].title);
     }
     for (size_t i = 0; !rc && i < s->n_devices; i++) {
         snprintf(title, sizeof title, "Device %d", s->devices[i].ordinal);
         add_device(&f, &s->devices[i], &clocks);
-        rc = write_group(w, &f, title);
+        rc = write_titled(w, &f, title);
     }
     return rc;
 }
 
-int kp_session_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_session(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const char *const fields[] = {"Group", "Attribute", "Value"};
     static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = 3};
@@ -298,7 +297,7 @@ int kp_session_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
-        rc = write_session(&pages[i], w);
+        rc = write_session_page(&pages[i], w);
     }
     return rc;
 }

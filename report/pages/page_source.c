@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "report/pages/page_body.h"
 
 enum { LINES_SHOWN = 20 };
@@ -31,7 +32,7 @@ static int write_source(struct kp_writer *w, const struct kp_view *v)
     return 0;
 }
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_code_of(struct kp_result *r, void *arg)
 {
     struct sourced *s = arg;
     struct kp_writer *w = s->to;
@@ -74,18 +75,16 @@ static int note_name(struct names *names, const char *name)
         else
             high = middle;
     }
-    char **grown = realloc(names->at, (names->n + 1) * sizeof *grown), *copy = grown ? kp_strdup(name) : NULL;
-    if (grown)
-        names->at = grown;
+    char *copy = KP_ROOM(names->at, names->n) ? kp_strdup(name) : NULL;
     if (!copy)
         return -ENOMEM;
-    memmove(&grown[low + 1], &grown[low], (names->n - low) * sizeof *grown);
-    grown[low] = copy;
+    memmove(&names->at[low + 1], &names->at[low], (names->n - low) * sizeof *names->at);
+    names->at[low] = copy;
     names->n++;
     return 0;
 }
 
-static int note_names(struct kp_result *r, void *arg)
+static int note_metric_names(struct kp_result *r, void *arg)
 {
     int rc = 0;
     for (size_t i = 0; i < r->n_counts; i++)
@@ -94,14 +93,14 @@ static int note_names(struct kp_result *r, void *arg)
     return rc;
 }
 
-static void free_names(struct names *names)
+static void free_metric_names(struct names *names)
 {
     for (size_t i = 0; i < names->n; i++)
         free(names->at[i]);
     free(names->at);
 }
 
-static int write_sessions(const struct kp_page *pages, size_t n, struct kp_writer *w, const struct names *names)
+static int write_source_sessions(const struct kp_page *pages, size_t n, struct kp_writer *w, const struct names *names)
 {
     const char **fields = calloc(PLACE + names->n, sizeof *fields);
     int rc = 0;
@@ -114,7 +113,7 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct kp_write
     for (size_t i = 0; !rc && i < n; i++) {
         struct sourced sourced = {.to = w};
         kp_page_enter(&pages[i], w);
-        rc = kp_page_each(&pages[i], write_launch, &sourced);
+        rc = kp_page_each(&pages[i], write_code_of, &sourced);
         if (!rc && sourced.without)
             kp_page_tell_without(w, sourced.without, "launch has", "launches have",
                                  "no values by instruction: collect them with KPROF_SECTION=SourceCounters (section), "
@@ -124,14 +123,14 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct kp_write
     return rc;
 }
 
-int kp_source_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_source(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     struct names names = {.n = 0};
     int rc = 0;
     for (size_t i = 0; w->kind->rows && !rc && i < n; i++)
-        rc = kp_page_each(&pages[i], note_names, &names);
+        rc = kp_page_each(&pages[i], note_metric_names, &names);
     if (!rc)
-        rc = write_sessions(pages, n, w, &names);
-    free_names(&names);
+        rc = write_source_sessions(pages, n, w, &names);
+    free_metric_names(&names);
     return rc;
 }

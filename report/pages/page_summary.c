@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/sqrt.h"
 #include "base/width.h"
 #include "report/model/launch_names.h"
@@ -47,7 +48,7 @@ struct timed {
 struct group {
     char *name;
     struct timed *at;
-    size_t n, capacity;
+    size_t n;
     uint64_t launches, timed; /* timed: those whose duration is known */
     double total, saved;      /* of these; saved by the best rule */
     size_t range;             /* of the name, see kp_launch_range_length */
@@ -57,7 +58,7 @@ struct group {
 
 struct groups {
     struct group *at; /* by name, then by time */
-    size_t n, capacity;
+    size_t n;
 };
 
 struct times {
@@ -71,14 +72,8 @@ struct times {
 
 static int insert(struct groups *k, size_t at, const char *name)
 {
-    if (k->n == k->capacity) {
-        size_t capacity = k->capacity ? 2 * k->capacity : 32;
-        struct group *grown = realloc(k->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        k->at = grown;
-        k->capacity = capacity;
-    }
+    if (!KP_ROOM(k->at, k->n))
+        return -ENOMEM;
     char *copy = kp_strdup(name);
     if (!copy)
         return -ENOMEM;
@@ -116,14 +111,8 @@ static int add_time(struct group *k, const struct timed *t)
     k->launches += t->launches;
     if (isnan(t->ns))
         return 0;
-    if (k->n == k->capacity) {
-        size_t capacity = k->capacity ? 2 * k->capacity : 16;
-        struct timed *grown = realloc(k->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        k->at = grown;
-        k->capacity = capacity;
-    }
+    if (!KP_ROOM(k->at, k->n))
+        return -ENOMEM;
     k->at[k->n++] = *t;
     k->total += t->ns * (double)t->launches;
     k->timed += t->launches;
@@ -270,12 +259,12 @@ static void fill_times(struct cells *c, struct group *g, double total, bool plai
 {
     qsort(g->at, g->n, sizeof *g->at, by_duration);
     snprintf(c->number[TIME], KP_NUMBER_MAX, "%.1f", total > 0 ? 100 * g->total / total : 0);
-    kp_number_cell(g->total, plain, c->number[TOTAL]);
-    kp_number_cell(g->total / (double)g->timed, plain, c->number[AVERAGE]);
-    kp_number_cell((ranked(g, (g->timed - 1) / 2) + ranked(g, g->timed / 2)) / 2, plain, c->number[MEDIAN]);
-    kp_number_cell(g->at[0].ns, plain, c->number[LOWEST]);
-    kp_number_cell(g->at[g->n - 1].ns, plain, c->number[HIGHEST]);
-    kp_number_cell(deviation(g), plain, c->number[DEVIATION]);
+    kp_write_number_cell(g->total, plain, c->number[TOTAL]);
+    kp_write_number_cell(g->total / (double)g->timed, plain, c->number[AVERAGE]);
+    kp_write_number_cell((ranked(g, (g->timed - 1) / 2) + ranked(g, g->timed / 2)) / 2, plain, c->number[MEDIAN]);
+    kp_write_number_cell(g->at[0].ns, plain, c->number[LOWEST]);
+    kp_write_number_cell(g->at[g->n - 1].ns, plain, c->number[HIGHEST]);
+    kp_write_number_cell(deviation(g), plain, c->number[DEVIATION]);
 }
 
 static void fill_cells(struct cells *c, struct group *g, double total, bool plain)
@@ -359,7 +348,7 @@ static int shorten(struct written *s, size_t room)
     return rc;
 }
 
-static void write_rows(struct written *s)
+static void write_group_rows(struct written *s)
 {
     struct kp_column columns[ADVISED];
     const char *row[ADVISED];
@@ -390,7 +379,7 @@ static int write_groups(struct kp_writer *w, struct groups *g, size_t top, doubl
     else if (!rc)
         rc = shorten(&s, choose_columns(&s));
     if (!rc) {
-        write_rows(&s);
+        write_group_rows(&s);
         if (!w->kind->rows)
             kp_write_rest(w, g->n - s.n);
         kp_short_names_free(s.names, s.n);
@@ -441,7 +430,7 @@ static int measure_page(const struct kp_page *p, struct times *t, size_t range_f
     struct kp_fit fit;
     *lines = 0;
     kp_fit_init(&fit, &sink, d->width);
-    kp_text_writer_init(&text, &fit.sink, d);
+    kp_write_text_writer_init(&text, &fit.sink, d);
     text.base.session = p->session;
     kp_write_process(&text.base);
     int rc = write_times(&text.base, t, range_field);
@@ -472,7 +461,7 @@ static int fit_screen(const struct kp_page *p, struct times *t, size_t range_fie
     return rc;
 }
 
-static int write_session(const struct kp_page *p, struct kp_writer *w, struct times *t, size_t range_field)
+static int write_fitted(const struct kp_page *p, struct kp_writer *w, struct times *t, size_t range_field)
 {
     struct kp_display fitted = *p->display;
     int rc = w->kind->rows || !fitted.screen ? 0 : fit_screen(p, t, range_field, &fitted);
@@ -484,7 +473,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w, struct ti
     return rc;
 }
 
-int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_summary(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     const char *fields[FIELDS];
     struct times *times = calloc(n, sizeof *times);
@@ -502,7 +491,7 @@ int kp_summary_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
         kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
-        rc = write_session(&pages[i], w, &times[i], range_field);
+        rc = write_fitted(&pages[i], w, &times[i], range_field);
     }
     for (size_t i = 0; times && i < n; i++)
         free_times(&times[i]);

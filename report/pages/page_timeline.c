@@ -173,8 +173,8 @@ struct dispensables {
 
 /* Leaves columns out until `names` names have room for `wish` characters each; `taken` of the line is in use. Formats
  * of rows have all columns. Returns the room of a name. */
-static size_t choose_columns(const struct context *c, const struct kp_table *all, size_t taken, size_t names,
-                             size_t wish, const struct dispensables *d, struct shown *s)
+static size_t choose_timeline_columns(const struct context *c, const struct kp_table *all, size_t taken, size_t names,
+                                      size_t wish, const struct dispensables *d, struct shown *s)
 {
     size_t wide = kp_out_wide(&c->to->out);
     bool hidden[MOST_CELLS] = {false};
@@ -201,7 +201,7 @@ static void write_row(struct context *c, const struct shown *s)
     kp_write_row(c->to, row);
 }
 
-static void begin(struct context *c, const char *name, const struct kp_table *table)
+static void begin_part(struct context *c, const char *name, const struct kp_table *table)
 {
     kp_write_field(c->to, TABLE, name);
     kp_write_table(c->to, table);
@@ -213,7 +213,7 @@ static void end(struct context *c)
     kp_write_gap(c->to);
 }
 
-static void write_devices(struct context *c)
+static void write_device_table(struct context *c)
 {
     static const struct kp_column columns[] = {
         {"Device", DEVICE, 0, false},           {"From First to Last", LENGTH, 0, false},
@@ -221,7 +221,7 @@ static void write_devices(struct context *c)
         {"No Kernel Ran", IDLE, 0, false},      {"Idle %", IDLE_SHARE, 0, false},
         {"Left Out for kprof", HELD, 0, false}, {"Kernels", KERNELS, 0, false}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
-    begin(c, "device", &table);
+    begin_part(c, "device", &table);
     for (size_t i = 0; i < c->gaps.n_devices; i++) {
         const struct kp_device_line *d = &c->gaps.devices[i];
         cell_count(c, 0, (uint64_t)d->device);
@@ -318,7 +318,7 @@ static int fit_gaps(struct context *c, const struct kp_device_line *d, const str
     if (has_range)
         first[n++] = (struct dispensable){6, range + 1};
     const struct dispensables all = {first, n, empty};
-    size_t room = choose_columns(c, table, GAP_CELLS + range, 2, 18, &all, s);
+    size_t room = choose_timeline_columns(c, table, GAP_CELLS + range, 2, 18, &all, s);
     return shorten_kernels(c, room < NAME_ROOM ? room : NAME_ROOM);
 }
 
@@ -343,7 +343,7 @@ static int write_gaps(struct context *c)
         kp_write_heading(c->to, KP_LEVEL_BODY, title);
         snprintf(number, sizeof number, "%d", d->device);
         rc = fit_gaps(c, d, &table, &fitted);
-        begin(c, "gap", &fitted.table);
+        begin_part(c, "gap", &fitted.table);
         kp_write_field(c->to, DEVICE, number);
         for (size_t k = 0; !rc && k < shown; k++)
             rc = write_gap(c, d, &d->gaps[k], &fitted);
@@ -361,7 +361,7 @@ static void write_streams(struct context *c)
         {"Copied", BYTES, 0, false},    {"Kernel Time", BUSY, 0, false}, {"Busy", LENGTH, 0, false}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, sizeof columns / sizeof *columns, false};
     kp_write_heading(c->to, KP_LEVEL_BODY, "Streams");
-    begin(c, "stream", &table);
+    begin_part(c, "stream", &table);
     for (size_t i = 0; i < c->gaps.n_streams; i++) {
         const struct kp_stream_line *s = &c->gaps.streams[i];
         cell_count(c, 0, (uint64_t)s->device);
@@ -404,14 +404,14 @@ static int write_kernels(struct context *c)
     struct shown fitted;
     if (!n)
         return 0;
-    size_t room = choose_columns(c, &table, KERNEL_CELLS, 1, 24, &others, &fitted);
+    size_t room = choose_timeline_columns(c, &table, KERNEL_CELLS, 1, 24, &others, &fitted);
     int rc = shorten_kernels(c, room < LONG_ROOM ? room : LONG_ROOM);
     if (rc)
         return rc;
     for (size_t i = 0; i < c->gaps.n_kernels; i++)
         all += c->gaps.kernels[i].total_ns;
     kp_write_heading(c->to, KP_LEVEL_BODY, "Kernels by time");
-    begin(c, "kernel", &fitted.table);
+    begin_part(c, "kernel", &fitted.table);
     for (size_t i = 0; i < n; i++)
         write_kernel(c, &c->gaps.kernels[i], all, &fitted);
     end(c);
@@ -430,7 +430,7 @@ static void tell_dropped(const struct kp_page *p, struct kp_writer *w)
     kp_write_note(w, KP_LEVEL_BODY, "Note", text);
 }
 
-static int write_session(const struct kp_page *p, struct kp_writer *w)
+static int write_timeline_session(const struct kp_page *p, struct kp_writer *w)
 {
     struct context c = {.page = p, .to = w};
     int rc = kp_lookup_timeline(&p->launches->lookup, &c.line);
@@ -446,7 +446,7 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     if (!rc) {
         kp_write_heading(w, KP_LEVEL_LAUNCH, "Timeline");
         tell_dropped(p, w);
-        write_devices(&c);
+        write_device_table(&c);
         rc = write_gaps(&c);
     }
     if (!rc) {
@@ -462,14 +462,14 @@ static int write_session(const struct kp_page *p, struct kp_writer *w)
     return rc;
 }
 
-int kp_timeline_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_timeline(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     static const struct kp_layout layout = {.start = KP_START_EMPTY, .fields = fields, .n = FIELDS};
     int rc = 0;
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
-        rc = write_session(&pages[i], w);
+        rc = write_timeline_session(&pages[i], w);
     }
     return rc;
 }

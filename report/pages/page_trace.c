@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "base/width.h"
 #include "report/define/units.h"
@@ -66,7 +67,7 @@ static void own_cells(struct trace *t, const struct kp_result *r)
         if (!kp_metric_number(own_metric(r, c->label), &value))
             snprintf(text, KP_NUMBER_MAX, KP_NO_VALUE);
         else if (t->to->kind->plain)
-            kp_number_cell(value, true, text);
+            kp_write_number_cell(value, true, text);
         else if (c->decimals)
             snprintf(text, KP_NUMBER_MAX, "%.*f", c->decimals, value);
         else
@@ -81,7 +82,7 @@ static void chosen_cells(struct trace *t, const struct kp_result *r)
     for (size_t i = 1; i < t->n; i++) {
         const struct kp_metric *m = kp_result_find(r, t->names[i]);
         bool as_data = t->to->kind->plain || !m || m->kind == KP_VALUE_NA;
-        t->cells[i] = as_data ? kp_plain_value(m, t->numbers[i]) : kp_format_metric(m, true, t->numbers[i], unit);
+        t->cells[i] = as_data ? kp_write_plain_value(m, t->numbers[i]) : kp_format_metric(m, true, t->numbers[i], unit);
     }
 }
 
@@ -111,13 +112,11 @@ static int note_launch(struct kp_result *r, void *arg)
     t->ranged |= l->nvtx.n_ranges > 0;
     if (find_name(t, kp_launch_name(l), &at))
         return 0;
-    struct kp_long_name *grown = realloc(t->kernels, (t->n_kernels + 1) * sizeof *grown);
-    char *name = grown ? kp_strdup(kp_launch_name(l)) : NULL;
-    t->kernels = grown ? grown : t->kernels;
+    char *name = KP_ROOM(t->kernels, t->n_kernels) ? kp_strdup(kp_launch_name(l)) : NULL;
     if (!name)
         return -ENOMEM;
-    memmove(&grown[at + 1], &grown[at], (t->n_kernels++ - at) * sizeof *grown);
-    grown[at] = (struct kp_long_name){name, kp_launch_range_length(l), l->kind != KP_WORKLOAD_KERNEL};
+    memmove(&t->kernels[at + 1], &t->kernels[at], (t->n_kernels++ - at) * sizeof *t->kernels);
+    t->kernels[at] = (struct kp_long_name){name, kp_launch_range_length(l), l->kind != KP_WORKLOAD_KERNEL};
     return 0;
 }
 
@@ -142,15 +141,14 @@ static char *range_cell(const struct trace *t, const struct kp_launch_info *l)
     if (title && kp_width(title) > room) {
         size_t n = kp_width_fit(title, strlen(title), room - strlen(cut));
         char *shorter = NULL;
-        if (asprintf(&shorter, "%.*s%s", (int)n, title, cut) < 0)
-            shorter = NULL;
+        shorter = kp_asprintf("%.*s%s", (int)n, title, cut);
         free(title);
         return shorter;
     }
     return title;
 }
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_trace_row(struct kp_result *r, void *arg)
 {
     struct trace *t = arg;
     size_t at;
@@ -261,7 +259,7 @@ static void drop_columns(struct trace *t)
     free(t->numbers);
 }
 
-static int write_sessions(const struct kp_page *pages, size_t n, struct trace *t, const char **fields)
+static int write_trace(const struct kp_page *pages, size_t n, struct trace *t, const char **fields)
 {
     const struct kp_layout layout = {.start = KP_START_LAUNCH, .fields = fields, .n = t->n - 1};
     int rc = 0;
@@ -274,20 +272,20 @@ static int write_sessions(const struct kp_page *pages, size_t n, struct trace *t
         const struct kp_table table = {KP_TABLE_STREAMED, t->columns, t->n + t->ranged, *t->chosen};
         kp_write_table(t->to, &table);
         if (!rc)
-            rc = kp_page_each(&pages[i], write_launch, t);
+            rc = kp_page_each(&pages[i], write_trace_row, t);
         kp_write_table_end(t->to);
         kp_write_gap(t->to);
     }
     return rc;
 }
 
-int kp_trace_page(const struct kp_page *pages, size_t n, struct kp_writer *w)
+int kp_page_trace(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
     struct trace t;
     int rc = make_columns(pages, w, &t);
     const char **fields = rc ? NULL : calloc(t.n, sizeof *fields);
     if (!rc)
-        rc = fields ? write_sessions(pages, n, &t, fields) : -ENOMEM;
+        rc = fields ? write_trace(pages, n, &t, fields) : -ENOMEM;
     free(fields);
     drop_columns(&t);
     return rc;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/room.h"
 #include "base/text.h"
 #include "report/model/instances.h"
 
@@ -55,6 +56,86 @@ static const char schema[] =
     " deviation REAL, reason TEXT, PRIMARY KEY(launch, name)) WITHOUT ROWID;"
     "CREATE VIEW metrics AS SELECT m.launch, l.demangled AS kernel, n.name, n.unit, m.value FROM metric m"
     " JOIN launch l ON l.id = m.launch JOIN name n ON n.id = m.name;";
+
+/* The columns of the tables, in their order. */
+#define F(field) KP_SQL_FIELD(struct kp_session, field)
+static const struct kp_sql_field session_fields[] = {F(pid),
+                                                     F(exe),
+                                                     F(cmdline),
+                                                     F(host),
+                                                     F(kprof_version),
+                                                     F(start_unix_ns),
+                                                     F(end_unix_ns),
+                                                     F(driver_version),
+                                                     F(cupti_version),
+                                                     F(set),
+                                                     F(sections),
+                                                     F(metrics),
+                                                     F(cache_control),
+                                                     F(clock_control),
+                                                     F(launches_seen),
+                                                     F(launches_profiled),
+                                                     F(passes),
+                                                     F(profiling_ns),
+                                                     F(complete),
+                                                     F(section_folder),
+                                                     F(environment),
+                                                     F(timeline),
+                                                     F(timeline_dropped),
+                                                     F(replay),
+                                                     {KP_SQL_LAST, 0, 0}};
+#undef F
+
+static const struct kp_sql_field device_fields[] = {KP_SQL_FIELD(struct kp_device_info, ordinal),
+                                                    KP_SQL_FIELD(struct kp_device_info, name),
+                                                    KP_SQL_FIELD(struct kp_device_info, chip),
+                                                    KP_SQL_FIELD(struct kp_device_info, pci_bus_id),
+                                                    KP_SQL_FIELD(struct kp_device_info, cc_major),
+                                                    KP_SQL_FIELD(struct kp_device_info, cc_minor),
+                                                    KP_SQL_FIELD(struct kp_device_info, sm_count),
+                                                    KP_SQL_FIELD(struct kp_device_info, breakdowns),
+                                                    {KP_SQL_LAST, 0, 0}};
+
+#define F(field)  KP_SQL_FIELD(struct kp_launch_info, field)
+#define F3(field) KP_SQL_FIELD3(struct kp_launch_info, field)
+static const struct kp_sql_field launch_fields[] = {F(id),
+                                                    F(ordinal),
+                                                    F(kind),
+                                                    F(mangled),
+                                                    F(demangled),
+                                                    F3(grid),
+                                                    F3(block),
+                                                    F(context_id),
+                                                    F(stream_id),
+                                                    F(device),
+                                                    F(cc_major),
+                                                    F(cc_minor),
+                                                    F(chip),
+                                                    F(passes),
+                                                    F(profiler_ns),
+                                                    KP_SQL_FIELD_AS(KP_SQL_NULLABLE, struct kp_launch_info, note),
+                                                    KP_SQL_FIELD_AS(KP_SQL_REASON, struct kp_launch_info, reason),
+                                                    F(nvtx.thread),
+                                                    F(nvtx.thread_name),
+                                                    F(nvtx.stream_name),
+                                                    F(stack),
+                                                    F(graph_number),
+                                                    F(node),
+                                                    F(alike),
+                                                    F(counted),
+                                                    F(groups),
+                                                    F(groups_counted),
+                                                    {KP_SQL_LAST, 0, 0}};
+#undef F
+#undef F3
+
+static const struct kp_sql_field range_fields[] = {KP_SQL_FIELD(struct kp_nvtx_range, kind),
+                                                   KP_SQL_FIELD(struct kp_nvtx_range, domain),
+                                                   KP_SQL_FIELD(struct kp_nvtx_range, name),
+                                                   KP_SQL_FIELD(struct kp_nvtx_range, category),
+                                                   KP_SQL_FIELD(struct kp_nvtx_range, payload),
+                                                   KP_SQL_FIELD(struct kp_nvtx_range, thread),
+                                                   {KP_SQL_LAST, 0, 0}};
 
 /* Makes the error code and message for the SQLite code `rc`. SQLite has no message for faults that we found. */
 static int failed(struct kp_store *s, const char *what, int rc, char **err)
@@ -193,13 +274,11 @@ int kp_store_create(const char *path, bool overwrite, struct kp_store **out, cha
     }
     /* One transaction creates the schema and the version number, so no half-made file exists. The cache must not
      * spill, so that the file itself is touched only for the short time of a commit. */
-    if (asprintf(
-            &setup,
-            "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
-            "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s%s%s COMMIT;",
-            APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema, kp_store_timeline_schema,
-            kp_store_variants_schema) < 0)
-        setup = NULL;
+    setup = kp_asprintf(
+        "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY; PRAGMA cache_spill=OFF;"
+        "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s%s%s%s COMMIT;",
+        APPLICATION_ID, SCHEMA_VERSION, schema, kp_store_code_schema, kp_store_timeline_schema,
+        kp_store_variants_schema);
     rc = setup ? connect_to(s, SQLITE_OPEN_READWRITE) : SQLITE_NOMEM;
     rc = rc ? rc : sqlite3_exec(s->db, setup, NULL, NULL, NULL);
     free(setup);
@@ -347,56 +426,12 @@ void kp_store_close(struct kp_store *s)
     free(s);
 }
 
-static int put_session_row(struct kp_store *s, const struct kp_session *f)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_SESSION);
-    kp_bind_uint(&r, f->pid);
-    kp_bind_text(&r, f->exe);
-    kp_bind_text(&r, f->cmdline);
-    kp_bind_text(&r, f->host);
-    kp_bind_text(&r, f->kprof_version);
-    kp_bind_int(&r, f->start_unix_ns);
-    kp_bind_int(&r, f->end_unix_ns);
-    kp_bind_int(&r, f->driver_version);
-    kp_bind_text(&r, f->cupti_version);
-    kp_bind_text(&r, f->set);
-    kp_bind_text(&r, f->sections);
-    kp_bind_text(&r, f->metrics);
-    kp_bind_text(&r, f->cache_control);
-    kp_bind_text(&r, f->clock_control);
-    kp_bind_uint(&r, f->launches_seen);
-    kp_bind_uint(&r, f->launches_profiled);
-    kp_bind_uint(&r, f->passes);
-    kp_bind_real(&r, f->profiling_ns);
-    kp_bind_int(&r, f->complete);
-    kp_bind_text(&r, f->section_folder);
-    kp_bind_text(&r, f->environment);
-    kp_bind_int(&r, f->timeline);
-    kp_bind_uint(&r, f->timeline_dropped);
-    kp_bind_text(&r, f->replay);
-    return kp_sql_end(&r);
-}
-
-static int put_device(struct kp_store *s, const struct kp_device_info *d)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_DEVICE);
-    kp_bind_int(&r, d->ordinal);
-    kp_bind_text(&r, d->name);
-    kp_bind_text(&r, d->chip);
-    kp_bind_text(&r, d->pci_bus_id);
-    kp_bind_int(&r, d->cc_major);
-    kp_bind_int(&r, d->cc_minor);
-    kp_bind_uint(&r, d->sm_count);
-    kp_bind_text(&r, d->breakdowns);
-    return kp_sql_end(&r);
-}
-
 static int put_skip(struct kp_store *s, const struct kp_skip *skip)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_SKIP);
     kp_bind_text(&r, kp_why_text(&skip->why));
     kp_bind_uint(&r, skip->count);
-    kp_store_bind_reason(&r, skip->why.reason);
+    kp_bind_reason(&r, skip->why.reason);
     return kp_sql_end(&r);
 }
 
@@ -411,10 +446,10 @@ static int put_count(struct kp_store *s, enum kp_sql_id q, const char *text, uin
 
 static int put_session(struct kp_store *s, const struct kp_session *f)
 {
-    int rc = put_session_row(s, f);
+    int rc = kp_sql_put(s, KP_SQL_PUT_SESSION, NULL, 0, session_fields, f);
     rc = rc ? rc : run(s, KP_SQL_CLEAR_DEVICES);
     for (size_t i = 0; !rc && i < f->n_devices; i++)
-        rc = put_device(s, &f->devices[i]);
+        rc = kp_sql_put(s, KP_SQL_PUT_DEVICE, NULL, 0, device_fields, &f->devices[i]);
     rc = rc ? rc : run(s, KP_SQL_CLEAR_SKIPS);
     for (size_t i = 0; !rc && i < f->n_skips; i++)
         rc = put_skip(s, &f->skips[i]);
@@ -425,55 +460,6 @@ static int put_session(struct kp_store *s, const struct kp_session *f)
     for (size_t i = 0; !rc && i < f->n_ranges; i++)
         rc = put_count(s, KP_SQL_PUT_RANGE_SEEN, f->ranges[i].name, f->ranges[i].count);
     return rc;
-}
-
-static int put_launch(struct kp_store *s, const struct kp_launch_info *l)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_LAUNCH);
-    kp_bind_uint(&r, l->id);
-    kp_bind_uint(&r, l->ordinal);
-    kp_bind_int(&r, l->kind);
-    kp_bind_text(&r, l->mangled);
-    kp_bind_text(&r, l->demangled);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, l->grid[i]);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, l->block[i]);
-    kp_bind_uint(&r, l->context_id);
-    kp_bind_uint(&r, l->stream_id);
-    kp_bind_int(&r, l->device);
-    kp_bind_int(&r, l->cc_major);
-    kp_bind_int(&r, l->cc_minor);
-    kp_bind_text(&r, l->chip);
-    kp_bind_uint(&r, l->passes);
-    kp_bind_real(&r, l->profiler_ns);
-    kp_bind_text(&r, l->note);
-    kp_store_bind_reason(&r, l->reason);
-    kp_bind_uint(&r, l->nvtx.thread);
-    kp_bind_text(&r, l->nvtx.thread_name);
-    kp_bind_text(&r, l->nvtx.stream_name);
-    kp_bind_uint(&r, l->stack);
-    kp_bind_uint(&r, l->graph_number);
-    kp_bind_uint(&r, l->node);
-    kp_bind_uint(&r, l->alike);
-    kp_bind_uint(&r, l->counted);
-    kp_bind_uint(&r, l->groups);
-    kp_bind_uint(&r, l->groups_counted);
-    return kp_sql_end(&r);
-}
-
-static int put_range(struct kp_store *s, uint64_t launch, size_t position, const struct kp_nvtx_range *range)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_RANGE);
-    kp_bind_uint(&r, launch);
-    kp_bind_uint(&r, position);
-    kp_bind_int(&r, range->kind);
-    kp_bind_text(&r, range->domain);
-    kp_bind_text(&r, range->name);
-    kp_bind_text(&r, range->category);
-    kp_bind_text(&r, range->payload);
-    kp_bind_uint(&r, range->thread);
-    return kp_sql_end(&r);
 }
 
 /* Binds a row of the table; *instances lives until the statement ends. */
@@ -497,7 +483,7 @@ static void bind_metric(struct kp_sql *r, uint64_t launch, const struct kp_metri
     } else {
         r->column += 2; /* columns that are not bound are NULL */
     }
-    kp_store_bind_reason(r, m->reason);
+    kp_bind_reason(r, m->reason);
 }
 
 /* The rows of PUT_METRICS: one statement for several need not find the place of each. */
@@ -523,9 +509,9 @@ static int put_metrics(struct kp_store *s, const struct kp_result *result)
 static int put_result(struct kp_store *s, const struct kp_result *result)
 {
     const struct kp_launch_info *l = &result->launch;
-    int rc = put_launch(s, l);
+    int rc = kp_sql_put(s, KP_SQL_PUT_LAUNCH, NULL, 0, launch_fields, l);
     for (size_t i = 0; !rc && i < l->nvtx.n_ranges; i++)
-        rc = put_range(s, l->id, i, &l->nvtx.ranges[i]);
+        rc = kp_sql_put(s, KP_SQL_PUT_RANGE, (const uint64_t[]){l->id, i}, 2, range_fields, &l->nvtx.ranges[i]);
     rc = rc ? rc : put_metrics(s, result);
     rc = rc ? rc : kp_store_write_counts(s, result);
     rc = rc ? rc : kp_store_write_series(s, result);
@@ -713,54 +699,23 @@ static void shorten(char *list)
 static void get_session_row(struct kp_sql *r, struct kp_session *f)
 {
     kp_column_int(r); /* id */
-    f->pid = kp_column_uint(r);
-    f->exe = kp_column_text(r);
-    f->cmdline = kp_column_text(r);
-    f->host = kp_column_text(r);
-    f->kprof_version = kp_column_text(r);
-    f->start_unix_ns = kp_column_int(r);
-    f->end_unix_ns = kp_column_int(r);
-    f->driver_version = (int)kp_column_int(r);
-    f->cupti_version = kp_column_text(r);
-    f->set = kp_column_text(r);
-    f->sections = kp_column_text(r);
-    f->metrics = kp_column_text(r);
+    kp_column_fields(r, session_fields, f);
     shorten(f->set);
     shorten(f->sections);
     shorten(f->metrics);
-    f->cache_control = kp_column_text(r);
-    f->clock_control = kp_column_text(r);
-    f->launches_seen = kp_column_uint(r);
-    f->launches_profiled = kp_column_uint(r);
-    f->passes = kp_column_uint(r);
-    f->profiling_ns = kp_column_real(r);
-    f->complete = kp_column_int(r);
-    f->section_folder = kp_column_text(r);
-    f->environment = kp_column_text(r);
-    f->timeline = kp_column_int(r);
-    f->timeline_dropped = kp_column_uint(r);
-    f->replay = kp_column_text(r);
 }
 
 static int get_devices(struct kp_store *s, struct kp_session *f)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_DEVICES);
     while (kp_sql_next(&r)) {
-        struct kp_device_info *grown = realloc(f->devices, (f->n_devices + 1) * sizeof *grown);
-        if (!grown) {
+        if (!KP_ROOM(f->devices, f->n_devices)) {
             r.rc = SQLITE_NOMEM;
             break;
         }
-        f->devices = grown;
-        struct kp_device_info *d = &grown[f->n_devices++];
-        *d = (struct kp_device_info){.ordinal = (int)kp_column_int(&r)};
-        d->name = kp_column_text(&r);
-        d->chip = kp_column_text(&r);
-        d->pci_bus_id = kp_column_text(&r);
-        d->cc_major = (int)kp_column_int(&r);
-        d->cc_minor = (int)kp_column_int(&r);
-        d->sm_count = (uint32_t)kp_column_uint(&r);
-        d->breakdowns = kp_column_text(&r);
+        struct kp_device_info *d = &f->devices[f->n_devices++];
+        *d = (struct kp_device_info){0};
+        kp_column_fields(&r, device_fields, d);
     }
     return kp_sql_finish(&r);
 }
@@ -771,7 +726,7 @@ static int get_skips(struct kp_store *s, struct kp_session *f)
     while (kp_sql_next(&r)) {
         char *text = kp_column_text(&r);
         uint64_t count = kp_column_uint(&r);
-        if (!text || kp_session_add_skip(f, kp_why_of(kp_store_column_reason(&r), text), count))
+        if (!text || kp_session_add_skip(f, kp_why_of(kp_column_reason(&r), text), count))
             r.rc = SQLITE_NOMEM;
         free(text);
     }
@@ -829,39 +784,6 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     if (rc)
         kp_session_free(out);
     return rc;
-}
-
-static void get_launch(struct kp_sql *r, struct kp_launch_info *l)
-{
-    l->id = kp_column_uint(r);
-    l->ordinal = kp_column_uint(r);
-    l->kind = (enum kp_workload_kind)kp_column_int(r);
-    l->mangled = kp_column_text(r);
-    l->demangled = kp_column_text(r);
-    for (int i = 0; i < 3; i++)
-        l->grid[i] = (uint32_t)kp_column_uint(r);
-    for (int i = 0; i < 3; i++)
-        l->block[i] = (uint32_t)kp_column_uint(r);
-    l->context_id = kp_column_uint(r);
-    l->stream_id = kp_column_uint(r);
-    l->device = (int)kp_column_int(r);
-    l->cc_major = (int)kp_column_int(r);
-    l->cc_minor = (int)kp_column_int(r);
-    l->chip = kp_column_text(r);
-    l->passes = (uint32_t)kp_column_uint(r);
-    l->profiler_ns = kp_column_real(r);
-    l->note = kp_column_text_or_null(r);
-    l->reason = kp_store_column_reason(r);
-    l->nvtx.thread = kp_column_uint(r);
-    l->nvtx.thread_name = kp_column_text(r);
-    l->nvtx.stream_name = kp_column_text(r);
-    l->stack = kp_column_uint(r);
-    l->graph_number = (uint32_t)kp_column_uint(r);
-    l->node = (uint32_t)kp_column_uint(r);
-    l->alike = kp_column_uint(r);
-    l->counted = kp_column_uint(r);
-    l->groups = (uint32_t)kp_column_uint(r);
-    l->groups_counted = (uint32_t)kp_column_uint(r);
 }
 
 static const char *text_at(sqlite3_stmt *row, int column)
@@ -927,7 +849,7 @@ static int next_launch(struct kp_store *s, uint64_t id, const char *const *only,
     kp_bind_uint(&r, id);
     *found = kp_sql_next(&r);
     if (*found)
-        get_launch(&r, &result->launch);
+        kp_column_fields(&r, launch_fields, &result->launch);
     int rc = kp_sql_finish(&r);
     if (!rc && *found)
         rc = get_ranges(s, &result->launch);

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -71,6 +72,45 @@ void kp_bind_uint(struct kp_sql *r, uint64_t value);
 void kp_bind_int(struct kp_sql *r, int64_t value);
 void kp_bind_real(struct kp_sql *r, double value);
 void kp_bind_text(struct kp_sql *r, const char *text);
+void kp_bind_reason(struct kp_sql *r, enum kp_reason reason); /* its key */
+/* A field of a struct that a column holds; a list ends with KP_SQL_LAST. */
+struct kp_sql_field {
+    enum {
+        KP_SQL_LAST,
+        KP_SQL_BOOL,
+        KP_SQL_UNSIGNED,
+        KP_SQL_SIGNED,
+        KP_SQL_REAL,
+        KP_SQL_TEXT,     /* owned; NULL is read as "" */
+        KP_SQL_NULLABLE, /* owned; NULL stays */
+        KP_SQL_REASON,   /* a kp_reason, by its key */
+    } type;
+    unsigned offset, size; /* of the field, in bytes */
+};
+/* The row of a field whose type tells that of the column. Enumerations without negative values are unsigned. */
+#define KP_SQL_FIELD(of, field)                                                                                         \
+    {                                                                                                                   \
+        _Generic(((of *)0)->field, bool : KP_SQL_BOOL, uint16_t : KP_SQL_UNSIGNED, uint32_t : KP_SQL_UNSIGNED,        \
+                 uint64_t : KP_SQL_UNSIGNED, int : KP_SQL_SIGNED, int64_t : KP_SQL_SIGNED, double : KP_SQL_REAL,      \
+                 char * : KP_SQL_TEXT),                                                                               \
+            offsetof(of, field), sizeof(((of *)0)->field) \
+    }
+#define KP_SQL_FIELD3(of, field) KP_SQL_FIELD(of, field[0]), KP_SQL_FIELD(of, field[1]), KP_SQL_FIELD(of, field[2])
+/* The same for a type of column that the field's does not tell. */
+#define KP_SQL_FIELD_AS(type, of, field)                                                                               \
+    {                                                                                                                  \
+        type, offsetof(of, field), sizeof(((of *)0)->field)                                                            \
+    }
+
+/* Bind the fields of the struct `of`, or read them. */
+void kp_bind_fields(struct kp_sql *r, const struct kp_sql_field *fields, const void *of);
+void kp_column_fields(struct kp_sql *r, const struct kp_sql_field *fields, void *of);
+/* Runs a statement whose parameters are `n` keys, and then the fields of `of`. */
+int kp_sql_put(struct kp_store *s, enum kp_sql_id q, const uint64_t *keys, size_t n, const struct kp_sql_field *fields,
+               const void *of);
+/* Calls `read` for each row of a statement whose parameter is `key`, until one fails. */
+int kp_sql_each(struct kp_store *s, enum kp_sql_id q, uint64_t key, void (*read)(struct kp_sql *r, void *arg),
+                void *arg);
 /* Runs a statement that returns no rows. */
 int kp_sql_end(struct kp_sql *r);
 
@@ -85,6 +125,7 @@ uint64_t kp_column_uint(struct kp_sql *r);
 double kp_column_real(struct kp_sql *r);
 char *kp_column_text(struct kp_sql *r);
 char *kp_column_text_or_null(struct kp_sql *r);
+enum kp_reason kp_column_reason(struct kp_sql *r); /* of a later kprof it may not be known: KP_REASON_NONE */
 
 /* ---- call stacks, code and the counts of launches: store_code.c ---- */
 
@@ -117,13 +158,10 @@ int kp_store_read_variants(struct kp_store *s, struct kp_result *r);
 /* Finds the identifier of a metric's name, or makes it. */
 int kp_store_name_id(struct kp_store *s, const struct kp_metric *m, sqlite3_int64 *id);
 /* Reads a metric into `result` from a row whose columns are name, unit, and from `at` on kind and value; column
- * `reason` has the key of the reason, if the file has that column. 0 or a code of kp_result_set_real. */
+ * `reason` has the key of the reason. 0 or a code of kp_result_set_real. */
 int kp_store_read_value(sqlite3_stmt *row, int at, int reason, struct kp_result *result);
 /* Binds the columns kind and value. */
 void kp_store_bind_value(struct kp_sql *r, const struct kp_metric *m);
-/* Bind and read a column with the key of a reason. */
-void kp_store_bind_reason(struct kp_sql *r, enum kp_reason reason);
-enum kp_reason kp_store_column_reason(struct kp_sql *r);
 
 /* ---- the timeline: store_timeline.c ---- */
 

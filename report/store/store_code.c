@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/numbers.h"
+#include "base/room.h"
 
 /* Values of code_metric are long, so it is a table with a separate small index, not one tree. */
 const char kp_store_code_schema[] =
@@ -40,28 +41,27 @@ const char kp_store_code_schema[] =
     "CREATE VIEW line_values AS SELECT launch, kernel, file, line, name, sum(value) AS value FROM code_values"
     " GROUP BY launch, kernel, file, line, name;";
 
-/* Makes room for one more element after `n`: the room is a power of 2, or none. NULL without memory, with the list as
- * it was. */
-static void *grown(void *list, size_t n, size_t size)
+/* Returns the next element of *list, all 0. NULL without memory, which is noted, with the list as it was. */
+static void *more(struct kp_sql *r, void *list, size_t *n, size_t size)
 {
-    return n & (n - 1) ? list : realloc(list, (n ? 2 * n : 1) * size);
+    char *at;
+    if (!kp_room(list, *n, size)) {
+        r->rc = SQLITE_NOMEM;
+        return NULL;
+    }
+    memcpy(&at, list, sizeof at); /* a pointer of any type */
+    return memset(at + (*n)++ * size, 0, size);
 }
 
 /* ---- call stacks ---- */
 
-static int write_frame(struct kp_store *s, uint64_t stack, size_t position, const struct kp_frame *f)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_FRAME);
-    kp_bind_uint(&r, stack);
-    kp_bind_uint(&r, position);
-    kp_bind_int(&r, f->kind);
-    kp_bind_text(&r, f->function);
-    kp_bind_text(&r, f->file);
-    kp_bind_uint(&r, f->line);
-    kp_bind_text(&r, f->module);
-    kp_bind_uint(&r, f->offset);
-    return kp_sql_end(&r);
-}
+static const struct kp_sql_field frame_fields[] = {KP_SQL_FIELD(struct kp_frame, kind),
+                                                   KP_SQL_FIELD(struct kp_frame, function),
+                                                   KP_SQL_FIELD(struct kp_frame, file),
+                                                   KP_SQL_FIELD(struct kp_frame, line),
+                                                   KP_SQL_FIELD(struct kp_frame, module),
+                                                   KP_SQL_FIELD(struct kp_frame, offset),
+                                                   {KP_SQL_LAST, 0, 0}};
 
 int kp_store_write_stack(struct kp_store *s, const struct kp_stack *stack)
 {
@@ -69,37 +69,26 @@ int kp_store_write_stack(struct kp_store *s, const struct kp_stack *stack)
     kp_bind_uint(&r, stack->id);
     int rc = kp_sql_end(&r);
     for (size_t i = 0; !rc && i < stack->n_frames; i++)
-        rc = write_frame(s, stack->id, i, &stack->frames[i]);
+        rc = kp_sql_put(s, KP_SQL_PUT_FRAME, (const uint64_t[]){stack->id, i}, 2, frame_fields, &stack->frames[i]);
     return rc;
 }
 
-static void read_frame(struct kp_sql *r, struct kp_stack *out)
+static void read_frame(struct kp_sql *r, void *arg)
 {
-    struct kp_frame *frames = grown(out->frames, out->n_frames, sizeof *frames);
-    if (!frames) {
-        r->rc = SQLITE_NOMEM;
+    struct kp_stack *out = arg;
+    struct kp_frame *f = more(r, &out->frames, &out->n_frames, sizeof *f);
+    if (!f)
         return;
-    }
-    out->frames = frames;
-    struct kp_frame *f = &frames[out->n_frames++];
     out->id = kp_column_uint(r);
     kp_column_int(r); /* position */
-    f->kind = (enum kp_frame_kind)kp_column_int(r);
-    f->function = kp_column_text(r);
-    f->file = kp_column_text(r);
-    f->line = (uint32_t)kp_column_uint(r);
-    f->module = kp_column_text(r);
-    f->offset = kp_column_uint(r);
+    kp_column_fields(r, frame_fields, f);
 }
 
 int kp_store_read_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, bool *found)
 {
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_FRAMES);
-    kp_bind_uint(&r, id);
-    while (kp_sql_next(&r))
-        read_frame(&r, out);
+    int rc = kp_sql_each(s, KP_SQL_GET_FRAMES, id, read_frame, out);
     *found = out->n_frames > 0;
-    return kp_sql_finish(&r);
+    return rc;
 }
 
 /* ---- code ---- */
@@ -152,18 +141,20 @@ static int write_file(struct kp_store *s, const struct kp_source_file *f, uint64
     return kp_sql_finish(&get);
 }
 
-static int write_location(struct kp_store *s, uint64_t code, size_t position, const struct kp_location *l,
-                          const uint64_t *files)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_LOCATION);
-    kp_bind_uint(&r, code);
-    kp_bind_uint(&r, position);
-    kp_bind_uint(&r, files[l->file]);
-    kp_bind_uint(&r, l->line);
-    kp_bind_uint(&r, l->parent);
-    kp_bind_text(&r, l->function);
-    return kp_sql_end(&r);
-}
+/* The columns that are fields. */
+static const struct kp_sql_field location_fields[] = {KP_SQL_FIELD(struct kp_location, line),
+                                                      KP_SQL_FIELD(struct kp_location, parent),
+                                                      KP_SQL_FIELD(struct kp_location, function),
+                                                      {KP_SQL_LAST, 0, 0}};
+static const struct kp_sql_field instruction_fields[] = {KP_SQL_FIELD(struct kp_instruction, offset),
+                                                         KP_SQL_FIELD(struct kp_instruction, location),
+                                                         KP_SQL_FIELD(struct kp_instruction, opcode),
+                                                         KP_SQL_FIELD(struct kp_instruction, text),
+                                                         KP_SQL_FIELD(struct kp_instruction, ptx),
+                                                         KP_SQL_FIELD(struct kp_instruction, access_bits),
+                                                         {KP_SQL_LAST, 0, 0}};
+static const struct kp_sql_field ptx_fields[] = {
+    KP_SQL_FIELD(struct kp_ptx_line, line), KP_SQL_FIELD(struct kp_ptx_line, text), {KP_SQL_LAST, 0, 0}};
 
 static int write_locations(struct kp_store *s, const struct kp_code *c)
 {
@@ -172,31 +163,10 @@ static int write_locations(struct kp_store *s, const struct kp_code *c)
     for (size_t i = 0; !rc && i < c->n_files; i++)
         rc = write_file(s, &c->files[i], &files[i]);
     for (size_t i = 0; !rc && i < c->n_locations; i++)
-        rc = write_location(s, c->id, i + 1, &c->locations[i], files);
+        rc = kp_sql_put(s, KP_SQL_PUT_LOCATION, (const uint64_t[]){c->id, i + 1, files[c->locations[i].file]}, 3,
+                        location_fields, &c->locations[i]);
     free(files);
     return rc;
-}
-
-static int write_instruction(struct kp_store *s, uint64_t code, const struct kp_instruction *i)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_INSTRUCTION);
-    kp_bind_uint(&r, code);
-    kp_bind_uint(&r, i->offset);
-    kp_bind_uint(&r, i->location);
-    kp_bind_text(&r, i->opcode);
-    kp_bind_text(&r, i->text);
-    kp_bind_uint(&r, i->ptx);
-    kp_bind_uint(&r, i->access_bits);
-    return kp_sql_end(&r);
-}
-
-static int write_ptx(struct kp_store *s, uint64_t code, const struct kp_ptx_line *line)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_PTX);
-    kp_bind_uint(&r, code);
-    kp_bind_uint(&r, line->line);
-    kp_bind_text(&r, line->text);
-    return kp_sql_end(&r);
 }
 
 int kp_store_write_code(struct kp_store *s, const struct kp_code *c)
@@ -208,9 +178,9 @@ int kp_store_write_code(struct kp_store *s, const struct kp_code *c)
     int rc = kp_sql_end(&r);
     rc = rc ? rc : write_locations(s, c);
     for (size_t i = 0; !rc && i < c->n_instructions; i++)
-        rc = write_instruction(s, c->id, &c->instructions[i]);
+        rc = kp_sql_put(s, KP_SQL_PUT_INSTRUCTION, &c->id, 1, instruction_fields, &c->instructions[i]);
     for (size_t i = 0; !rc && i < c->n_ptx; i++)
-        rc = write_ptx(s, c->id, &c->ptx[i]);
+        rc = kp_sql_put(s, KP_SQL_PUT_PTX, &c->id, 1, ptx_fields, &c->ptx[i]);
     return rc;
 }
 
@@ -220,30 +190,17 @@ struct files {
     struct kp_code *code;
 };
 
-static void read_file(struct kp_sql *r, struct files *f)
+static void read_file(struct kp_sql *r, void *arg)
 {
-    struct kp_code *c = f->code;
-    uint64_t *ids = grown(f->ids, c->n_files, sizeof *ids);
-    struct kp_source_file *files = ids ? grown(c->files, c->n_files, sizeof *files) : NULL;
-    f->ids = ids ? ids : f->ids;
-    if (!files) {
-        r->rc = SQLITE_NOMEM;
+    struct files *f = arg;
+    size_t n = f->code->n_files;
+    uint64_t *id = more(r, &f->ids, &n, sizeof *id);
+    struct kp_source_file *file = id ? more(r, &f->code->files, &f->code->n_files, sizeof *file) : NULL;
+    if (!file)
         return;
-    }
-    c->files = files;
-    ids[c->n_files] = kp_column_uint(r);
-    struct kp_source_file *file = &files[c->n_files++];
+    *id = kp_column_uint(r);
     file->path = kp_column_text(r);
     file->text = kp_column_text_or_null(r);
-}
-
-static int read_files(struct kp_store *s, struct files *f)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_FILES);
-    kp_bind_uint(&r, f->code->id);
-    while (kp_sql_next(&r))
-        read_file(&r, f);
-    return kp_sql_finish(&r);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -252,24 +209,19 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void read_location(struct kp_sql *r, const struct files *f)
+static void read_location(struct kp_sql *r, void *arg)
 {
+    const struct files *f = arg;
     struct kp_code *c = f->code;
-    struct kp_location *locations = grown(c->locations, c->n_locations, sizeof *locations);
-    if (!locations) {
-        r->rc = SQLITE_NOMEM;
+    struct kp_location *l = more(r, &c->locations, &c->n_locations, sizeof *l);
+    if (!l)
         return;
-    }
-    c->locations = locations;
-    struct kp_location *l = &locations[c->n_locations++];
     kp_column_int(r); /* code */
     bool next = kp_column_uint(r) == c->n_locations;
     uint64_t id = kp_column_uint(r);
     const uint64_t *file = c->n_files ? bsearch(&id, f->ids, c->n_files, sizeof id, compare_ids) : NULL;
     l->file = file ? (uint32_t)(file - f->ids) : UINT32_MAX; /* which makes the code unsound */
-    l->line = (uint32_t)kp_column_uint(r);
-    l->parent = (uint32_t)kp_column_uint(r);
-    l->function = kp_column_text(r);
+    kp_column_fields(r, location_fields, l);
     if (!r->rc && !next)
         r->rc = SQLITE_CORRUPT;
 }
@@ -277,61 +229,30 @@ static void read_location(struct kp_sql *r, const struct files *f)
 static int read_locations(struct kp_store *s, struct kp_code *out)
 {
     struct files files = {NULL, out};
-    int rc = read_files(s, &files);
-    if (!rc) {
-        struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_LOCATIONS);
-        kp_bind_uint(&r, out->id);
-        while (kp_sql_next(&r))
-            read_location(&r, &files);
-        rc = kp_sql_finish(&r);
-    }
+    int rc = kp_sql_each(s, KP_SQL_GET_FILES, out->id, read_file, &files);
+    rc = rc ? rc : kp_sql_each(s, KP_SQL_GET_LOCATIONS, out->id, read_location, &files);
     free(files.ids);
     return rc;
 }
 
-static void read_instruction(struct kp_sql *r, struct kp_code *out)
+static void read_instruction(struct kp_sql *r, void *arg)
 {
-    struct kp_instruction *instructions = grown(out->instructions, out->n_instructions, sizeof *instructions);
-    if (!instructions) {
-        r->rc = SQLITE_NOMEM;
+    struct kp_code *out = arg;
+    struct kp_instruction *i = more(r, &out->instructions, &out->n_instructions, sizeof *i);
+    if (!i)
         return;
-    }
-    out->instructions = instructions;
-    struct kp_instruction *i = &instructions[out->n_instructions++];
     kp_column_int(r); /* code */
-    i->offset = (uint32_t)kp_column_uint(r);
-    i->location = (uint32_t)kp_column_uint(r);
-    i->opcode = kp_column_text(r);
-    i->text = kp_column_text(r);
-    i->ptx = (uint32_t)kp_column_uint(r);
-    i->access_bits = (uint16_t)kp_column_uint(r);
+    kp_column_fields(r, instruction_fields, i);
 }
 
-static int read_instructions(struct kp_store *s, struct kp_code *out)
+static void read_ptx_line(struct kp_sql *r, void *arg)
 {
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_INSTRUCTIONS);
-    kp_bind_uint(&r, out->id);
-    while (kp_sql_next(&r))
-        read_instruction(&r, out);
-    return kp_sql_finish(&r);
-}
-
-static void read_ptx_line(struct kp_sql *r, struct kp_code *out)
-{
+    struct kp_code *out = arg;
     uint32_t line = (uint32_t)kp_column_uint(r);
     char *text = kp_column_text(r);
     if (!r->rc && (!text || kp_code_add_ptx(out, line, text, SIZE_MAX)))
         r->rc = SQLITE_NOMEM;
     free(text);
-}
-
-static int read_ptx(struct kp_store *s, struct kp_code *out)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_PTX);
-    kp_bind_uint(&r, out->id);
-    while (kp_sql_next(&r))
-        read_ptx_line(&r, out);
-    return kp_sql_finish(&r);
 }
 
 int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, bool *found)
@@ -348,8 +269,8 @@ int kp_store_read_code(struct kp_store *s, uint64_t id, struct kp_code *out, boo
     if (rc || !*found)
         return rc;
     rc = read_locations(s, out);
-    rc = rc ? rc : read_instructions(s, out);
-    rc = rc ? rc : read_ptx(s, out);
+    rc = rc ? rc : kp_sql_each(s, KP_SQL_GET_INSTRUCTIONS, id, read_instruction, out);
+    rc = rc ? rc : kp_sql_each(s, KP_SQL_GET_PTX, id, read_ptx_line, out);
     return rc || kp_store_code_is_sound(out) ? rc : SQLITE_CORRUPT;
 }
 
@@ -418,18 +339,19 @@ static bool ascend(const struct kp_code_counts *c)
     return true;
 }
 
-static void read_head(struct kp_sql *r, struct kp_result *result)
+static void read_head(struct kp_sql *r, void *result)
 {
+    struct kp_result *of = result;
     struct kp_code_counts counts = {0};
     void *offsets = NULL;
     kp_column_int(r); /* launch */
-    bool next = kp_column_uint(r) == result->n_counts;
+    bool next = kp_column_uint(r) == of->n_counts;
     counts.code = kp_column_uint(r);
     column_numbers(r, KP_NUMBER_U32, &offsets, &counts.n_offsets);
     counts.offsets = offsets;
     if (!r->rc && (!next || !ascend(&counts)))
         r->rc = SQLITE_CORRUPT;
-    if (!r->rc && kp_result_add_counts(result, &counts))
+    if (!r->rc && kp_result_add_counts(of, &counts))
         r->rc = SQLITE_NOMEM;
     kp_code_counts_free(&counts);
 }
@@ -438,17 +360,14 @@ static void read_metric(struct kp_sql *r, struct kp_code_counts *c)
 {
     size_t n = 0;
     void *values = NULL;
-    struct kp_code_metric *metrics = grown(c->metrics, c->n_metrics, sizeof *metrics);
-    if (!metrics) {
-        r->rc = SQLITE_NOMEM;
+    struct kp_code_metric *m = more(r, &c->metrics, &c->n_metrics, sizeof *m);
+    if (!m)
         return;
-    }
-    c->metrics = metrics;
     kp_column_int(r); /* launch */
     kp_column_int(r); /* position */
     char *name = kp_column_text(r);
     column_numbers(r, KP_NUMBER_U64, &values, &n);
-    metrics[c->n_metrics++] = (struct kp_code_metric){name, values};
+    *m = (struct kp_code_metric){name, values};
     if (!r->rc && n != c->n_offsets)
         r->rc = SQLITE_CORRUPT;
 }
@@ -465,11 +384,7 @@ static int read_metrics(struct kp_store *s, uint64_t launch, size_t position, st
 
 int kp_store_read_counts(struct kp_store *s, struct kp_result *result)
 {
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_COUNTS);
-    kp_bind_uint(&r, result->launch.id);
-    while (kp_sql_next(&r))
-        read_head(&r, result);
-    int rc = kp_sql_finish(&r);
+    int rc = kp_sql_each(s, KP_SQL_GET_COUNTS, result->launch.id, read_head, result);
     for (size_t i = 0; !rc && i < result->n_counts; i++)
         rc = read_metrics(s, result->launch.id, i, &result->counts[i]);
     return rc;
@@ -498,7 +413,7 @@ int kp_store_write_series(struct kp_store *s, const struct kp_result *result)
     return rc;
 }
 
-static void read_one_series(struct kp_sql *r, struct kp_result *result)
+static void read_one_series(struct kp_sql *r, void *result)
 {
     struct kp_series series = {0};
     void *values = NULL;
@@ -516,9 +431,5 @@ static void read_one_series(struct kp_sql *r, struct kp_result *result)
 
 int kp_store_read_series(struct kp_store *s, struct kp_result *result)
 {
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_SERIES);
-    kp_bind_uint(&r, result->launch.id);
-    while (kp_sql_next(&r))
-        read_one_series(&r, result);
-    return kp_sql_finish(&r);
+    return kp_sql_each(s, KP_SQL_GET_SERIES, result->launch.id, read_one_series, result);
 }

@@ -5,8 +5,6 @@
  * multiple of the file's size. The cost counts steps of SQLite's machine and bytes handed out, not seconds.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

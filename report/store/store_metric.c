@@ -77,23 +77,6 @@ void kp_store_bind_value(struct kp_sql *r, const struct kp_metric *m)
         kp_bind_text(r, m->text);
 }
 
-void kp_store_bind_reason(struct kp_sql *r, enum kp_reason reason)
-{
-    kp_bind_text(r, reason ? kp_reason_key(reason) : NULL);
-}
-
-/* A file of an earlier version lacks the column; of a later one the reason may not be known. */
-static enum kp_reason reason_at(sqlite3_stmt *row, int column)
-{
-    return column < sqlite3_column_count(row) ? kp_reason_find((const char *)sqlite3_column_text(row, column))
-                                              : KP_REASON_NONE;
-}
-
-enum kp_reason kp_store_column_reason(struct kp_sql *r)
-{
-    return reason_at(r->statement, r->column++);
-}
-
 int kp_store_read_value(sqlite3_stmt *row, int at, int reason, struct kp_result *result)
 {
     enum { NAME, UNIT };
@@ -113,5 +96,6 @@ int kp_store_read_value(sqlite3_stmt *row, int at, int reason, struct kp_result 
         break;
     }
     const char *text = (const char *)sqlite3_column_text(row, value);
-    return kp_result_set_why(result, name, kp_why_of(reason_at(row, reason), (char *)(text ? text : "")));
+    enum kp_reason known = kp_column_reason(&(struct kp_sql){row, reason, 0, NULL});
+    return kp_result_set_why(result, name, kp_why_of(known, (char *)(text ? text : "")));
 }

@@ -121,3 +121,97 @@ char *kp_column_text(struct kp_sql *r)
         r->rc = SQLITE_NOMEM;
     return copy;
 }
+
+void kp_bind_reason(struct kp_sql *r, enum kp_reason reason)
+{
+    kp_bind_text(r, reason ? kp_reason_key(reason) : NULL);
+}
+
+enum kp_reason kp_column_reason(struct kp_sql *r)
+{
+    return kp_reason_find((const char *)sqlite3_column_text(r->statement, r->column++));
+}
+
+/* ---- the fields of a struct ---- */
+
+/* Whole numbers lie in memory with the lowest byte first, on each processor that CUDA is for. */
+static void bind_field(struct kp_sql *r, const struct kp_sql_field *f, const void *at)
+{
+    uint64_t bits = 0;
+    switch (f->type) {
+    case KP_SQL_BOOL:
+    case KP_SQL_UNSIGNED:
+        memcpy(&bits, at, f->size);
+        kp_bind_uint(r, bits);
+        break;
+    case KP_SQL_SIGNED:
+        kp_bind_int(r, f->size == sizeof(int) ? *(const int *)at : *(const int64_t *)at);
+        break;
+    case KP_SQL_REAL:
+        kp_bind_real(r, *(const double *)at);
+        break;
+    case KP_SQL_REASON:
+        kp_bind_reason(r, *(const enum kp_reason *)at);
+        break;
+    default:
+        kp_bind_text(r, *(char *const *)at);
+        break;
+    }
+}
+
+void kp_bind_fields(struct kp_sql *r, const struct kp_sql_field *fields, const void *of)
+{
+    for (; fields->type; fields++)
+        bind_field(r, fields, (const char *)of + fields->offset);
+}
+
+static void read_field(struct kp_sql *r, const struct kp_sql_field *f, void *at)
+{
+    int64_t whole;
+    switch (f->type) {
+    case KP_SQL_BOOL:
+        *(bool *)at = kp_column_int(r);
+        break;
+    case KP_SQL_UNSIGNED:
+    case KP_SQL_SIGNED:
+        whole = kp_column_int(r);
+        memcpy(at, &whole, f->size);
+        break;
+    case KP_SQL_REAL:
+        *(double *)at = kp_column_real(r);
+        break;
+    case KP_SQL_REASON:
+        *(enum kp_reason *)at = kp_column_reason(r);
+        break;
+    default:
+        *(char **)at = f->type == KP_SQL_TEXT ? kp_column_text(r) : kp_column_text_or_null(r);
+        break;
+    }
+}
+
+void kp_column_fields(struct kp_sql *r, const struct kp_sql_field *fields, void *of)
+{
+    for (; fields->type; fields++)
+        read_field(r, fields, (char *)of + fields->offset);
+}
+
+int kp_sql_put(struct kp_store *s, enum kp_sql_id q, const uint64_t *keys, size_t n, const struct kp_sql_field *fields,
+               const void *of)
+{
+    struct kp_sql r = kp_sql_begin(s, q);
+    for (size_t i = 0; i < n; i++)
+        kp_bind_uint(&r, keys[i]);
+    kp_bind_fields(&r, fields, of);
+    return kp_sql_end(&r);
+}
+
+int kp_sql_each(struct kp_store *s, enum kp_sql_id q, uint64_t key, void (*read)(struct kp_sql *r, void *arg),
+                void *arg)
+{
+    struct kp_sql r = kp_sql_begin(s, q);
+    if (sqlite3_bind_parameter_count(r.statement))
+        kp_bind_uint(&r, key);
+    while (kp_sql_next(&r))
+        read(&r, arg);
+    return kp_sql_finish(&r);
+}

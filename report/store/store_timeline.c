@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/room.h"
 #include "report/store/store_body.h"
 
 const char kp_store_timeline_schema[] =
@@ -29,59 +30,23 @@ int kp_store_write_activity_name(struct kp_store *s, uint32_t number, const char
     return kp_sql_end(&r);
 }
 
-static int put_activity(struct kp_store *s, const struct kp_activity *a)
-{
-    struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_ACTIVITY);
-    kp_bind_int(&r, a->kind);
-    kp_bind_uint(&r, a->name);
-    kp_bind_int(&r, a->device);
-    kp_bind_uint(&r, a->context_id);
-    kp_bind_uint(&r, a->stream_id);
-    kp_bind_int(&r, a->start_ns);
-    kp_bind_int(&r, a->end_ns);
-    kp_bind_uint(&r, a->correlation);
-    kp_bind_int(&r, a->ordinal);
-    kp_bind_uint(&r, a->thread);
-    kp_bind_int(&r, a->launched_ns);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, a->grid[i]);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, a->block[i]);
-    kp_bind_uint(&r, a->bytes);
-    kp_bind_uint(&r, a->graph);
-    return kp_sql_end(&r);
-}
+#define F(field)  KP_SQL_FIELD(struct kp_activity, field)
+#define F3(field) KP_SQL_FIELD3(struct kp_activity, field)
+static const struct kp_sql_field activity_fields[] = {
+    F(kind),    F(name),   F(device),      F(context_id), F(stream_id), F(start_ns), F(end_ns), F(correlation),
+    F(ordinal), F(thread), F(launched_ns), F3(grid),      F3(block),    F(bytes),    F(graph),  {KP_SQL_LAST, 0, 0}};
+#undef F
+#undef F3
 
 int kp_store_write_activities(struct kp_store *s, const struct kp_activity *at, size_t n)
 {
     int rc = SQLITE_OK;
     for (size_t i = 0; !rc && i < n; i++)
-        rc = put_activity(s, &at[i]);
+        rc = kp_sql_put(s, KP_SQL_PUT_ACTIVITY, NULL, 0, activity_fields, &at[i]);
     return rc;
 }
 
 /* ---- reading ---- */
-
-static void get_activity(struct kp_sql *r, struct kp_activity *a)
-{
-    a->kind = (enum kp_activity_kind)kp_column_int(r);
-    a->name = (uint32_t)kp_column_uint(r);
-    a->device = (int)kp_column_int(r);
-    a->context_id = (uint32_t)kp_column_uint(r);
-    a->stream_id = (uint32_t)kp_column_uint(r);
-    a->start_ns = kp_column_int(r);
-    a->end_ns = kp_column_int(r);
-    a->correlation = kp_column_uint(r);
-    a->ordinal = kp_column_int(r);
-    a->thread = kp_column_uint(r);
-    a->launched_ns = kp_column_int(r);
-    for (int i = 0; i < 3; i++)
-        a->grid[i] = (uint32_t)kp_column_uint(r);
-    for (int i = 0; i < 3; i++)
-        a->block[i] = (uint32_t)kp_column_uint(r);
-    a->bytes = kp_column_uint(r);
-    a->graph = (uint32_t)kp_column_uint(r);
-}
 
 /* Returns true if arithmetic with the times is safe, and devices are few: kprof writes no others. */
 static bool is_sound(const struct kp_activity *a)
@@ -103,7 +68,7 @@ static int read_some(struct kp_store *s, int64_t *last, struct kp_timeline *out,
     while (kp_sql_next(&r)) {
         struct kp_activity a;
         *last = kp_column_int(&r);
-        get_activity(&r, &a);
+        kp_column_fields(&r, activity_fields, &a);
         found++;
         if (!is_sound(&a))
             r.rc = SQLITE_CORRUPT;
@@ -144,21 +109,15 @@ int kp_store_read_timeline(struct kp_store *s, struct kp_timeline *out)
 
 static int read_records(struct kp_store *s, struct kp_kernel_record **at, size_t *n)
 {
-    size_t cap = 0;
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_KERNEL_RECORDS);
     while (kp_sql_next(&r)) {
-        if (*n == cap) {
-            cap = cap ? 2 * cap : ROWS;
-            struct kp_kernel_record *grown = realloc(*at, cap * sizeof *grown);
-            if (!grown) {
-                r.rc = SQLITE_NOMEM;
-                break;
-            }
-            *at = grown;
+        if (!KP_ROOM(*at, *n)) {
+            r.rc = SQLITE_NOMEM;
+            break;
         }
         struct kp_activity a;
         int64_t row = kp_column_int(&r);
-        get_activity(&r, &a);
+        kp_column_fields(&r, activity_fields, &a);
         (*at)[(*n)++] = (struct kp_kernel_record){.row = row,
                                                   .correlation = a.correlation,
                                                   .start_ns = a.start_ns,

@@ -1,7 +1,6 @@
 /*
  * Variants of launches in the session file. Tables: see store.c.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +15,14 @@ const char kp_store_variants_schema[] =
     "CREATE VIEW variants AS SELECT v.launch, v.position, v.name AS variant, n.name, n.unit, m.value FROM variant v"
     " JOIN variant_metric m ON m.launch = v.launch AND m.position = v.position JOIN name n ON n.id = m.name;";
 
+/* The columns that are fields of the variant's launch. */
+static const struct kp_sql_field launch_fields[] = {KP_SQL_FIELD3(struct kp_launch_info, grid),
+                                                    KP_SQL_FIELD3(struct kp_launch_info, block),
+                                                    KP_SQL_FIELD(struct kp_launch_info, passes),
+                                                    KP_SQL_FIELD_AS(KP_SQL_NULLABLE, struct kp_launch_info, note),
+                                                    KP_SQL_FIELD_AS(KP_SQL_REASON, struct kp_launch_info, reason),
+                                                    {KP_SQL_LAST, 0, 0}};
+
 /* ---- writing ---- */
 
 static int put_metric(struct kp_store *s, uint64_t launch, size_t position, const struct kp_metric *m)
@@ -29,24 +36,17 @@ static int put_metric(struct kp_store *s, uint64_t launch, size_t position, cons
     kp_bind_uint(&r, position);
     kp_bind_int(&r, name);
     kp_store_bind_value(&r, m);
-    kp_store_bind_reason(&r, m->reason);
+    kp_bind_reason(&r, m->reason);
     return kp_sql_end(&r);
 }
 
 static int put_variant(struct kp_store *s, uint64_t launch, size_t position, const struct kp_variant *v)
 {
-    const struct kp_launch_info *l = &v->of->launch;
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_VARIANT);
     kp_bind_uint(&r, launch);
     kp_bind_uint(&r, position);
     kp_bind_text(&r, v->name);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, l->grid[i]);
-    for (int i = 0; i < 3; i++)
-        kp_bind_uint(&r, l->block[i]);
-    kp_bind_uint(&r, l->passes);
-    kp_bind_text(&r, l->note);
-    kp_store_bind_reason(&r, l->reason);
+    kp_bind_fields(&r, launch_fields, &v->of->launch);
     int rc = kp_sql_end(&r);
     for (size_t i = 0; !rc && i < v->of->n_metrics; i++)
         rc = put_metric(s, launch, position, &v->of->metrics[i]);
@@ -73,18 +73,11 @@ static int get_variant(struct kp_sql *r, struct kp_result *result)
     free(name);
     if (!v)
         return SQLITE_NOMEM;
-    struct kp_launch_info *l = &v->of->launch;
-    for (int i = 0; i < 3; i++)
-        l->grid[i] = (uint32_t)kp_column_uint(r);
-    for (int i = 0; i < 3; i++)
-        l->block[i] = (uint32_t)kp_column_uint(r);
-    l->passes = (uint32_t)kp_column_uint(r);
-    l->note = kp_column_text_or_null(r);
-    l->reason = kp_store_column_reason(r);
+    kp_column_fields(r, launch_fields, &v->of->launch);
     return r->rc;
 }
 
-static int get_metrics(struct kp_store *s, uint64_t launch, size_t position, struct kp_result *of)
+static int get_variant_metrics(struct kp_store *s, uint64_t launch, size_t position, struct kp_result *of)
 {
     enum { KIND = 5, REASON = 7 }; /* after the name, the unit, the launch, the position and the name's identifier */
     struct kp_sql r = kp_sql_begin(s, KP_SQL_GET_VARIANT_METRICS);
@@ -104,6 +97,6 @@ int kp_store_read_variants(struct kp_store *s, struct kp_result *result)
         r.rc = get_variant(&r, result);
     int rc = kp_sql_finish(&r);
     for (size_t i = 0; !rc && i < result->n_variants; i++)
-        rc = get_metrics(s, result->launch.id, i, result->variants[i].of);
+        rc = get_variant_metrics(s, result->launch.id, i, result->variants[i].of);
     return rc;
 }

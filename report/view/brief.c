@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+#include "base/text.h"
 #include "report/model/launch_names.h"
 
 struct one {
@@ -18,9 +20,9 @@ struct one {
 
 struct kp_brief {
     char **kinds; /* kernel and shape, sorted; owned */
-    size_t n_kinds, room_of_kinds;
+    size_t n_kinds;
     struct one *all;
-    size_t n, room;
+    size_t n;
     uint64_t *chosen; /* ids, sorted */
     size_t n_chosen;
 };
@@ -42,23 +44,10 @@ void kp_brief_free(struct kp_brief *b)
     free(b);
 }
 
-/* Returns an array of elements with room for one more; NULL without memory, with the old one in place. */
-static void *with_room(void *array, size_t n, size_t *room, size_t element)
+static char *shape_text(const struct kp_launch_info *l)
 {
-    if (n < *room)
-        return array;
-    size_t more = *room ? 2 * *room : 64;
-    void *grown = realloc(array, more * element);
-    *room = grown ? more : *room;
-    return grown;
-}
-
-static char *kind_of(const struct kp_launch_info *l)
-{
-    char *text;
-    int n = asprintf(&text, "%s %" PRIu32 ",%" PRIu32 ",%" PRIu32 " %" PRIu32 ",%" PRIu32 ",%" PRIu32,
-                     kp_launch_name(l), l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
-    return n < 0 ? NULL : text;
+    return kp_asprintf("%s %" PRIu32 ",%" PRIu32 ",%" PRIu32 " %" PRIu32 ",%" PRIu32 ",%" PRIu32, kp_launch_name(l),
+                       l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
 }
 
 /* Returns the index of a kind, or its place to insert. */
@@ -83,28 +72,24 @@ static const char *take_kind(struct kp_brief *b, char *kind)
         free(kind);
         return b->kinds[at];
     }
-    char **grown = with_room(b->kinds, b->n_kinds, &b->room_of_kinds, sizeof *grown);
-    if (!grown) {
+    if (!KP_ROOM(b->kinds, b->n_kinds)) {
         free(kind);
         return NULL;
     }
-    b->kinds = grown;
-    memmove(&grown[at + 1], &grown[at], (b->n_kinds++ - at) * sizeof *grown);
-    return grown[at] = kind;
+    memmove(&b->kinds[at + 1], &b->kinds[at], (b->n_kinds++ - at) * sizeof *b->kinds);
+    return b->kinds[at] = kind;
 }
 
 int kp_brief_add(struct kp_brief *b, const struct kp_result *r)
 {
-    char *text = kind_of(&r->launch);
+    char *text = shape_text(&r->launch);
     const char *kind = text ? take_kind(b, text) : NULL;
-    struct one *grown = kind ? with_room(b->all, b->n, &b->room, sizeof *grown) : NULL;
     double ns = 0;
-    if (!grown)
+    if (!kind || !KP_ROOM(b->all, b->n))
         return -ENOMEM;
-    b->all = grown;
     if (!kp_metric_number(kp_result_find(r, KP_BRIEF_METRIC), &ns) || !isfinite(ns))
         ns = 0;
-    grown[b->n++] = (struct one){kind, ns, (double)kp_launch_weight(&r->launch), r->launch.id};
+    b->all[b->n++] = (struct one){kind, ns, (double)kp_launch_weight(&r->launch), r->launch.id};
     return 0;
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/demangle.h"
 #include "base/pattern.h"
-#include "base/text.h"
 #include "report/model/kernel_id.h"
 #include "report/model/launch_names.h"
 #include "report/model/nvtx_expr.h"
@@ -171,7 +170,7 @@ const char *kp_chooser_needs(const struct kp_chooser *c)
 }
 
 /* Fills in what launches have in common with this one that are counted with it. */
-static void describe(const struct kp_chooser *c, const struct kp_result *r, struct together *t)
+static void describe_launch(const struct kp_chooser *c, const struct kp_result *r, struct together *t)
 {
     const struct kp_launch_info *l = &r->launch;
     *t = (struct together){.device = l->device};
@@ -193,13 +192,13 @@ static bool is_one_of(const struct together *t, const struct together *of)
 }
 
 /* Counts a launch that all but the numbers let pass. Returns how many came before it; UINT64_MAX without memory. */
-static uint64_t number_of(struct kp_chooser *c, const struct kp_result *r)
+static uint64_t number_of_kernel(struct kp_chooser *c, const struct kp_result *r)
 {
     struct together what;
     uint64_t index = c->matched++;
     if (c->options->filter_mode == KP_FILTER_GLOBAL)
         return index;
-    describe(c, r, &what);
+    describe_launch(c, r, &what);
     struct together *t = c->together;
     while (t && !is_one_of(&what, t))
         t = t->next;
@@ -236,7 +235,7 @@ int kp_chooser_takes(struct kp_chooser *c, const struct kp_result *r)
     free(name);
     if (taken <= 0 || !is_inside(c, l))
         return taken < 0 ? taken : 0;
-    uint64_t index = number_of(c, r);
+    uint64_t index = number_of_kernel(c, r);
     if (index == UINT64_MAX)
         return -ENOMEM;
     return index >= o->launch_skip && (!o->launch_count || index - o->launch_skip < o->launch_count);

@@ -5,7 +5,7 @@
 #include "report/view/lines.h"
 
 /* Breakdowns need no check: they are collected with their throughput. */
-bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r)
+bool kp_shown_section_has_any(const struct kp_section *s, const struct kp_result *r)
 {
     for (size_t i = 0; i < s->n_rows; i++)
         if (kp_result_find(r, s->rows[i].metric) || kp_result_find_series(r, s->rows[i].metric))
@@ -33,11 +33,12 @@ static void count_rows(const struct kp_section *section, enum kp_row_kind first,
     }
 }
 
-bool kp_section_is_collected(const struct kp_section *section, const struct kp_session *s, const struct kp_result *r)
+bool kp_shown_section_is_collected(const struct kp_section *section, const struct kp_session *s,
+                                   const struct kp_result *r)
 {
     size_t wanted, found;
     if (is_named(section, s))
-        return kp_section_has_any(section, r);
+        return kp_shown_section_has_any(section, r);
     count_rows(section, KP_ROW_HEADER, KP_ROW_HEADER, r, &wanted, &found);
     if (wanted)
         return 2 * found > wanted;

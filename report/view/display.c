@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/terminal.h"
-#include "base/text.h"
 #include "report/judge/rules.h"
 #include "report/options/options.h"
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
+
 enum { MOST_STREAMS = 8192 /* further ones are not listed */ };
 
 /* Times that do not touch, in order. */
@@ -11,7 +13,7 @@ struct times {
     struct span {
         int64_t start, end;
     } * at;
-    size_t n, cap;
+    size_t n;
 };
 
 /* Adds a time that starts no sooner than those before; merges it with the last one if they touch. */
@@ -21,14 +23,8 @@ static int add_time(struct times *t, int64_t start, int64_t end)
         t->at[t->n - 1].end = end > t->at[t->n - 1].end ? end : t->at[t->n - 1].end;
         return 0;
     }
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 64;
-        struct span *grown = realloc(t->at, cap * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        t->at = grown;
-        t->cap = cap;
-    }
+    if (!KP_ROOM(t->at, t->n))
+        return -ENOMEM;
     t->at[t->n++] = (struct span){start, end};
     return 0;
 }
@@ -60,7 +56,7 @@ static bool runs_on_device(const struct kp_activity *a)
 
 /* ---- ranges ---- */
 
-const struct kp_activity *kp_range_at(const struct kp_timeline *t, uint64_t thread, int64_t ns)
+const struct kp_activity *kp_gaps_range_at(const struct kp_timeline *t, uint64_t thread, int64_t ns)
 {
     const struct kp_activity *found = NULL;
     for (size_t i = 0; thread && ns && i < t->n && t->at[i].start_ns <= ns; i++)
@@ -77,12 +73,10 @@ static int find_device(struct kp_gaps *g, int device, struct kp_device_line **ou
     while (i < g->n_devices && g->devices[i].device < device)
         i++;
     if (i == g->n_devices || g->devices[i].device != device) {
-        struct kp_device_line *grown = realloc(g->devices, (g->n_devices + 1) * sizeof *grown);
-        if (!grown)
+        if (!KP_ROOM(g->devices, g->n_devices))
             return -ENOMEM;
-        g->devices = grown;
-        memmove(&grown[i + 1], &grown[i], (g->n_devices++ - i) * sizeof *grown);
-        grown[i] = (struct kp_device_line){.device = device, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+        memmove(&g->devices[i + 1], &g->devices[i], (g->n_devices++ - i) * sizeof *g->devices);
+        g->devices[i] = (struct kp_device_line){.device = device, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
     }
     *out = &g->devices[i];
     return 0;
@@ -167,7 +161,7 @@ static int walk_device(const struct kp_timeline *t, const struct times *held, st
         struct kp_gap *gap = &line->gaps[i];
         gap->copying_ns = covered(&w.copying, gap->start_ns, gap->end_ns);
         gap->copying_ns = gap->copying_ns < gap->ns ? gap->copying_ns : gap->ns;
-        gap->range = kp_range_at(t, gap->next->thread, gap->next->launched_ns);
+        gap->range = kp_gaps_range_at(t, gap->next->thread, gap->next->launched_ns);
     }
     free(kernels.at);
     free(w.copying.at);
@@ -199,12 +193,10 @@ static int find_stream(struct kp_gaps *g, const struct kp_activity *a, struct kp
     if (low == g->n_streams || compare_streams(&g->streams[low], a)) {
         if (g->n_streams == MOST_STREAMS)
             return 0;
-        struct kp_stream_line *grown = realloc(g->streams, (g->n_streams + 1) * sizeof *grown);
-        if (!grown)
+        if (!KP_ROOM(g->streams, g->n_streams))
             return -ENOMEM;
-        g->streams = grown;
-        memmove(&grown[low + 1], &grown[low], (g->n_streams++ - low) * sizeof *grown);
-        grown[low] = (struct kp_stream_line){
+        memmove(&g->streams[low + 1], &g->streams[low], (g->n_streams++ - low) * sizeof *g->streams);
+        g->streams[low] = (struct kp_stream_line){
             .device = a->device, .context_id = a->context_id, .stream_id = a->stream_id, .end_ns = INT64_MIN};
     }
     *out = &g->streams[low];

@@ -62,6 +62,6 @@ int kp_gaps_of(const struct kp_timeline *t, struct kp_gaps *out);
 void kp_gaps_free(struct kp_gaps *g);
 
 /* Returns the innermost range of the thread at that time; NULL: there is none. */
-const struct kp_activity *kp_range_at(const struct kp_timeline *t, uint64_t thread, int64_t ns);
+const struct kp_activity *kp_gaps_range_at(const struct kp_timeline *t, uint64_t thread, int64_t ns);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "report/model/launch_names.h"
 
 /* --- the timeline --- */
@@ -93,10 +94,8 @@ static size_t last_begun(const struct kp_launch_ranges *r, uint64_t thread, int6
 
 static int add(struct kp_range_names *names, const char *name)
 {
-    const char **grown = realloc(names->at, (names->n + 1) * sizeof *grown);
-    if (!grown)
+    if (!KP_ROOM(names->at, names->n))
         return -ENOMEM;
-    names->at = grown;
     names->at[names->n++] = *name ? name : kp_range_nameless;
     return 0;
 }

@@ -23,7 +23,7 @@ struct kp_line {
 
 struct kp_lines {
     struct kp_line *at;
-    size_t n, capacity;
+    size_t n;
     void *names;      /* those that the user's list has added (tsearch): it may be long */
     const char *note; /* of the launch: stands above all lines, which do not repeat it; NULL = none */
     bool beside;      /* others, which have values, are shown above them */
@@ -63,11 +63,12 @@ const char *kp_breakdown_of(const char *metric, const struct kp_view *v, size_t 
 /* Returns the base unit of the line in a drawing: the metric's, else the row's. */
 const char *kp_line_unit(const struct kp_line *l);
 /* Returns true if the launch has a metric of the section, or a reason for having none. */
-bool kp_section_has_any(const struct kp_section *s, const struct kp_result *r);
+bool kp_shown_section_has_any(const struct kp_section *s, const struct kp_result *r);
 /* Returns true if the launch of session `s` has enough of the section to show it. A section that the session names
  * needs any of its metrics. Sections share metrics, so others need most of their header, or, without one, all that is
  * drawn. */
-bool kp_section_is_collected(const struct kp_section *section, const struct kp_session *s, const struct kp_result *r);
+bool kp_shown_section_is_collected(const struct kp_section *section, const struct kp_session *s,
+                                   const struct kp_result *r);
 /* Counts the rows before the bodies of a section, of the kinds up to `last`, HEADER or EXTRA. */
 size_t kp_rows_before_bodies(const struct kp_section *s, enum kp_row_kind last);
 /* Returns true if the line has a value, not just a reason for having none. */

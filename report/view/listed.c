@@ -124,7 +124,7 @@ static int add_named(struct kp_lines *l, const char *name, const struct kp_view 
 }
 
 /* Adds a line for an item that was not sampled, with the reason if known; sampled ones are drawn
- * (kp_series_of_list). A counter of the same name does not count. */
+ * (kp_view_series_of_list). A counter of the same name does not count. */
 static int add_sampled(struct kp_lines *l, const char *item, const struct kp_view *v)
 {
     const char *name = item + strlen(KP_SAMPLED);
@@ -176,7 +176,7 @@ static bool has_row(const struct kp_series_row *rows, size_t n, const struct kp_
     return false;
 }
 
-int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n)
+int kp_view_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n)
 {
     const char *item;
     size_t len;
@@ -326,7 +326,7 @@ static int check_launch(struct kp_result *r, void *arg)
             rc = look_near(item, &v, c->columns);
     }
     for (size_t i = 0; !rc && i < c->n_sections; i++)
-        *noted(c, i) = *noted(c, i) || kp_section_is_collected(c->sections[i], c->session, r);
+        *noted(c, i) = *noted(c, i) || kp_shown_section_is_collected(c->sections[i], c->session, r);
     c->looked |= r->n_metrics > 0;
     return rc;
 }
@@ -347,7 +347,7 @@ static int note_all(struct kp_result *r, void *arg)
     const struct kp_section *all = kp_sections(&n);
     int rc = kp_derive_users(r);
     for (size_t i = 0; !rc && i < n; i++)
-        c->had[i] = c->had[i] || kp_section_is_collected(&all[i], c->session, r);
+        c->had[i] = c->had[i] || kp_shown_section_is_collected(&all[i], c->session, r);
     return rc;
 }
 

@@ -4,14 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/judge/rules.h"
 #include "report/view/lines.h"
 #include "report/view/shown.h"
-
-static const char *or_empty(const char *s)
-{
-    return s ? s : "";
-}
 
 struct inputs {
     struct kp_lines *lines;
@@ -39,7 +35,7 @@ static int add_section(const struct kp_section *s, const struct kp_view *v, stru
 static int add_chosen(const struct kp_display *d, const struct kp_view *v, struct kp_lines *lines)
 {
     struct kp_wanted chosen = {0};
-    int rc = kp_find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
+    int rc = kp_find_wanted(kp_or_empty(d->set), kp_or_empty(d->sections), kp_or_empty(d->metrics), &chosen);
     for (size_t i = 0; !rc && i < chosen.n; i++)
         rc = add_section(chosen.sections[i], v, lines);
     if (!rc)

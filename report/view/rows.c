@@ -1,3 +1,4 @@
+#include "base/room.h"
 #include "report/view/lines.h"
 
 #include <ctype.h>
@@ -14,15 +15,9 @@
 
 int kp_lines_add(struct kp_lines *l, const struct kp_line *line)
 {
-    if (l->n == l->capacity) {
-        size_t capacity = l->capacity ? 2 * l->capacity : 16;
-        struct kp_line *grown = realloc(l->at, capacity * sizeof *grown);
-        if (!grown) {
-            free(line->made_label);
-            return -ENOMEM;
-        }
-        l->at = grown;
-        l->capacity = capacity;
+    if (!KP_ROOM(l->at, l->n)) {
+        free(line->made_label);
+        return -ENOMEM;
     }
     l->at[l->n++] = *line;
     return 0;
@@ -41,7 +36,7 @@ void kp_lines_free(struct kp_lines *l)
     free(l->at);
     l->names = NULL;
     l->at = NULL;
-    l->n = l->capacity = 0;
+    l->n = 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -74,10 +69,9 @@ const char *kp_line_unit(const struct kp_line *l)
 
 char *kp_line_title(const struct kp_display *d, const struct kp_line *l)
 {
-    char *title;
     if (d->naming != KP_NAMING_BOTH || !strcmp(l->label, l->name))
         return strdup(d->naming == KP_NAMING_NAME ? l->name : l->label);
-    return asprintf(&title, "%s (%s)", l->label, l->name) < 0 ? NULL : title;
+    return kp_asprintf("%s (%s)", l->label, l->name);
 }
 
 char *kp_line_full_title(const struct kp_display *d, const struct kp_line *l)
@@ -85,8 +79,7 @@ char *kp_line_full_title(const struct kp_display *d, const struct kp_line *l)
     char *title = kp_line_title(d, l), *full;
     if (!title || l->kind != KP_ROW_ITEM || !*l->group || d->naming == KP_NAMING_NAME)
         return title;
-    if (asprintf(&full, "%s: %s", l->group, title) < 0)
-        full = NULL;
+    full = kp_asprintf("%s: %s", l->group, title);
     free(title);
     return full;
 }

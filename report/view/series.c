@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-double kp_series_dropped(const struct kp_result *r)
+double kp_view_series_dropped(const struct kp_result *r)
 {
     double dropped;
     return kp_metric_number(kp_result_find(r, "profiler__pmsampler_dropped_samples"), &dropped) ? dropped : 0;
 }
 
-int kp_series_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_result *r,
-                      struct kp_series_row **out, size_t *n)
+int kp_view_series_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_result *r,
+                           struct kp_series_row **out, size_t *n)
 {
     *n = 0;
     *out = calloc(end > first ? end - first : 1, sizeof **out);

@@ -13,11 +13,11 @@ struct kp_series_row {
 };
 
 /* Returns how many samples of the launch were lost; 0 if unknown. */
-double kp_series_dropped(const struct kp_result *r);
+double kp_view_series_dropped(const struct kp_result *r);
 /* Returns the rows first..end-1 of `s` that the launch has series for. *out is malloc'ed, *n may be 0. 0 or -ENOMEM. */
-int kp_series_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_result *r,
-                      struct kp_series_row **out, size_t *n);
+int kp_view_series_of_rows(const struct kp_section *s, size_t first, size_t end, const struct kp_result *r,
+                           struct kp_series_row **out, size_t *n);
 /* Returns the series of a list's KP_SAMPLED items, under their names, in the same way. */
-int kp_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n);
+int kp_view_series_of_list(const char *list, const struct kp_result *r, struct kp_series_row **out, size_t *n);
 
 #endif

@@ -9,11 +9,6 @@
 
 const char kp_metrics_title[] = "Command line profiler metrics";
 
-static const char *or_empty(const char *s)
-{
-    return s ? s : "";
-}
-
 int kp_lines_of_metrics(const char *list, const struct kp_view *v, struct kp_lines *out)
 {
     out->note = v->result->launch.note;
@@ -142,7 +137,7 @@ static void leave_out_absent(const struct kp_display *d, struct kp_shown *s)
     for (size_t i = 0; i < s->n; i++) {
         const struct kp_section *one = s->sections[i];
         if (kp_cc_matches(one->cc, r->launch.cc_major, r->launch.cc_minor) &&
-            (!d->choose || kp_section_is_collected(one, s->view.session, r)))
+            (!d->choose || kp_shown_section_is_collected(one, s->view.session, r)))
             s->sections[n++] = one;
     }
     s->n = n;
@@ -188,9 +183,9 @@ int kp_shown_of(const struct kp_display *d, const struct kp_session *s, const st
     *out = (struct kp_shown){.view = {s, r, &out->messages, &out->source}, .gains = &out->messages};
     int rc = kp_source_load(r, d->codes, &out->source);
     if (!rc)
-        rc = kp_find_wanted(or_empty(s->set), or_empty(s->sections), or_empty(s->metrics), &asked);
+        rc = kp_find_wanted(kp_or_empty(s->set), kp_or_empty(s->sections), kp_or_empty(s->metrics), &asked);
     if (!rc && d->choose)
-        rc = kp_find_wanted(or_empty(d->set), or_empty(d->sections), or_empty(d->metrics), &chosen);
+        rc = kp_find_wanted(kp_or_empty(d->set), kp_or_empty(d->sections), kp_or_empty(d->metrics), &chosen);
     struct kp_wanted *w = d->choose ? &chosen : &asked;
     if (!rc && d->rules)
         rc = apply_rules(d, w->sections, w->n, out, &out->messages);

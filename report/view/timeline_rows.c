@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/room.h"
+
 enum {
     DEEPEST = 64,
     MOST_ROWS = 2048, /* the last one gets the rest */
@@ -60,18 +62,16 @@ static int assign(struct open_rows *all, const struct kp_activity *a, bool neste
         return 0;
     }
     if (i == all->n) {
-        struct open_row *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
-        if (!grown)
+        if (!KP_ROOM(all->at, all->n))
             return -ENOMEM;
-        all->at = grown;
         enum kp_activity_kind kind = kind_of(a);
         bool on_device = kind == KP_ACTIVITY_KERNEL;
-        grown[all->n++] = (struct open_row){.row = {.kind = kind,
-                                                    .device = on_device ? a->device : KP_NO_DEVICE,
-                                                    .context_id = on_device ? a->context_id : 0,
-                                                    .stream_id = on_device ? a->stream_id : 0,
-                                                    .thread = kind == KP_ACTIVITY_RANGE ? a->thread : 0,
-                                                    .lane = lane}};
+        all->at[all->n++] = (struct open_row){.row = {.kind = kind,
+                                                      .device = on_device ? a->device : KP_NO_DEVICE,
+                                                      .context_id = on_device ? a->context_id : 0,
+                                                      .stream_id = on_device ? a->stream_id : 0,
+                                                      .thread = kind == KP_ACTIVITY_RANGE ? a->thread : 0,
+                                                      .lane = lane}};
     }
     all->at[i].ends[all->at[i].n++] = a->end_ns;
     *out = (uint32_t)i;

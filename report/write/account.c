@@ -1,25 +1,20 @@
 #include "report/write/account.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/environment.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "report/write/cells.h"
 
 enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
 
-static const char *or_empty(const char *s)
-{
-    return s ? s : "";
-}
-
 int kp_render_process(const struct kp_sink *sink, const struct kp_session *s)
 {
     struct kp_out o = {.sink = sink};
-    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, kp_process_name(s), or_empty(s->host));
+    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, kp_write_process_name(s), kp_or_empty(s->host));
     return o.rc;
 }
 
@@ -62,7 +57,7 @@ static void print_seen(struct kp_out *o, const char *what, const char *name, uin
 }
 
 /* Prints the kernels that the session saw: a line for each of the first ones and one line for the others. */
-static void print_kernels(struct kp_out *o, const struct kp_session *s)
+static void print_unselected(struct kp_out *o, const struct kp_session *s)
 {
     for (size_t i = 0; i < s->n_kernels && i < SEEN_SHOWN; i++)
         print_seen(o, "seen", s->kernels[i].name, s->kernels[i].count);
@@ -79,7 +74,7 @@ static void print_ranges(struct kp_out *o, const struct kp_session *s)
 /* Returns the value of a variable in the environment of the session, malloc'ed; NULL without it. */
 static char *setting_of(const struct kp_session *s, const char *variable)
 {
-    const char *cursor = or_empty(s->environment), *name, *value;
+    const char *cursor = kp_or_empty(s->environment), *name, *value;
     size_t name_len, value_len;
     while (kp_environment_next(&cursor, &name, &name_len, &value, &value_len))
         if (name_len == strlen(variable) && !memcmp(name, variable, name_len))
@@ -117,7 +112,7 @@ static void print_nearest(struct kp_out *o, const struct kp_session *s, const ch
 static void advise_kernels(struct kp_out *o, const struct kp_session *s)
 {
     print_nearest(o, s, "KPROF_KERNEL_NAME", s->kernels, s->n_kernels);
-    print_kernels(o, s);
+    print_unselected(o, s);
 }
 
 static void advise_ranges(struct kp_out *o, const struct kp_session *s)
@@ -132,7 +127,7 @@ static void print_devices(struct kp_out *o, const struct kp_session *s)
 {
     for (size_t i = 0; i < s->n_devices && i < SEEN_SHOWN; i++)
         kp_out_print(o, "==KPROF==   seen: Device %d (%s, CC %d.%d)\n", s->devices[i].ordinal,
-                     or_empty(s->devices[i].name), s->devices[i].cc_major, s->devices[i].cc_minor);
+                     kp_or_empty(s->devices[i].name), s->devices[i].cc_major, s->devices[i].cc_minor);
     print_more(o, s->n_devices);
 }
 
@@ -146,7 +141,7 @@ static const struct blamed {
     {KP_REASON_LAUNCH_COUNT, NULL},
     {KP_REASON_LAUNCH_SKIP, NULL},
     {KP_REASON_NVTX, advise_ranges},
-    {KP_REASON_KERNEL_ID, print_kernels},
+    {KP_REASON_KERNEL_ID, print_unselected},
     {KP_REASON_KERNEL_NAME, advise_kernels},
     {KP_REASON_GRAPHS, NULL},
     {KP_REASON_DEVICES, print_devices},
@@ -300,6 +295,6 @@ int kp_render_unmatched(const struct kp_sink *out, const struct kp_unmatched *u)
     if (!u->matched)
         print_meant(&o, u->near);
     print_graphs(&o, u->graphs);
-    print_kernels(&o, &u->seen);
+    print_unselected(&o, &u->seen);
     return o.rc;
 }

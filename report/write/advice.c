@@ -1,6 +1,5 @@
 #include "report/write/advice.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

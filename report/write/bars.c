@@ -22,7 +22,7 @@ struct bar {
     char number[KP_NUMBER_MAX], unit[KP_UNIT_MAX];
 };
 
-static const char *text_of(const struct bar *b)
+static const char *bar_text(const struct bar *b)
 {
     return b->other ? b->other : b->number;
 }
@@ -135,12 +135,12 @@ struct widths {
 };
 
 /* Ignores titles that leave no room for a bar: they get lines of their own. */
-static struct widths measure(const struct kp_out *o, const struct bar *bars, size_t n)
+static struct widths measure_bars(const struct kp_out *o, const struct bar *bars, size_t n)
 {
     struct widths w = {0};
     size_t line = kp_out_prose(o, 0);
     for (size_t i = 0; i < n; i++) {
-        w.text = longer(w.text, text_of(&bars[i]));
+        w.text = longer(w.text, bar_text(&bars[i]));
         w.unit = longer(w.unit, bars[i].unit);
     }
     size_t taken = KP_INDENT + 2 + w.text + !!w.unit + w.unit + strlen(" ||"), room = line - BAR_MIN;
@@ -156,14 +156,14 @@ static struct widths measure(const struct kp_out *o, const struct bar *bars, siz
 
 static void print_bars(struct kp_out *o, const struct bar *bars, size_t n)
 {
-    const struct widths w = measure(o, bars, n);
+    const struct widths w = measure_bars(o, bars, n);
     for (size_t i = 0; i < n; i++) {
         const struct bar *b = &bars[i];
         bool drawn = w.bar && !isnan(b->value) && is_comparable(b, bars, n);
         bool fits = kp_width(b->title) <= w.title;
         if (!fits) /* on a separate line */
             kp_out_print(o, "    %s\n", b->title);
-        const char *title = fits ? b->title : "", *text = text_of(b);
+        const char *title = fits ? b->title : "", *text = bar_text(b);
         kp_out_print(o, "    %-*s  %*s", kp_width_printf(title, w.title), title, kp_width_printf(text, w.text), text);
         if (*b->unit || (w.unit && drawn))
             kp_out_print(o, " %-*s", drawn ? (int)w.unit : 0, b->unit);

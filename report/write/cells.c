@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/text.h"
 
-const char *kp_process_name(const struct kp_session *s)
+const char *kp_write_process_name(const struct kp_session *s)
 {
-    const char *exe = s->exe ? s->exe : "", *slash = strrchr(exe, '/');
-    return slash ? slash + 1 : exe;
+    return kp_base_name(kp_or_empty(s->exe));
 }
 
-void kp_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])
+void kp_write_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])
 {
     if (plain)
         kp_plain_real(value, out);
@@ -28,7 +28,7 @@ void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX])
         kp_format_count(value, out);
 }
 
-const char *kp_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX])
+const char *kp_write_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX])
 {
     if (!m || m->kind == KP_VALUE_NA)
         return KP_NO_VALUE;

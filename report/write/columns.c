@@ -104,8 +104,8 @@ static void print_row(struct kp_out *o, const struct kp_columns *c, const struct
     free(rest);
 }
 
-static void print_dashes(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
-                         const size_t *widths)
+static void print_column_dashes(struct kp_out *o, const struct kp_columns *c, const struct kp_columns_look *look,
+                                const size_t *widths)
 {
     kp_out_repeat(o, ' ', (size_t)look->indent);
     for (size_t i = 0; i < c->n; i++) {
@@ -180,12 +180,12 @@ void kp_columns_print(struct kp_out *o, const struct kp_columns *c, const struct
     }
     widths[c->n - 1] = dashes_of_last(c, look, widths, kp_out_wide(o));
     if (look->framed)
-        print_dashes(o, c, look, widths);
+        print_column_dashes(o, c, look, widths);
     print_row(o, c, look, widths, c->headings);
-    print_dashes(o, c, look, widths);
+    print_column_dashes(o, c, look, widths);
     for (size_t at = 0; at < c->n_cells; at += c->n)
         print_row(o, c, look, widths, (const char *const *)&c->cells[at]);
     if (look->framed)
-        print_dashes(o, c, look, widths);
+        print_column_dashes(o, c, look, widths);
     free(widths);
 }

@@ -18,23 +18,23 @@ static const char *const nvtx_headings[] = {"thread Domain:Push/Pop_Range:PL_Typ
                                             "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"};
 static const char default_domain[] = "<default domain>", not_set[] = "none";
 
-void kp_csv_process_headings(struct kp_csv *c)
+void kp_write_csv_process_headings(struct kp_csv *c)
 {
     static const char *const process_headings[] = {"Process ID", "Process Name", "Host Name"};
     kp_csv_fields(c, process_headings, COUNT(process_headings));
 }
 
-void kp_csv_process(struct kp_csv *c, const struct kp_session *s)
+void kp_write_csv_process(struct kp_csv *c, const struct kp_session *s)
 {
     kp_csv_formatted(c, "%" PRIu64, s->pid);
-    kp_csv_field(c, kp_process_name(s));
+    kp_csv_field(c, kp_write_process_name(s));
     kp_csv_field(c, s->host);
 }
 
-void kp_csv_launch_headings(struct kp_csv *c, bool nvtx)
+void kp_write_csv_launch_headings(struct kp_csv *c, bool nvtx)
 {
     kp_csv_field(c, "ID");
-    kp_csv_process_headings(c);
+    kp_write_csv_process_headings(c);
     if (nvtx)
         kp_csv_fields(c, nvtx_headings, COUNT(nvtx_headings));
     kp_csv_fields(c, launch_headings, COUNT(launch_headings));
@@ -58,7 +58,7 @@ static void write_range(FILE *to, const struct kp_nvtx_range *r)
 }
 
 /* Writes each thread's number followed by its stack. */
-static void write_stacks(FILE *to, const struct kp_nvtx *n)
+static void write_stack_fields(FILE *to, const struct kp_nvtx *n)
 {
     const struct kp_nvtx_range *before = NULL;
     for (size_t i = 0; i < n->n_ranges; i++) {
@@ -89,7 +89,8 @@ static void write_started(FILE *to, const struct kp_nvtx *n)
 
 static int write_nvtx(struct kp_csv *c, const struct kp_nvtx *n)
 {
-    void (*const columns[COUNT(nvtx_headings)])(FILE * to, const struct kp_nvtx *n) = {write_stacks, write_started};
+    void (*const columns[COUNT(nvtx_headings)])(FILE * to, const struct kp_nvtx *n) = {write_stack_fields,
+                                                                                       write_started};
     for (size_t i = 0; i < COUNT(columns); i++) {
         char *text = NULL;
         size_t size;
@@ -114,10 +115,10 @@ static void write_size(struct kp_csv *c, const struct kp_launch_info *l, const u
         kp_csv_field(c, "");
 }
 
-int kp_csv_launch(struct kp_csv *c, const struct kp_session *s, const struct kp_launch_info *l, bool nvtx)
+int kp_write_csv_launch(struct kp_csv *c, const struct kp_session *s, const struct kp_launch_info *l, bool nvtx)
 {
     kp_csv_formatted(c, "%" PRIu64, l->id);
-    kp_csv_process(c, s);
+    kp_write_csv_process(c, s);
     int rc = nvtx ? write_nvtx(c, &l->nvtx) : 0;
     kp_csv_field(c, kp_launch_name(l));
     kp_csv_formatted(c, "%" PRIu64, l->context_id);

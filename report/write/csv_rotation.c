@@ -40,13 +40,13 @@ static const struct {
     {"Groups Counted", groups_counted},
 };
 
-void kp_csv_rotation_headings(struct kp_csv *c)
+void kp_write_csv_rotation_headings(struct kp_csv *c)
 {
     for (size_t i = 0; i < COUNT(entry_columns); i++)
         kp_csv_field(c, entry_columns[i].heading);
 }
 
-void kp_csv_rotation(struct kp_csv *c, const struct kp_launch_info *l)
+void kp_write_csv_rotation(struct kp_csv *c, const struct kp_launch_info *l)
 {
     for (size_t i = 0; i < COUNT(entry_columns); i++) {
         if (l && l->groups)
@@ -106,19 +106,19 @@ static const struct {
     {"Value Missing Reason", reason, false, false},
 };
 
-void kp_csv_mean_headings(struct kp_csv *c)
+void kp_write_csv_mean_headings(struct kp_csv *c)
 {
     for (size_t i = 0; i < COUNT(mean_columns); i++)
         kp_csv_field(c, mean_columns[i].heading);
 }
 
-void kp_csv_mean(struct kp_csv *c, const struct kp_metric *m)
+void kp_write_csv_mean(struct kp_csv *c, const struct kp_metric *m)
 {
     for (size_t i = 0; i < COUNT(mean_columns); i++)
         mean_columns[i].write(c, m);
 }
 
-void kp_csv_mean_headings_of(struct kp_csv *c, const char *name)
+void kp_write_csv_mean_headings_of(struct kp_csv *c, const char *name)
 {
     for (size_t i = 0; i < COUNT(mean_columns); i++) {
         char *text = NULL;
@@ -130,14 +130,14 @@ void kp_csv_mean_headings_of(struct kp_csv *c, const char *name)
     }
 }
 
-void kp_csv_mean_units(struct kp_csv *c, const char *unit)
+void kp_write_csv_mean_units(struct kp_csv *c, const char *unit)
 {
     for (size_t i = 0; i < COUNT(mean_columns); i++)
         if (mean_columns[i].beside)
             kp_csv_field(c, mean_columns[i].has_unit ? unit : "");
 }
 
-void kp_csv_mean_of(struct kp_csv *c, const struct kp_metric *m)
+void kp_write_csv_mean_of(struct kp_csv *c, const struct kp_metric *m)
 {
     for (size_t i = 0; i < COUNT(mean_columns); i++)
         if (mean_columns[i].beside)

@@ -7,17 +7,17 @@
 
 /* Writes how many launches the entry stands for, how many were counted, and the groups of counters; empty fields for a
  * launch that stands for itself. */
-void kp_csv_rotation_headings(struct kp_csv *c);
-void kp_csv_rotation(struct kp_csv *c, const struct kp_launch_info *l);
+void kp_write_csv_rotation_headings(struct kp_csv *c);
+void kp_write_csv_rotation(struct kp_csv *c, const struct kp_launch_info *l);
 
 /* Writes what the value of a row is based on, or why there is none; empty fields for a row without a metric (NULL), and
  * if the value is no mean. */
-void kp_csv_mean_headings(struct kp_csv *c);
-void kp_csv_mean(struct kp_csv *c, const struct kp_metric *m);
+void kp_write_csv_mean_headings(struct kp_csv *c);
+void kp_write_csv_mean(struct kp_csv *c, const struct kp_metric *m);
 
 /* Does so for a metric that is a column and shares its name and unit with the columns after it: without the reason. */
-void kp_csv_mean_headings_of(struct kp_csv *c, const char *name);
-void kp_csv_mean_units(struct kp_csv *c, const char *unit);
-void kp_csv_mean_of(struct kp_csv *c, const struct kp_metric *m);
+void kp_write_csv_mean_headings_of(struct kp_csv *c, const char *name);
+void kp_write_csv_mean_units(struct kp_csv *c, const char *unit);
+void kp_write_csv_mean_of(struct kp_csv *c, const struct kp_metric *m);
 
 #endif

@@ -18,11 +18,6 @@ static struct kp_csv_writer *csv_of(struct kp_writer *w)
     return (struct kp_csv_writer *)w;
 }
 
-static void keep(struct kp_writer *w, int rc)
-{
-    w->out.rc = w->out.rc ? w->out.rc : rc;
-}
-
 /* --- the page and its rows --- */
 
 /* Returns true if rows have columns of a rotation: those of launches do. */
@@ -41,11 +36,11 @@ static void write_rotation_headings(struct kp_csv_writer *c)
     if (!tells_rotation(c))
         return;
     if (c->layout->rows_of_metrics)
-        kp_csv_mean_headings(&c->csv);
+        kp_write_csv_mean_headings(&c->csv);
     for (size_t i = 0; i < c->layout->n; i++)
         if (is_mean(c, i))
-            kp_csv_mean_headings_of(&c->csv, c->layout->fields[i]);
-    kp_csv_rotation_headings(&c->csv);
+            kp_write_csv_mean_headings_of(&c->csv, c->layout->fields[i]);
+    kp_write_csv_rotation_headings(&c->csv);
 }
 
 static void write_units(struct kp_csv_writer *c, size_t before)
@@ -55,9 +50,9 @@ static void write_units(struct kp_csv_writer *c, size_t before)
     kp_csv_fields(&c->csv, l->units, l->n);
     for (size_t i = 0; i < l->n; i++)
         if (is_mean(c, i))
-            kp_csv_mean_units(&c->csv, l->units[i]);
+            kp_write_csv_mean_units(&c->csv, l->units[i]);
     if (tells_rotation(c))
-        kp_csv_rotation(&c->csv, NULL);
+        kp_write_csv_rotation(&c->csv, NULL);
     kp_csv_end_row(&c->csv);
 }
 
@@ -65,9 +60,9 @@ static void write_headings(struct kp_csv_writer *c)
 {
     const struct kp_layout *l = c->layout;
     if (l->start == KP_START_LAUNCH)
-        kp_csv_launch_headings(&c->csv, c->base.nvtx);
+        kp_write_csv_launch_headings(&c->csv, c->base.nvtx);
     else if (l->start == KP_START_PROCESS || c->base.shared)
-        kp_csv_process_headings(&c->csv);
+        kp_write_csv_process_headings(&c->csv);
     if (l->start == KP_START_ID)
         kp_csv_field(&c->csv, "ID");
     size_t before = c->csv.fields;
@@ -84,9 +79,9 @@ static void start_row(struct kp_csv_writer *c)
     const struct kp_writer *w = &c->base;
     enum kp_row_start start = c->layout->start;
     if (start == KP_START_LAUNCH)
-        keep(&c->base, kp_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
+        kp_write_failed(&c->base, kp_write_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
     else if (start == KP_START_PROCESS || w->shared)
-        kp_csv_process(&c->csv, w->session);
+        kp_write_csv_process(&c->csv, w->session);
     if (start == KP_START_ID)
         kp_csv_formatted(&c->csv, "%" PRIu64, w->launch->id);
 }
@@ -94,23 +89,43 @@ static void start_row(struct kp_csv_writer *c)
 static void end_row(struct kp_csv_writer *c)
 {
     if (tells_rotation(c))
-        kp_csv_rotation(&c->csv, c->base.launch);
+        kp_write_csv_rotation(&c->csv, c->base.launch);
     kp_csv_end_row(&c->csv);
     if (ferror(c->csv.to))
-        keep(&c->base, -EIO);
+        kp_write_failed(&c->base, -EIO);
+}
+
+/* Writes a row of JSON. An empty field is null, and what is spelled as a number is one where the layout says so. */
+static void put_object(struct kp_csv_writer *c)
+{
+    kp_json_object(c->json, NULL, true);
+    for (size_t i = 0; i < c->n; i++) {
+        const char *text = c->row[i] ? c->row[i] : c->said[i], *key = c->layout->fields[i];
+        char *end = NULL;
+        if (c->layout->numbers && c->layout->numbers[i] && text && *text && isfinite(strtod(text, &end)) && !*end)
+            kp_json_number(c->json, key, text);
+        else
+            kp_json_text(c->json, key, text && *text ? text : NULL);
+    }
+    kp_json_end(c->json);
 }
 
 /* Writes the fields of `row` and empties it for the next one. */
 static void put_row(struct kp_csv_writer *c)
 {
-    start_row(c);
-    for (size_t i = 0; i < c->n; i++)
-        kp_csv_field(&c->csv, c->row[i] ? c->row[i] : c->said[i]);
+    if (c->json) {
+        put_object(c);
+    } else {
+        start_row(c);
+        for (size_t i = 0; i < c->n; i++)
+            kp_csv_field(&c->csv, c->row[i] ? c->row[i] : c->said[i]);
+    }
     memset(c->row, 0, c->n * sizeof *c->row);
     if (tells_rotation(c) && c->layout->rows_of_metrics)
-        kp_csv_mean(&c->csv, c->metric);
+        kp_write_csv_mean(&c->csv, c->metric);
     c->metric = NULL;
-    end_row(c);
+    if (!c->json)
+        end_row(c);
 }
 
 static void drop_fields(struct kp_csv_writer *c)
@@ -132,7 +147,7 @@ static void begin(struct kp_writer *w, const struct kp_layout *layout)
     c->n = layout->n;
     c->said = calloc(c->n + 1, sizeof *c->said);
     c->row = calloc(c->n + 1, sizeof *c->row);
-    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row) && !c->goes_on)
+    if (kp_out_has(&w->out, c->said) && kp_out_has(&w->out, c->row) && !c->goes_on && !c->json)
         write_headings(c);
 }
 
@@ -145,14 +160,14 @@ static void write_field(struct kp_writer *w, size_t field, const char *text)
     *said = copy;
 }
 
-static void end(struct kp_writer *w)
+static void end_rows(struct kp_writer *w)
 {
     drop_fields(csv_of(w));
 }
 
 /* --- tables and facts --- */
 
-static void begin_table(struct kp_writer *w, const struct kp_table *table)
+static void begin_rows(struct kp_writer *w, const struct kp_table *table)
 {
     csv_of(w)->table = table;
 }
@@ -166,7 +181,7 @@ static void write_cells(struct kp_writer *w, const char *const *cells)
     put_row(c);
 }
 
-static void write_facts(struct kp_writer *w, const struct kp_facts *facts)
+static void put_facts(struct kp_writer *w, const struct kp_facts *facts)
 {
     enum { TITLE, ATTRIBUTE, VALUE };
     struct kp_csv_writer *c = csv_of(w);
@@ -193,13 +208,13 @@ static void write_value(struct kp_csv_writer *c, size_t field, const struct kp_l
     char number[KP_NUMBER_MAX];
     (void)field;
     note_instances(c, line ? line->metric : NULL);
-    kp_csv_field(&c->csv, line ? kp_plain_value(line->metric, number) : "");
+    kp_csv_field(&c->csv, line ? kp_write_plain_value(line->metric, number) : "");
 }
 
 static void write_mean(struct kp_csv_writer *c, size_t field, const struct kp_line *line)
 {
     if (is_mean(c, field))
-        kp_csv_mean_of(&c->csv, line ? line->metric : NULL);
+        kp_write_csv_mean_of(&c->csv, line ? line->metric : NULL);
 }
 
 /* Calls `write` for each field, with the line that has its metric or NULL. Both are sorted by the names of metrics. */
@@ -239,14 +254,14 @@ static void write_line(struct kp_csv_writer *c, const struct kp_line *line)
         return;
     row[0] = title;
     row[1] = m && m->kind != KP_VALUE_NA ? m->unit : "";
-    row[2] = kp_plain_value(m, number);
+    row[2] = kp_write_plain_value(m, number);
     c->metric = m;
     note_instances(c, m);
     put_row(c);
     free(title);
 }
 
-static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
+static void put_metrics(struct kp_writer *w, const struct kp_lines *lines)
 {
     struct kp_csv_writer *c = csv_of(w);
     if (c->layout->by_metric) {
@@ -273,7 +288,7 @@ static void write_message(struct kp_csv_writer *c, const struct kp_message *m)
     put_row(c);
 }
 
-static void write_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
+static void put_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
 {
     for (size_t i = 0; !w->out.rc && i < messages->n; i++)
         if (!strcmp(messages->list[i].rule->section, section))
@@ -297,7 +312,7 @@ static void write_sample(struct kp_csv_writer *c, const struct kp_series *s, siz
     put_row(c);
 }
 
-static void write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
+static void put_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
 {
     (void)dropped;
     for (size_t i = 0; i < n; i++)
@@ -322,7 +337,7 @@ static void write_sites(struct kp_csv_writer *c, const struct kp_code *code, con
         gap = " ";
     }
     if (kp_text_end(f, &text))
-        keep(&c->base, -ENOMEM);
+        kp_write_failed(&c->base, -ENOMEM);
     kp_csv_field(&c->csv, text);
     free(text);
 }
@@ -359,7 +374,7 @@ static void write_access(struct kp_csv_writer *c, const struct kp_instruction *i
         kp_csv_empty(&c->csv, 1);
 }
 
-static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
+static void put_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
 {
     struct kp_csv_writer *c = csv_of(w);
     const uint64_t **values = calloc(c->n + 1, sizeof *values);
@@ -384,17 +399,17 @@ static const struct kp_writer_kind kind = {
     .plain = true,
     .begin = begin,
     .field = write_field,
-    .facts = write_facts,
-    .table = begin_table,
+    .facts = put_facts,
+    .table = begin_rows,
     .row = write_cells,
-    .metrics = write_metrics,
-    .series = write_series,
-    .messages = write_messages,
-    .source_code = write_source_code,
-    .end = end,
+    .metrics = put_metrics,
+    .series = put_series,
+    .messages = put_messages,
+    .source_code = put_source_code,
+    .end = end_rows,
 };
 
-void kp_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)
+void kp_write_csv_writer_init(struct kp_csv_writer *c, FILE *to, const struct kp_display *d)
 {
     *c = (struct kp_csv_writer){.base = {.kind = &kind, .out = {.display = d}}, .csv = {.to = to}};
 }

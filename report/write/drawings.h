@@ -18,7 +18,7 @@ void kp_grid_draw(struct kp_out *o, const struct kp_lines *l);
 void kp_roofline_print(struct kp_out *o, const struct kp_lines *l);
 
 /* Prints a table with least, mean and largest value of each of `n` > 0 series. Its timelines are folded to the width
- * of the line. `dropped`: as kp_series_dropped. */
-void kp_series_draw(struct kp_out *o, const struct kp_series_row *rows, size_t n, double dropped);
+ * of the line. `dropped`: as kp_view_series_dropped. */
+void kp_write_series_drawing(struct kp_out *o, const struct kp_series_row *rows, size_t n, double dropped);
 
 #endif

@@ -80,7 +80,7 @@ static size_t hang_of(const struct kp_fit *f, size_t blanks)
 }
 
 /* Writes the line that was begun, without its end. */
-static int put_line(struct kp_fit *f)
+static int put_fitted(struct kp_fit *f)
 {
     const char *rest = f->line;
     size_t shown = without_blanks(rest, f->len), used, lead = leading(rest, shown, &used), hang = hang_of(f, used);
@@ -127,7 +127,7 @@ static int take(void *arg, const char *text, size_t len)
     while (!rc && (end = memchr(text, '\n', len))) {
         size_t part = (size_t)(end - text);
         rc = append(f, text, part);
-        rc = rc ? rc : put_line(f);
+        rc = rc ? rc : put_fitted(f);
         rc = rc ? rc : put(f, "\n", 1);
         f->len = 0;
         text += part + 1, len -= part + 1;
@@ -144,7 +144,7 @@ void kp_fit_init(struct kp_fit *f, const struct kp_sink *to, size_t width)
 
 int kp_fit_end(struct kp_fit *f)
 {
-    int rc = f->len ? put_line(f) : 0;
+    int rc = f->len ? put_fitted(f) : 0;
     free(f->line);
     f->line = NULL;
     f->len = f->capacity = 0;

@@ -203,8 +203,7 @@ static char *cell_text(struct kp_out *o, const struct column *c, const struct kp
         text = strdup(kp_format_scaled(l->metric, c->divisor, number));
     else {
         const char *value = kp_format_metric(l->metric, o->display->base_units, number, unit);
-        if (asprintf(&text, "%s%s%s", value, *unit ? " " : "", unit) < 0)
-            text = NULL;
+        text = kp_asprintf("%s%s%s", value, *unit ? " " : "", unit);
     }
     kp_out_has(o, text);
     return text;
@@ -232,7 +231,7 @@ static int heading_lines(const struct column *c)
 }
 
 /* Makes a column wide enough for its numbers and for any word of the heading, which breaks between words. */
-static void measure(struct kp_out *o, const struct grid *g, size_t at)
+static void measure_column(struct kp_out *o, const struct grid *g, size_t at)
 {
     struct column *c = &g->columns[at];
     c->width = kp_width(c->label) <= UNBROKEN ? kp_width(c->label) : longest_word(c->label);
@@ -252,7 +251,7 @@ static void measure(struct kp_out *o, const struct grid *g, size_t at)
 /* --- printing --- */
 
 /* Ends a line that was written into memory, without its trailing blanks. */
-static void print_line(struct kp_out *o, FILE *f, char *const *text)
+static void print_grid_line(struct kp_out *o, FILE *f, char *const *text)
 {
     if (!kp_out_has(o, fclose(f) ? NULL : *text))
         return;
@@ -305,12 +304,12 @@ static void print_heading(struct kp_out *o, const struct block *b)
         fprintf(f, "%*s", KP_INDENT + (int)b->grid->title, "");
         for (size_t j = b->first; j < b->end; j++)
             write_heading(f, block_column(b, j), at, lines);
-        print_line(o, f, &text);
+        print_grid_line(o, f, &text);
         free(text);
     }
 }
 
-static void print_rule(struct kp_out *o, const struct block *b)
+static void print_grid_rule(struct kp_out *o, const struct block *b)
 {
     kp_out_repeat(o, ' ', KP_INDENT);
     kp_out_repeat(o, '-', b->grid->title);
@@ -321,7 +320,7 @@ static void print_rule(struct kp_out *o, const struct block *b)
     kp_out_text(o, "\n", 1);
 }
 
-static void print_row(struct kp_out *o, const struct block *b, size_t row)
+static void print_grid_row(struct kp_out *o, const struct block *b, size_t row)
 {
     char *text = NULL;
     size_t size;
@@ -335,7 +334,7 @@ static void print_row(struct kp_out *o, const struct block *b, size_t row)
         fprintf(f, "%*s%*s", GAP, "", kp_width_printf(value ? value : "", c->width), value ? value : "");
         free(value);
     }
-    print_line(o, f, &text);
+    print_grid_line(o, f, &text);
     free(text);
 }
 
@@ -350,11 +349,11 @@ static bool has_cell(const struct block *b, size_t row)
 static void print_block(struct kp_out *o, const struct block *b)
 {
     print_heading(o, b);
-    print_rule(o, b);
+    print_grid_rule(o, b);
     for (size_t i = 0; i < b->grid->n_rows; i++)
         if (!b->grid->folded[i] && has_cell(b, i))
-            print_row(o, b, i);
-    print_rule(o, b);
+            print_grid_row(o, b, i);
+    print_grid_rule(o, b);
 }
 
 /* Prints as many columns side by side as fit, at least one. */
@@ -377,7 +376,7 @@ static void measure_grid(struct kp_out *o, struct grid *g)
     choose_columns(g);
     for (size_t i = 0; i < g->n_shown; i++) {
         choose_unit(o, g, g->shown[i]);
-        measure(o, g, g->shown[i]);
+        measure_column(o, g, g->shown[i]);
     }
     for (size_t i = 0; i < g->n_rows; i++) {
         size_t len = g->folded[i] ? 0 : kp_width(g->rows[i]);
@@ -386,14 +385,13 @@ static void measure_grid(struct kp_out *o, struct grid *g)
 }
 
 /* Prints a list instead: a grid has no room for the metrics' names. */
-static void print_list(struct kp_out *o, const struct kp_lines *l)
+static void print_grid_list(struct kp_out *o, const struct kp_lines *l)
 {
     struct kp_lines list = {0};
     int rc = 0;
     for (size_t i = 0; !rc && i < l->n; i++) {
         struct kp_line line = l->at[i];
-        if (asprintf(&line.made_label, "%s: %s", line.group, line.label) < 0)
-            line.made_label = NULL;
+        line.made_label = kp_asprintf("%s: %s", line.group, line.label);
         line.label = line.made_label;
         rc = kp_out_has(o, line.label) ? kp_lines_add(&list, &line) : o->rc;
     }
@@ -408,7 +406,7 @@ void kp_grid_draw(struct kp_out *o, const struct kp_lines *l)
 {
     struct grid g;
     if (o->display->naming != KP_NAMING_LABEL) {
-        print_list(o, l);
+        print_grid_list(o, l);
         return;
     }
     if (grid_new(o, l, &g)) {

@@ -19,7 +19,7 @@ static void print_note(struct kp_out *o, const char *note, bool quick)
     free(text);
 }
 
-void kp_launch_print_name(struct kp_out *o, const struct kp_launch_info *l)
+void kp_write_launch_name(struct kp_out *o, const struct kp_launch_info *l)
 {
     const char *name = kp_launch_name(l);
     kp_out_one_line(o, name, strlen(name));
@@ -36,11 +36,11 @@ static void write_shape(const struct kp_launch_info *l, char out[SHAPE_MAX])
                  l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
 }
 
-void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l)
+void kp_write_launch_line(struct kp_out *o, const struct kp_launch_info *l)
 {
     char shape[SHAPE_MAX];
     write_shape(l, shape);
-    kp_launch_print_name(o, l);
+    kp_write_launch_name(o, l);
     kp_out_print(o, "%s", shape);
 }
 
@@ -59,7 +59,7 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
                         l->node);
     size_t all = 2 + kp_width(kp_launch_name(l)) + strlen(shape) + 2 + (size_t)len;
     kp_out_text(o, "  ", 2);
-    kp_launch_print(o, l);
+    kp_write_launch_line(o, l);
     kp_out_print(o, ",");
     kp_out_text(o, all > kp_out_wide(o) ? "\n      " : " ", all > kp_out_wide(o) ? 7 : 1);
     kp_out_print(o, "%s", place);
@@ -112,7 +112,7 @@ static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
     free(text);
 }
 
-void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick)
+void kp_write_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick)
 {
     kp_out_paint(o, KP_PAINT_LAUNCH);
     print_launch_line(o, l);

@@ -6,11 +6,11 @@
 #include "report/write/out.h"
 
 /* Prints `name` as one line without its end, whatever the name contains. */
-void kp_launch_print_name(struct kp_out *o, const struct kp_launch_info *l);
+void kp_write_launch_name(struct kp_out *o, const struct kp_launch_info *l);
 /* Prints `name (grid)x(block)` likewise. */
-void kp_launch_print(struct kp_out *o, const struct kp_launch_info *l);
+void kp_write_launch_line(struct kp_out *o, const struct kp_launch_info *l);
 /* Prints the launch's header line, its NVTX ranges, its call stack and its note. `quick`: as in kp_shown. */
-void kp_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick);
+void kp_write_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool quick);
 
 /* Prints the NVTX ranges of a launch, a line or more for each thread's stack; nothing without ranges. */
 void kp_render_nvtx(struct kp_out *o, const struct kp_nvtx *n);

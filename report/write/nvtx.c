@@ -10,7 +10,7 @@
 #include "report/write/launch.h"
 
 /* Writes a range as in a filter expression, but without the '\' of special characters, for readability. */
-static void write_range(FILE *to, const struct kp_nvtx_range *r)
+static void print_range(FILE *to, const struct kp_nvtx_range *r)
 {
     const char *category = r->category, *payload = r->payload;
     fprintf(to, "%s%s%s", r->domain, *r->domain ? "@" : "", *r->name ? r->name : kp_range_nameless);
@@ -30,7 +30,7 @@ static size_t write_ranges(FILE *to, const struct kp_nvtx *n, size_t i)
         if (r->kind != first->kind || (stack && r->thread != first->thread))
             break;
         fputs(mark, to);
-        write_range(to, r);
+        print_range(to, r);
     }
     return i;
 }

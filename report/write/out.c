@@ -1,6 +1,5 @@
 #include "report/write/out.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static void write_shown(struct kp_out *o, const char *text, size_t len, const ch
     size_t done = 0;
     bool shown;
     for (size_t i = kp_plain_len(text, len), n; i < len; i += n) {
-        n = kp_shown_len(text + i, len - i, &shown);
+        n = kp_text_shown_len(text + i, len - i, &shown);
         if (shown || (text[i] && strchr(kept, text[i])))
             continue;
         write_text(o, text + done, i - done);

@@ -60,7 +60,7 @@ static void fill_line(const struct kp_summary_total *s, const struct kp_summary_
     snprintf(l->cell[RULE], CELL_MAX, "%s", k->rule ? k->rule->id : "");
 }
 
-static void print_line(const struct table *t, const char *const cell[COLUMNS])
+static void print_row_cells(const struct table *t, const char *const cell[COLUMNS])
 {
     fprintf(t->to, "  ");
     for (int i = 0; i < KERNEL; i++)
@@ -78,7 +78,7 @@ static void print_dashes(const struct table *t)
         snprintf(rule[i], sizeof rule[i], "%.*s", t->width[i], dashes);
         cell[i] = rule[i];
     }
-    print_line(t, cell);
+    print_row_cells(t, cell);
 }
 
 static bool is_begin_of_word(const char *at)
@@ -151,13 +151,13 @@ static void print_table(const struct table *t)
 {
     const char *cell[COLUMNS];
     print_dashes(t);
-    print_line(t, heading);
+    print_row_cells(t, heading);
     print_dashes(t);
     for (size_t j = 0; j < t->n; j++) {
         for (int i = 0; i < KERNEL; i++)
             cell[i] = t->lines[j].cell[i];
         cell[KERNEL] = t->names[j];
-        print_line(t, cell);
+        print_row_cells(t, cell);
     }
     print_dashes(t);
 }
@@ -301,7 +301,7 @@ static int print_all(FILE *f, const struct kp_out *o, struct kp_summary_total *s
     return print_kernels(f, o, s, shown);
 }
 
-int kp_run_summary_print(const struct kp_summary *summary, const struct kp_out *o)
+int kp_write_run_summary(const struct kp_summary *summary, const struct kp_out *o)
 {
     char *text = NULL;
     size_t size = 0;

@@ -7,6 +7,6 @@
 
 /* Prints what to fix first, then the kernels in the order and number of o->display, the longest first without one.
  * Nothing without launches. Returns 0, -ENOMEM, or an error of the sink. */
-int kp_run_summary_print(const struct kp_summary *s, const struct kp_out *o);
+int kp_write_run_summary(const struct kp_summary *s, const struct kp_out *o);
 
 #endif

@@ -161,7 +161,7 @@ static struct layout layout_of(const struct kp_out *o, const struct row *rows, s
 }
 
 /* Adds a row of the columns that are shown. */
-static int add_row(struct kp_columns *table, const struct layout *l, const struct row *r, double end)
+static int add_series_row(struct kp_columns *table, const struct layout *l, const struct row *r, double end)
 {
     char line[TIMELINE_WIDTH + 1] = "n/a";
     const char *all[COLUMNS], *cells[COLUMNS];
@@ -213,7 +213,7 @@ static void print_samples(struct kp_out *o, const struct row *rows, size_t n, do
 }
 
 /* Prints the rows. */
-static int print_table(struct kp_out *o, const struct row *rows, size_t n, double end)
+static int print_series_table(struct kp_out *o, const struct row *rows, size_t n, double end)
 {
     static const bool left[COLUMNS] = {[TITLE] = true, [UNIT] = true, [TIMELINE] = true};
     static const struct kp_columns_look look = {KP_INDENT, GAP, false};
@@ -230,14 +230,14 @@ static int print_table(struct kp_out *o, const struct row *rows, size_t n, doubl
         }
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++)
-        rc = add_row(&table, &l, &rows[i], end);
+        rc = add_series_row(&table, &l, &rows[i], end);
     if (!rc)
         kp_columns_print(o, &table, &look);
     kp_columns_free(&table);
     return rc;
 }
 
-void kp_series_draw(struct kp_out *o, const struct kp_series_row *from, size_t n, double dropped)
+void kp_write_series_drawing(struct kp_out *o, const struct kp_series_row *from, size_t n, double dropped)
 {
     struct row *rows = calloc(n, sizeof *rows);
     double end = 0;
@@ -248,7 +248,7 @@ void kp_series_draw(struct kp_out *o, const struct kp_series_row *from, size_t n
         rc = fill_row(o, &from[i], &rows[i]);
         end = end_of(&rows[i].line) > end ? end_of(&rows[i].line) : end;
     }
-    rc = rc ? rc : print_table(o, rows, n, end);
+    rc = rc ? rc : print_series_table(o, rows, n, end);
     if (!rc)
         print_samples(o, rows, n, dropped);
     else if (!o->rc)

@@ -20,7 +20,7 @@ enum {
 
 /* ---- numbers ---- */
 
-void kp_format_short(uint64_t value, char out[KP_SHORT_MAX])
+void kp_write_short_number(uint64_t value, char out[KP_SHORT_MAX])
 {
     static const char units[] = "kMGTPE";
     uint64_t unit = 1000;
@@ -46,7 +46,7 @@ static const char *short_cell(uint64_t value, char out[KP_SHORT_MAX])
 {
     *out = '\0';
     if (value)
-        kp_format_short(value, out);
+        kp_write_short_number(value, out);
     return out;
 }
 
@@ -67,7 +67,7 @@ static const char *long_cell(uint64_t value, size_t width, char out[KP_NUMBER_MA
         return out;
     kp_format_count(value, out);
     if (strlen(out) > width)
-        kp_format_short(value, out);
+        kp_write_short_number(value, out);
     return out;
 }
 
@@ -85,7 +85,7 @@ static void print_line_of_source(struct kp_out *o, const char *text, size_t len,
     for (; len && strchr(" \t", *text); len--)
         text++;
     for (; len && columns < width; text += n, len -= n) {
-        n = kp_shown_len(text, len, &shown);
+        n = kp_text_shown_len(text, len, &shown);
         size_t wide = kp_width_of_char(text, len, &n);
         if (columns + wide > width || (size_t)(to - line) + n + sizeof cut > sizeof line)
             break; /* marks without a width still need room */
@@ -186,7 +186,8 @@ static char *describe(const struct kp_source_map *s, const struct kp_source_line
 }
 
 /* Returns the source text of an instruction's location; NULL if unknown. */
-static const char *text_of(const struct kp_source_map *s, const struct kp_source_instruction *i, size_t *len)
+static const char *text_of_instruction(const struct kp_source_map *s, const struct kp_source_instruction *i,
+                                       size_t *len)
 {
     return i->location
                ? kp_code_cache_line(s->cache, s->functions[i->function].code, i->location->file, i->location->line, len)
@@ -218,7 +219,7 @@ static bool is_shown(const struct kp_out *o, size_t column)
     return columns[column].needs <= kp_out_prose(o, 0);
 }
 
-static void print_row(struct kp_out *o, const char *const cells[COLUMNS])
+static void print_row_of_table(struct kp_out *o, const char *const cells[COLUMNS])
 {
     char row[KP_LINE_WIDTH + 1];
     int n = 0;
@@ -230,7 +231,7 @@ static void print_row(struct kp_out *o, const char *const cells[COLUMNS])
     kp_out_print(o, "   %.*s\n", n, row);
 }
 
-static void print_rule(struct kp_out *o)
+static void print_source_rule(struct kp_out *o)
 {
     kp_out_text(o, "   ", 3);
     for (size_t i = 0; i < COLUMNS; i++) {
@@ -248,7 +249,7 @@ static const char *reason_name(const struct kp_source_sums *sums)
     return reason ? reason->metric + strlen(KP_STALL_PREFIX) : "";
 }
 
-static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t index)
+static void print_source_line(struct kp_out *o, const struct kp_source_map *s, size_t index)
 {
     const struct kp_source_line *line = &s->lines[index];
     const uint64_t *v = line->sums.v, *all = s->all.v;
@@ -266,7 +267,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
         long_cell(v[KP_AT_WAVEFRONTS_EXCESS], 15, wavefronts),
         share_cell(v[KP_AT_WAVEFRONTS_EXCESS], all[KP_AT_WAVEFRONTS_EXCESS], share[2]),
     };
-    print_row(o, cells);
+    print_row_of_table(o, cells);
     char *place = describe(s, line);
     if (kp_out_has(o, place)) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
@@ -275,7 +276,7 @@ static void print_line(struct kp_out *o, const struct kp_source_map *s, size_t i
     }
     free(place);
     size_t len;
-    const char *text = text_of(s, &s->instructions[line->hottest], &len);
+    const char *text = text_of_instruction(s, &s->instructions[line->hottest], &len);
     if (text) {
         kp_out_repeat(o, ' ', TEXT_INDENT - 2);
         kp_out_text(o, "| ", 2);
@@ -354,7 +355,7 @@ static void print_title(struct kp_out *o, const struct kp_view *v, size_t shown,
     kp_out_text(o, "\n", 1);
 }
 
-void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t limit, bool help)
+void kp_write_source_lines_text(struct kp_out *o, const struct kp_view *v, size_t limit, bool help)
 {
     const struct kp_source_map *s = v->source;
     const char *headings[COLUMNS];
@@ -366,14 +367,14 @@ void kp_source_lines_print(struct kp_out *o, const struct kp_view *v, size_t lim
         headings[i] = columns[i].heading;
     print_title(o, v, shown, lines);
     if (shown) {
-        print_rule(o);
-        print_row(o, headings);
-        print_rule(o);
+        print_source_rule(o);
+        print_row_of_table(o, headings);
+        print_source_rule(o);
     }
     for (size_t i = 0; i < shown; i++)
-        print_line(o, s, i);
+        print_source_line(o, s, i);
     if (shown)
-        print_rule(o);
+        print_source_rule(o);
     print_notes(o, v);
     if (help)
         print_missing_file(o, s, shown);
@@ -456,7 +457,7 @@ static void print_mark(struct kp_out *o, const struct kp_source_map *s, const st
     const struct kp_code *c = s->functions[i->function].code;
     char *place = NULL;
     size_t size, len = 0;
-    const char *text = text_of(s, i, &len);
+    const char *text = text_of_instruction(s, i, &len);
     FILE *f = open_memstream(&place, &size);
     if (f && i->location) {
         size_t indent = len ? strspn(text, " \t") : 0;
@@ -584,7 +585,7 @@ static void print_sass(struct kp_out *o, const struct kp_source_map *s, const st
     kp_out_text(o, "\n", 1);
 }
 
-void kp_source_listing_print(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f)
+void kp_write_source_listing(struct kp_out *o, const struct kp_view *v, const struct kp_source_function *f)
 {
     if (o->display->source_ptx && !o->display->source_sass)
         print_ptx(o, v->source, f);

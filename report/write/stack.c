@@ -4,18 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "base/text.h"
 #include "report/define/units.h"
 #include "report/write/stack.h"
 
 /* Most frames shown of a stack (outer ones are much the same for all); most stacks in their table. */
 enum { FRAMES_MAX = 20, STACKS_MAX = 20 };
-
-static const char *file_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* Returns malloc'ed text; names in it may contain anything. NULL without memory. */
 static char *frame_text(const struct kp_frame *f)
@@ -37,7 +32,7 @@ static char *frame_text(const struct kp_frame *f)
     if (f->kind == KP_FRAME_PYTHON)
         fputs(" (Python)", to);
     else
-        fprintf(to, " (%s)", f->module && *f->module ? file_of(f->module) : "no module");
+        fprintf(to, " (%s)", f->module && *f->module ? kp_base_name(f->module) : "no module");
     fclose(to);
     if (text)
         kp_blank_controls(text, size);
@@ -73,7 +68,7 @@ void kp_render_stack(struct kp_out *o, uint64_t id)
 
 /* ---- launches by stack ---- */
 
-int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
+int kp_write_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
 {
     double ns = 0;
     size_t i = 0;
@@ -83,11 +78,8 @@ int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
     while (i < t->n && t->at[i].stack != r->launch.stack)
         i++;
     if (i == t->n) {
-        struct kp_stack_total *grown =
-            t->n & (t->n - 1) ? t->at : realloc(t->at, (t->n ? 2 * t->n : 1) * sizeof *grown);
-        if (!grown)
+        if (!KP_ROOM(t->at, t->n))
             return -ENOMEM;
-        t->at = grown;
         t->at[t->n++] = (struct kp_stack_total){.stack = r->launch.stack};
     }
     t->at[i].launches++;
@@ -95,7 +87,7 @@ int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r)
     return 0;
 }
 
-void kp_stack_totals_free(struct kp_stack_totals *t)
+void kp_write_stack_totals_free(struct kp_stack_totals *t)
 {
     for (size_t i = 0; i < t->n; i++)
         free(t->at[i].text);
@@ -192,7 +184,7 @@ static void print_total(struct kp_out *o, const struct kp_stack_total *t, double
     kp_stack_free(&s);
 }
 
-void kp_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t)
+void kp_write_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t)
 {
     double all = 0;
     if (!t->n)

@@ -17,9 +17,9 @@ struct kp_stack_totals {
     size_t n;
 };
 /* 0 or -ENOMEM. */
-int kp_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r);
+int kp_write_stack_totals_add(struct kp_stack_totals *t, const struct kp_result *r);
 /* Prints their table, the longest total duration first; nothing without stacks. */
-void kp_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t);
-void kp_stack_totals_free(struct kp_stack_totals *t);
+void kp_write_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t);
+void kp_write_stack_totals_free(struct kp_stack_totals *t);
 
 #endif

@@ -27,20 +27,15 @@ static struct kp_text_writer *text_of(struct kp_writer *w)
     return (struct kp_text_writer *)w;
 }
 
-static void keep(struct kp_writer *w, int rc)
-{
-    w->out.rc = w->out.rc ? w->out.rc : rc;
-}
-
 static void write_process(struct kp_writer *w)
 {
-    keep(w, kp_render_process(w->out.sink, w->session));
+    kp_write_failed(w, kp_render_process(w->out.sink, w->session));
 }
 
 static void write_account(struct kp_writer *w, const struct kp_choice *choice)
 {
     const struct kp_display *d = w->out.display;
-    keep(w, kp_render_account(w->out.sink, w->session, choice));
+    kp_write_failed(w, kp_render_account(w->out.sink, w->session, choice));
     if (kp_account_of_timeline(w->session) && d && !kp_display_shows(d, KP_PAGE_TIMELINE))
         kp_out_print(&w->out,
                      "==KPROF== Nothing was counted because only the timeline was requested: --page timeline shows it. "
@@ -55,7 +50,7 @@ static void write_gap(struct kp_writer *w)
     kp_out_text(&w->out, "\n", 1);
 }
 
-static void write_heading(struct kp_writer *w, enum kp_level level, const char *text)
+static void write_title(struct kp_writer *w, enum kp_level level, const char *text)
 {
     kp_out_print(&w->out, "%s", indents[level]);
     kp_out_paint(&w->out, level == KP_LEVEL_SECTION ? KP_PAINT_SECTION : KP_PAINT_LABEL);
@@ -168,7 +163,7 @@ static void write_row(struct kp_writer *w, const char *const *cells)
     if (t->table->kind == KP_TABLE_STREAMED)
         write_streamed(w, t->table, cells);
     else
-        keep(w, kp_columns_add(&t->cells, cells));
+        kp_write_failed(w, kp_columns_add(&t->cells, cells));
 }
 
 static void drop_table(struct kp_text_writer *t)
@@ -234,7 +229,7 @@ static void write_facts(struct kp_writer *w, const struct kp_facts *f)
 {
     static const struct kp_column columns[] = {{"Attribute", 0, 0, true}, {"Value", 0, 0, true}};
     static const struct kp_table table = {KP_TABLE_FRAMED, columns, 2, false};
-    write_heading(w, KP_LEVEL_BODY, f->title);
+    write_title(w, KP_LEVEL_BODY, f->title);
     begin_table(w, &table);
     for (size_t i = 0; !w->out.rc && i < f->n; i++)
         if (f->at[i].is_list)
@@ -249,7 +244,7 @@ static void write_facts(struct kp_writer *w, const struct kp_facts *f)
 
 static void write_launch(struct kp_writer *w, bool quick)
 {
-    kp_launch_head(&w->out, w->launch, quick);
+    kp_write_launch_head(&w->out, w->launch, quick);
 }
 
 static void write_metrics(struct kp_writer *w, const struct kp_lines *lines)
@@ -275,7 +270,7 @@ static void write_chart(struct kp_writer *w, const struct kp_lines *lines)
         if (!kp_metric_number(line.metric, &value) || value != 0)
             rc = kp_lines_add(&some, &line);
     }
-    keep(w, rc);
+    kp_write_failed(w, rc);
     if (some.n)
         kp_table_print(&w->out, &some);
     if (some.n < lines->n)
@@ -299,37 +294,37 @@ static void write_drawing(struct kp_writer *w, enum kp_body body, const struct k
 
 static void write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped)
 {
-    kp_series_draw(&w->out, rows, n, dropped);
+    kp_write_series_drawing(&w->out, rows, n, dropped);
 }
 
 static void write_verdict(struct kp_writer *w, const struct kp_verdict *verdict)
 {
-    keep(w, kp_render_verdict(&w->out, verdict));
+    kp_write_failed(w, kp_render_verdict(&w->out, verdict));
 }
 
 static void write_messages(struct kp_writer *w, const struct kp_messages *messages, const char *section)
 {
-    keep(w, kp_render_messages(&w->out, messages, section));
+    kp_write_failed(w, kp_render_messages(&w->out, messages, section));
 }
 
 static void write_source_lines(struct kp_writer *w, const struct kp_view *v, size_t limit, bool help)
 {
-    kp_source_lines_print(&w->out, v, limit, help);
+    kp_write_source_lines_text(&w->out, v, limit, help);
 }
 
 static void write_source_code(struct kp_writer *w, const struct kp_view *v, const struct kp_source_function *f)
 {
-    kp_source_listing_print(&w->out, v, f);
+    kp_write_source_listing(&w->out, v, f);
 }
 
 static void write_stacks(struct kp_writer *w, struct kp_stack_totals *stacks)
 {
-    kp_stack_totals_render(&w->out, stacks);
+    kp_write_stack_totals_render(&w->out, stacks);
 }
 
 static void write_summary(struct kp_writer *w, const struct kp_summary *summary)
 {
-    keep(w, kp_run_summary_print(summary, &w->out));
+    kp_write_failed(w, kp_write_run_summary(summary, &w->out));
 }
 
 static void end(struct kp_writer *w)
@@ -340,7 +335,7 @@ static void end(struct kp_writer *w)
 static const struct kp_writer_kind kind = {
     .name_room = NAME_WIDTH,
     .process = write_process,
-    .heading = write_heading,
+    .heading = write_title,
     .facts = write_facts,
     .table = begin_table,
     .row = write_row,
@@ -362,7 +357,7 @@ static const struct kp_writer_kind kind = {
     .end = end,
 };
 
-void kp_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d)
+void kp_write_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d)
 {
     *t = (struct kp_text_writer){.base = {.kind = &kind, .out = {.sink = sink, .display = d}}};
 }

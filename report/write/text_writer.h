@@ -14,6 +14,6 @@ struct kp_text_writer {
 };
 
 /* Initialises the writer; end it with kp_write_end(&t->base). */
-void kp_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d);
+void kp_write_text_writer_init(struct kp_text_writer *t, const struct kp_sink *sink, const struct kp_display *d);
 
 #endif

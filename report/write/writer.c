@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/room.h"
 #include "report/define/units.h"
 
 /* Calls the function of the format, if the format has it and nothing failed before. */
@@ -150,14 +151,8 @@ int kp_facts_add(struct kp_facts *f, const char *attribute, const char *value, b
 {
     if (!value || !*value)
         return 0;
-    if (f->n == f->capacity) {
-        size_t capacity = f->capacity ? 2 * f->capacity : 16;
-        struct kp_fact *grown = realloc(f->at, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        f->at = grown;
-        f->capacity = capacity;
-    }
+    if (!KP_ROOM(f->at, f->n))
+        return -ENOMEM;
     struct kp_fact *fact = &f->at[f->n];
     *fact = (struct kp_fact){strdup(attribute), strdup(value), is_list};
     if (fact->attribute && fact->value) {

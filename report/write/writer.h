@@ -42,6 +42,7 @@ struct kp_layout {
     const char *const *units; /* a second row of headings, or NULL */
     bool by_metric;           /* each field is a metric, and each launch a row; else each metric is a row */
     bool rows_of_metrics;     /* rows are of metrics, and of messages */
+    const bool *numbers;      /* of each field, whether JSON has numbers there; NULL: in none */
     const bool *means;        /* by_metric: of each field, whether rotation made a value; NULL: of none */
     /* First fields of the kinds of content that have no columns otherwise: */
     size_t metric; /* name, unit and value of a metric; name, unit, number, time and value of a sample; the counts of an
@@ -79,7 +80,7 @@ struct kp_fact {
 struct kp_facts {
     const char *title;
     struct kp_fact *at;
-    size_t n, capacity;
+    size_t n;
 };
 
 struct kp_writer;
@@ -149,7 +150,7 @@ void kp_write_metrics(struct kp_writer *w, const struct kp_lines *lines);
 void kp_write_missing(struct kp_writer *w, const struct kp_lines *lines);
 /* Draws lines, one of them with a value, by `body`; in a table if `body` is no drawing. */
 void kp_write_drawing(struct kp_writer *w, enum kp_body body, const struct kp_lines *lines);
-/* Writes `n` > 0 timelines. `dropped`: as kp_series_dropped. */
+/* Writes `n` > 0 timelines. `dropped`: as kp_view_series_dropped. */
 void kp_write_series(struct kp_writer *w, const struct kp_series_row *rows, size_t n, double dropped);
 void kp_write_verdict(struct kp_writer *w, const struct kp_verdict *verdict);
 /* Writes the messages of a section's rules. */
@@ -169,6 +170,11 @@ void kp_write_rest(struct kp_writer *w, size_t rest);
 void kp_write_gap(struct kp_writer *w);
 /* Writes the account of the session; closes a document. */
 void kp_write_account(struct kp_writer *w, const struct kp_choice *choice);
+/* Notes the outcome of a part that is written in another way: 0, or an error. */
+static inline void kp_write_failed(struct kp_writer *w, int rc)
+{
+    w->out.rc = w->out.rc ? w->out.rc : rc;
+}
 /* Ends the page, or the document, and frees what the writer holds. Returns out.rc. */
 int kp_write_end(struct kp_writer *w);
 

@@ -11,13 +11,13 @@ static char set_in_environment[] = "KPROF_SET=basic", empty_in_environment[] = "
 static void check_entries(const struct kp_config_file *c)
 {
     char *env[] = {set_in_environment, empty_in_environment, other, NULL};
-    char **all = kp_config_file_over(c, env);
+    char **all = kp_options_file_over(c, env);
     kp_fuzz_require(all != NULL, "no memory for an environment");
     for (size_t i = 0; i < c->n; i++) {
         kp_fuzz_require(!strncmp(c->entries[i], KP_OPTION_PREFIX, strlen(KP_OPTION_PREFIX)) &&
                             strchr(c->entries[i], '='),
                         "an entry that is none of an environment");
-        kp_fuzz_require(kp_config_file_line(c, c->entries[i]) == c->lines[i], "an entry whose line is another's");
+        kp_fuzz_require(kp_options_file_line(c, c->entries[i]) == c->lines[i], "an entry whose line is another's");
     }
     free(all);
 }
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!rc)
         check_entries(&c);
     c.path = NULL;
-    kp_config_file_free(&c);
+    kp_options_file_free(&c);
     if (size % TAKEN == 0 && !names_folder(data, size))
         take_file(data, size);
     free(text);

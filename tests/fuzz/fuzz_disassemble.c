@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     clock_gettime(CLOCK_MONOTONIC, &child.deadline);
     child.deadline.tv_sec += 60;
     r = module.found;
-    read_lines(&child, &r, lines, sizeof lines);
+    read_listing(&child, &r, lines, sizeof lines);
     finish(&child);
     kp_fuzz_require(!resolve_all(&r), "labels cannot be resolved");
     kp_arena_free(&r.names);

@@ -25,10 +25,10 @@ enum {
 static bool can_be_spelt(const struct kp_nvtx_range *r)
 {
     for (const char *c = r->name; *c; c++)
-        if (kp_is_control(*c))
+        if (kp_text_is_control(*c))
             return false;
     for (const char *c = r->domain; *c; c++)
-        if (kp_is_control(*c))
+        if (kp_text_is_control(*c))
             return false;
     return *r->name;
 }

@@ -312,9 +312,9 @@ static void open_cupti(const char *folder)
     char *err = NULL;
     int rc = kp_cupti_load(&dl, folder, NULL, &g.cupti, &err);
     must(rc, err ? err : "libcupti");
-    must_cupti(kp_target_init(g.cupti), "cuptiProfilerInitialize");
-    must_cupti(kp_target_chip(g.cupti, 0, &g.chip), "chip name");
-    must_cupti(kp_target_availability(g.cupti, g.ctx, &g.availability, &size), "counter availability");
+    must_cupti(kp_cupti_target_init(g.cupti), "cuptiProfilerInitialize");
+    must_cupti(kp_cupti_target_chip(g.cupti, 0, &g.chip), "chip name");
+    must_cupti(kp_cupti_target_availability(g.cupti, g.ctx, &g.availability, &size), "counter availability");
     must(kp_sections_select("full", "", &sections, &n, &err), "sections");
     rc = kp_plan_make(g.cupti, g.chip, g.availability, g.device.cc_major, g.device.cc_minor, sections, n, counted,
                       KP_PLAN_RULES, &g.plan, &err);

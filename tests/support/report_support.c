@@ -244,7 +244,7 @@ int kp_test_launch(const struct kp_sink *out, const struct kp_display *d, const 
                    const struct kp_result *r)
 {
     struct kp_text_writer t;
-    kp_text_writer_init(&t, out, d);
+    kp_write_text_writer_init(&t, out, d);
     t.base.session = s;
     int rc = kp_details_launch(&t.base, r, NULL), failed = kp_write_end(&t.base);
     return rc ? rc : failed;
@@ -253,7 +253,7 @@ int kp_test_launch(const struct kp_sink *out, const struct kp_display *d, const 
 int kp_test_section(struct kp_out *o, const struct kp_section *s, const struct kp_view *v, bool asked_for)
 {
     struct kp_text_writer t;
-    kp_text_writer_init(&t, o->sink, o->display);
+    kp_write_text_writer_init(&t, o->sink, o->display);
     t.base.session = v->session;
     t.base.launch = &v->result->launch;
     int rc = kp_details_section(&t.base, s, v, asked_for);

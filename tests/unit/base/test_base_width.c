@@ -54,7 +54,7 @@ static void characters_take_what_the_c_library_says(void **state)
         bool shown;
         size_t len = encode(code, text);
         assert_true(kp_width_of_char(text, len, &bytes) <= bytes); /* a short text fits without a look */
-        if (kp_shown_len(text, len, &shown) == len && shown &&
+        if (kp_text_shown_len(text, len, &shown) == len && shown &&
             wcwidth((wchar_t)code) > (int)kp_width_of_char(text, len, &bytes))
             fail_msg("U+%04X takes more than %zu columns", (unsigned)code, kp_width(text));
     }

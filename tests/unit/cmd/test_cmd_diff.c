@@ -891,6 +891,40 @@ static size_t count_of(const char *text, const char *what)
     return n;
 }
 
+/* JSON has the rows of CSV, of all comparisons in one list, with numbers as such. */
+static void rows_as_json(void **state)
+{
+    static const char compared[] =
+        "\"Compared\": \"b.kprof\", \"Kernel Name\": \"f(int, \\\"x\\\")\", \"Grid Size\": \"(4, 1, 1)\", \"Baseline "
+        "ID\": 0,"
+        " \"Compared ID\": 0, \"Baseline Launches\": 1, \"Compared Launches\": 1, \"Section Name\": \"Command line "
+        "profiler metrics\", \"Table\": null, \"Metric Name\": \"m\", \"Metric Unit\": \"inst\", \"Baseline Value\": 3,"
+        " \"Compared Value\": 4.5, \"Change %\": 50, \"Rule Name\": null, \"Rule Type\": null, \"Rule Change\": null}";
+    static const char alone[] = "\"Baseline Value\": null, \"Compared Value\": 7, \"Change %\": null, ";
+    const char *out, *err;
+    (void)state;
+    struct kp_recording a = made("m,w"), b = made("m,w");
+    struct kp_result *f = add_launch(&a, "f(int, \"x\")", 4, 1000), *g = add_launch(&b, "f(int, \"x\")", 4, 1500);
+    kp_result_set_real(f, "m", "inst", 3);
+    kp_result_set_real(g, "m", "inst", 4.5);
+    kp_result_set_text(f, "w", "", "7 of 8");
+    kp_result_set_real(g, "w", "", INFINITY);
+    add_launch(&b, "only", 1, 7);
+    save(&a, "a.kprof");
+    save(&b, "b.kprof");
+    assert_int_equal(run("diff --json a.kprof b.kprof b.kprof", &out, &err), 0);
+    assert_ptr_equal(strstr(out, "[\n {\"Baseline\": \"a.kprof\", "), out);
+    assert_int_equal(count_of(out, compared), 2);
+    assert_int_equal(count_of(out, alone), 2);
+    assert_int_equal(count_of(out, "\"Baseline Value\": \"7 of 8\", \"Compared Value\": \"inf\", \"Change %\": null"),
+                     2);
+    assert_int_equal(count_of(out, "},\n {"), 5);
+    assert_string_equal(out + strlen(out) - 4, "}\n]\n");
+    assert_int_equal(run("diff --json a.kprof a.kprof", &out, &err), 0);
+    assert_string_equal(out, "[]\n");
+    assert_int_equal(run("diff --json --csv a.kprof b.kprof", &out, &err), 2);
+}
+
 /* CSV has the values of all pairs and nothing else; what has no row goes to stderr. */
 static void rows_for_programs(void **state)
 {
@@ -1219,7 +1253,7 @@ static void a_report_of_several_has_one_summary(void **state)
     assert_null(strstr(t.text, "Fix first"));
     add_part(&t, "b.kprof", summary);
     sink.write(sink.arg, together, strlen(together));
-    assert_int_equal(kp_run_summary_print(summary, &(struct kp_out){.sink = &sink}), 0);
+    assert_int_equal(kp_write_run_summary(summary, &(struct kp_out){.sink = &sink}), 0);
     kp_summary_free(summary);
     assert_non_null(strstr(t.text, counted));
     assert_non_null(strstr(t.text, "[994] patterns@"));
@@ -1290,6 +1324,7 @@ int main(void)
         cmocka_unit_test(without_counters_the_status_tells),
         cmocka_unit_test(a_kernel_changed_by_more_than_its_launches_vary),
         cmocka_unit_test(rows_for_programs),
+        cmocka_unit_test(rows_as_json),
         cmocka_unit_test(a_missing_duration_is_no_gain),
         cmocka_unit_test(long_names_are_broken),
         cmocka_unit_test(rules_of_sections_that_both_have),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "collectors/code/codes.h"
+#include "base/text.h"
 #include "report/define/source.h"
 #include "tests/support/code_support.h"
 #include "tests/support/collect_support.h"

@@ -258,23 +258,23 @@ static void test_context(void **state)
     struct kp_driver d = table();
     struct kp_context_facts facts;
     (void)state;
-    assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
+    assert_int_equal(kp_read_context_facts(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
     assert_int_equal(facts.stack_size, 2048);
     assert_int_equal(facts.cache_config, CU_FUNC_CACHE_PREFER_L1);
     assert_true(facts.persisting_l2_known);
     assert_int_equal(facts.persisting_l2, 11796480);
     assert_int_equal(facts.sm_count, 132); /* the resource query failed */
     driver.sms = 16;                       /* a green context */
-    assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
+    assert_int_equal(kp_read_context_facts(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
     assert_int_equal(facts.sm_count, 16);
     d.cuCtxGetDevResource = NULL; /* a driver before 12.4 */
-    assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
+    assert_int_equal(kp_read_context_facts(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
     assert_int_equal(facts.sm_count, 132);
     driver.persisting_rc = CUDA_ERROR_UNSUPPORTED_LIMIT; /* before compute capability 8.0 */
-    assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
+    assert_int_equal(kp_read_context_facts(&d, NULL, &kp_test_h200, &facts), CUDA_SUCCESS);
     assert_false(facts.persisting_l2_known);
     driver.limit_rc = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    assert_int_equal(kp_context_facts_read(&d, NULL, &kp_test_h200, &facts), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    assert_int_equal(kp_read_context_facts(&d, NULL, &kp_test_h200, &facts), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
 /* ---- functions ---- */

@@ -76,8 +76,9 @@ static void print_section(FILE *f, const struct kp_test_chip *chip, struct kp_ho
     struct kp_pm_groups g;
     size_t n = rows_of(s, chip, rows, 64);
     assert_non_null(s);
-    assert_int_equal(kp_pm_list(h, chip->major, chip->minor, &s, 1, "", &l), 0);
-    assert_int_equal(kp_pm_wanted(chip->major, chip->minor, &s, 1, ""), kp_cc_matches(s->cc, chip->major, chip->minor));
+    assert_int_equal(kp_providers_pm_list(h, chip->major, chip->minor, &s, 1, "", &l), 0);
+    assert_int_equal(kp_providers_pm_wanted(chip->major, chip->minor, &s, 1, ""),
+                     kp_cc_matches(s->cc, chip->major, chip->minor));
     if (!kp_cc_matches(s->cc, chip->major, chip->minor)) {
         assert_int_equal(l.n, 0);
         fprintf(f, "  %s: not of this chip\n", id);
@@ -94,7 +95,7 @@ static void print_section(FILE *f, const struct kp_test_chip *chip, struct kp_ho
             fprintf(f, "; no %s", rows[i]->label);
     fputc('\n', f);
     kp_pm_groups_free(&g);
-    kp_pm_list_free(&l);
+    kp_providers_pm_list_free(&l);
 }
 
 /* malloc'ed. */
@@ -138,23 +139,23 @@ static void test_listed(void **state)
     const struct kp_section *s = kp_section_find("PmSampling");
     struct kp_pm_list l, of_section;
     (void)state;
-    assert_int_equal(kp_pm_list(h, 9, 0, &s, 1, "", &of_section), 0);
-    assert_int_equal(
-        kp_pm_list(h, 9, 0, &s, 1,
-                   "sm__inst_executed.sum pmsampling:lts__t_requests.sum,pmsampling:not_there.sum\t"
-                   "pmsampling:TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed,pmsampling:,"
-                   "pmsampling:lts__t_requests.sum",
-                   &l),
-        0);
+    assert_int_equal(kp_providers_pm_list(h, 9, 0, &s, 1, "", &of_section), 0);
+    assert_int_equal(kp_providers_pm_list(
+                         h, 9, 0, &s, 1,
+                         "sm__inst_executed.sum pmsampling:lts__t_requests.sum,pmsampling:not_there.sum\t"
+                         "pmsampling:TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed,pmsampling:,"
+                         "pmsampling:lts__t_requests.sum",
+                         &l),
+                     0);
     assert_int_equal(l.n, of_section.n + 2);
     assert_string_equal(l.names[0], "TPC.TriageCompute.sm__cycles_active.avg.pct_of_peak_sustained_elapsed");
     assert_string_equal(l.names[of_section.n], "lts__t_requests.sum");
     assert_string_equal(l.names[of_section.n + 1], "not_there.sum");
-    kp_pm_list_free(&l);
-    kp_pm_list_free(&of_section);
-    assert_int_equal(kp_pm_list(h, 9, 0, NULL, 0, "", &l), 0);
+    kp_providers_pm_list_free(&l);
+    kp_providers_pm_list_free(&of_section);
+    assert_int_equal(kp_providers_pm_list(h, 9, 0, NULL, 0, "", &l), 0);
     assert_int_equal(l.n, 0);
-    kp_pm_list_free(&l);
+    kp_providers_pm_list_free(&l);
     kp_host_close(h);
 }
 
@@ -163,11 +164,11 @@ static void test_wanted(void **state)
     const struct kp_section *none[] = {kp_section_find("SpeedOfLight"), kp_section_find("Occupancy")};
     const struct kp_section *states[] = {none[0], kp_section_find("PmSampling_WarpStates")};
     (void)state;
-    assert_false(kp_pm_wanted(9, 0, none, 2, ""));
-    assert_false(kp_pm_wanted(9, 0, none, 2, "sm__cycles_active.avg,pmsampling:"));
-    assert_true(kp_pm_wanted(9, 0, none, 2, "sm__cycles_active.avg pmsampling:x"));
-    assert_true(kp_pm_wanted(9, 0, states, 2, ""));
-    assert_false(kp_pm_wanted(8, 0, states, 2, "")); /* of other chips */
+    assert_false(kp_providers_pm_wanted(9, 0, none, 2, ""));
+    assert_false(kp_providers_pm_wanted(9, 0, none, 2, "sm__cycles_active.avg,pmsampling:"));
+    assert_true(kp_providers_pm_wanted(9, 0, none, 2, "sm__cycles_active.avg pmsampling:x"));
+    assert_true(kp_providers_pm_wanted(9, 0, states, 2, ""));
+    assert_false(kp_providers_pm_wanted(8, 0, states, 2, "")); /* of other chips */
 }
 
 int main(void)

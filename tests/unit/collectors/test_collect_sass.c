@@ -38,7 +38,7 @@ static const char *opcode_of(unsigned low, uint64_t high, uint32_t sm)
     uint64_t words[2] = {UINT64_MAX << 12 | low, UINT64_MAX << 32 | high};
     uint8_t bytes[sizeof(words) + 1];
     memcpy(bytes + 1, words, sizeof(words));
-    return kp_sass_opcode(bytes + 1, sm);
+    return kp_disassembly_opcode(bytes + 1, sm);
 }
 
 /* May an instruction be of both rows? */
@@ -82,10 +82,10 @@ static void test_opcodes(void **state)
         for (size_t k = 0; k < N_CODES; k++)
             n += strcmp(codes[k].opcode, opcodes[i]) == 0;
         assert_true(n > 0);
-        assert_string_not_equal(kp_sass_category(opcodes[i]), "");
+        assert_string_not_equal(kp_disassembly_category(opcodes[i]), "");
     }
-    assert_string_equal(kp_sass_category("FFM"), "");
-    assert_string_equal(kp_sass_category(""), "");
+    assert_string_equal(kp_disassembly_category("FFM"), "");
+    assert_string_equal(kp_disassembly_category(""), "");
 }
 
 /* Taken from disassembled kernels. */
@@ -117,7 +117,7 @@ static unsigned access_of(unsigned low, uint64_t high, uint32_t sm)
     uint64_t words[2] = {UINT64_MAX << 12 | low, UINT64_MAX << 32 | high};
     uint8_t bytes[sizeof(words) + 1];
     memcpy(bytes + 1, words, sizeof(words));
-    return kp_sass_access_bits(bytes + 1, sm);
+    return kp_disassembly_access_bits(bytes + 1, sm);
 }
 
 /* Bits that a thread accesses. Taken from disassembled kernels, too. */
@@ -384,7 +384,7 @@ static void test_categories(void **state)
     for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
         struct sum sums[18] = {{0}};
         for (size_t k = 0; runs[i].opcodes[k].opcode; k++) {
-            const char *category = kp_sass_category(runs[i].opcodes[k].opcode);
+            const char *category = kp_disassembly_category(runs[i].opcodes[k].opcode);
             size_t s = 0;
             while (sums[s].category && strcmp(sums[s].category, category) != 0)
                 s++;

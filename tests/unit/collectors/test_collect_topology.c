@@ -712,8 +712,8 @@ static void test_copy(void **state)
     measure(s, "device__attribute_display_name,device__attribute_warp_size,device__attribute_host_numa_id,"
                "numa__id_cpu,nvlink__count_physical");
     assert_int_equal(kp_result_set_real(&to, "sm__cycles_active.avg", "cycle", 1.5), 0);
-    assert_int_equal(kp_device_metrics_copy(&to, &s->result), 0);
-    assert_int_equal(kp_device_metrics_copy(&to, &s->result), 0); /* again is the same */
+    assert_int_equal(kp_result_set_all(&to, &s->result), 0);
+    assert_int_equal(kp_result_set_all(&to, &s->result), 0); /* again is the same */
     kp_result_free(&s->result);
     s->result = to;
     assert_int_equal(to.n_metrics, 6);

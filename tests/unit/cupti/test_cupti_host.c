@@ -487,7 +487,7 @@ static void test_units(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         memset(unit, 'x', sizeof(unit));
-        kp_unit_from_dimension(rows[i].dimension, unit, sizeof(unit));
+        kp_cupti_unit_from_dimension(rows[i].dimension, unit, sizeof(unit));
         if (strcmp(unit, rows[i].unit))
             fail_msg("%s is written \"%s\", not \"%s\"", rows[i].dimension, unit, rows[i].unit);
     }
@@ -505,11 +505,11 @@ static void test_long_dimensions(void **state)
             if (slash < length)
                 dimension[slash] = '/';
             unit[8] = unit[48] = '#';
-            kp_unit_from_dimension(dimension, unit, 48);
+            kp_cupti_unit_from_dimension(dimension, unit, 48);
             assert_int_equal(unit[48], '#');
             assert_true(strlen(unit) < 48);
             unit[8] = '#';
-            kp_unit_from_dimension(dimension, unit, 8);
+            kp_cupti_unit_from_dimension(dimension, unit, 8);
             assert_int_equal(unit[8], '#');
         }
 }

@@ -198,7 +198,7 @@ static int begin(void **state)
     assert_int_equal(KP_TEST_FAKE(cuModuleLoadData)(&module, "FAKEMOD slow print_line"), CUDA_SUCCESS);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(KP_TEST_FAKE(cuModuleGetFunction)(&t.kernels[i], module, kernels[i]), CUDA_SUCCESS);
-    assert_int_equal(kp_target_init(&t.cupti), 0);
+    assert_int_equal(kp_cupti_target_init(&t.cupti), 0);
     assert_int_equal(kp_pm_host(&t.cupti, "GH100", NULL, &t.host), 0);
     assert_int_equal(kp_pm_schedule(&t.cupti, "GH100", NULL, some, SOME, 0, &t.groups), 0);
     assert_int_equal(kp_pm_open(&t.cupti, 0, &t.pm), 0);

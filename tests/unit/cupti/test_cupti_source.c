@@ -504,7 +504,7 @@ static void test_unrecognised(void **state)
 {
     struct kp_range *range;
     (void)state;
-    assert_int_equal(kp_target_init(&t.cupti), 0);
+    assert_int_equal(kp_cupti_target_init(&t.cupti), 0);
     assert_int_equal(kp_range_open(&t.cupti, t.ctx, &range), 0);
     kp_range_close(range);
     launch("increment", 1);
@@ -535,7 +535,7 @@ static void test_beside_ranges(void **state)
     struct kp_pm *pm;
     (void)state;
     need_real();
-    assert_int_equal(kp_target_init(&t.cupti), 0);
+    assert_int_equal(kp_cupti_target_init(&t.cupti), 0);
     open_sampling(KP_PCSAMP_INTERVAL_AUTO, 0);
     assert_true(sample("increment", 1).samples > 0);
     assert_int_equal(
@@ -596,13 +596,13 @@ static void check_given_up(void)
     uint8_t *image;
     uint32_t id;
     size_t n = 1;
-    assert_int_equal(kp_target_init(&t.cupti), KP_CUPTI_LOST);
-    assert_int_equal(kp_target_chip(&t.cupti, 0, &name), KP_CUPTI_LOST);
+    assert_int_equal(kp_cupti_target_init(&t.cupti), KP_CUPTI_LOST);
+    assert_int_equal(kp_cupti_target_chip(&t.cupti, 0, &name), KP_CUPTI_LOST);
     assert_int_equal(kp_pcsamp_open(&t.cupti, t.ctx, 0, 0, &t.pcsamp), KP_CUPTI_LOST);
     assert_int_equal(kp_range_open(&t.cupti, t.ctx, &range), KP_CUPTI_LOST);
-    assert_int_equal(kp_target_availability(&t.cupti, t.ctx, &image, &n), KP_CUPTI_LOST);
-    assert_int_equal(kp_target_context_id(&t.cupti, t.ctx, &id), KP_CUPTI_LOST);
-    assert_int_equal(kp_target_stream_id(&t.cupti, t.ctx, NULL, false, &id), KP_CUPTI_LOST);
+    assert_int_equal(kp_cupti_target_availability(&t.cupti, t.ctx, &image, &n), KP_CUPTI_LOST);
+    assert_int_equal(kp_cupti_target_context_id(&t.cupti, t.ctx, &id), KP_CUPTI_LOST);
+    assert_int_equal(kp_cupti_target_stream_id(&t.cupti, t.ctx, NULL, false, &id), KP_CUPTI_LOST);
     assert_int_equal(kp_pm_open(&t.cupti, 0, &pm), KP_CUPTI_LOST);
     assert_int_equal(kp_pm_availability(&t.cupti, 0, &image, &n), KP_CUPTI_LOST);
     assert_int_equal(kp_sass_configure(&t.cupti, t.ctx, "GH100", 0, NULL, 0, &s), KP_CUPTI_LOST);

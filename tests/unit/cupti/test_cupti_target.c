@@ -664,16 +664,16 @@ static void test_availability(void **state)
     uint8_t *image = NULL;
     size_t size = 0;
     (void)state;
-    assert_int_equal(kp_target_availability(&table, context, &image, &size), 0);
+    assert_int_equal(kp_cupti_target_availability(&table, context, &image, &size), 0);
     assert_calls("measure fill");
     assert_int_equal(size, IMAGE);
     assert_int_equal(image[IMAGE - 1], FRESH);
     free(image);
     cupti.fails = "fill";
-    assert_int_equal(kp_target_availability(&table, context, &image, &size), FAILS);
+    assert_int_equal(kp_cupti_target_availability(&table, context, &image, &size), FAILS);
     assert_null(image);
     cupti.fails = "measure";
-    assert_int_equal(kp_target_availability(&table, context, &image, &size), FAILS);
+    assert_int_equal(kp_cupti_target_availability(&table, context, &image, &size), FAILS);
     assert_null(image);
 }
 

@@ -130,18 +130,18 @@ bool kp_worker_drain(long patience_ms)
     return true;
 }
 
-bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+bool kp_worker_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
 {
     (void)fn, (void)arg, (void)thread;
     return false;
 }
 
-pthread_t kp_thread_own(void)
+pthread_t kp_worker_thread_own(void)
 {
     return pthread_self();
 }
 
-void kp_thread_join(pthread_t thread)
+void kp_worker_thread_join(pthread_t thread)
 {
     (void)thread;
 }

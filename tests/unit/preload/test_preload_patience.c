@@ -100,7 +100,7 @@ static void *begin_late(void *arg)
     return b.fn(b.arg);
 }
 
-bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
+bool kp_worker_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
 {
     if (gpu.no_threads)
         return false;
@@ -112,7 +112,7 @@ bool kp_thread_start(void *(*fn)(void *arg), void *arg, pthread_t *thread)
     return true;
 }
 
-void kp_thread_join(pthread_t thread)
+void kp_worker_thread_join(pthread_t thread)
 {
     assert_int_equal(pthread_join(thread, NULL), 0);
     atomic_fetch_add(&gpu.joined, 1);

@@ -266,9 +266,9 @@ static void waits_do_not_poll(void **state)
     assert_true(kp_worker_submit(take_long, NULL));
     assert_true(kp_worker_drain(KP_FOREVER));
     assert_in_range(wakes() - before, 1, MOST_WAKES);
-    assert_true(kp_thread_start(end_late, NULL, &thread));
+    assert_true(kp_worker_thread_start(end_late, NULL, &thread));
     before = wakes();
-    kp_thread_join(thread);
+    kp_worker_thread_join(thread);
     assert_in_range(wakes() - before, 1, MOST_WAKES);
 }
 
@@ -282,7 +282,7 @@ static atomic_int may_return;
 /* `own`: receives what the thread takes for its handle. */
 static void *wait_to_return(void *own)
 {
-    *(pthread_t *)own = kp_thread_own();
+    *(pthread_t *)own = kp_worker_thread_own();
     while (!atomic_load(&may_return))
         kp_wait_while(&may_return, 0, KP_FOREVER);
     return NULL;
@@ -293,16 +293,16 @@ static void a_thread_that_was_joined_is_not_taken_for_a_later_one(void **state)
 {
     (void)state;
     pthread_t first, second, own;
-    assert_true(kp_thread_start(return_at_once, NULL, &first));
-    kp_thread_join(first);
+    assert_true(kp_worker_thread_start(return_at_once, NULL, &first));
+    kp_worker_thread_join(first);
     atomic_store(&may_return, 0);
-    assert_true(kp_thread_start(wait_to_return, &own, &second));
+    assert_true(kp_worker_thread_start(wait_to_return, &own, &second));
     alarm(60);
-    kp_thread_join(first);
+    kp_worker_thread_join(first);
     alarm(0);
     atomic_store(&may_return, 1);
     kp_wake_all(&may_return);
-    kp_thread_join(second);
+    kp_worker_thread_join(second);
     assert_true(own == second);
 }
 
@@ -408,12 +408,12 @@ static void nothing(void)
 static void *park_and_join(void *ns)
 {
     pthread_t thread;
-    if (!kp_thread_start(return_at_once, NULL, &thread))
+    if (!kp_worker_thread_start(return_at_once, NULL, &thread))
         _exit(2);
     for (uint64_t from = kp_clock_ns(); kp_clock_ns() - from < (uintptr_t)ns;)
         continue;
-    kp_thread_park(nothing);
-    kp_thread_join(thread);
+    kp_worker_thread_park(nothing);
+    kp_worker_thread_join(thread);
     return NULL;
 }
 

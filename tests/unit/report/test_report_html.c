@@ -189,7 +189,7 @@ static void numbers_are_those_of_csv(void **state)
         const struct kp_metric *m = &r->metrics[i];
         if (m->kind != KP_VALUE_REAL && m->kind != KP_VALUE_COUNT)
             continue;
-        snprintf(one, sizeof one, ",%s,", kp_plain_value(m, number));
+        snprintf(one, sizeof one, ",%s,", kp_write_plain_value(m, number));
         checked += strstr(values, one) != NULL;
     }
     assert_true(checked > 30); /* what the set basic shows */

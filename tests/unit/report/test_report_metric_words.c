@@ -16,7 +16,7 @@
 static void assert_words(const char *name, const char *expected)
 {
     char text[256] = "?";
-    assert_int_equal(kp_metric_words(name, text, sizeof text), *expected != '?');
+    assert_int_equal(kp_section_metric_words(name, text, sizeof text), *expected != '?');
     assert_string_equal(text, expected);
 }
 
@@ -30,7 +30,7 @@ static void metrics_are_described(void **state)
     char text[256];
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!kp_metric_words(names[i], text, sizeof text))
+        if (!kp_section_metric_words(names[i], text, sizeof text))
             fail_msg("%s is not found: is it in its place?", names[i]);
     assert_words("launch__block_dim_y", "threads of a block in y");
     assert_words("thread_inst_executed_true", "threads that executed an instruction with its predicate on");
@@ -50,8 +50,8 @@ static void samples_are_described(void **state)
     assert_words(STALLED "nothing", "?");
     for (size_t i = 0; i < KP_STALL_REASONS; i++) {
         snprintf(name, sizeof name, "%s_not_issued", kp_stall_reasons[i].metric);
-        if (!kp_metric_words(kp_stall_reasons[i].metric, text, sizeof text) ||
-            !kp_metric_words(name, text, sizeof text))
+        if (!kp_section_metric_words(kp_stall_reasons[i].metric, text, sizeof text) ||
+            !kp_section_metric_words(name, text, sizeof text))
             fail_msg("%s has no words", kp_stall_reasons[i].metric);
     }
 }

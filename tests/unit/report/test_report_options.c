@@ -802,7 +802,7 @@ static void a_file_of_very_many_names(void **state)
         snprintf(text + i * WIDTH, WIDTH + 1, "n%05d=%05d\n", i % NAMES, i);
     const char *path = strchr(config(text), '=') + 1;
     clock_t begin = clock();
-    assert_int_equal(kp_config_file_read(path, &c, &err), 0);
+    assert_int_equal(kp_options_file_read(path, &c, &err), 0);
     assert_true(clock() - begin < CLOCKS_PER_SEC); /* of the processor's time; pair by pair it takes ten times that */
     assert_int_equal(c.n, NAMES);
     for (int i = 0; i < NAMES; i++) {
@@ -810,7 +810,7 @@ static void a_file_of_very_many_names(void **state)
         assert_string_equal(c.entries[i], expected);
         assert_int_equal(c.lines[i], NAMES + i + 1);
     }
-    kp_config_file_free(&c);
+    kp_options_file_free(&c);
     free(text);
 }
 

@@ -459,7 +459,7 @@ static size_t controls_in(const char *text)
 {
     size_t n = 0;
     for (; *text; text++)
-        n += kp_is_control(*text);
+        n += kp_text_is_control(*text);
     return n;
 }
 

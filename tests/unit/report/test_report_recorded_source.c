@@ -66,7 +66,7 @@ static int check_totals(struct kp_result *r, void *arg)
     assert_true(k < KERNELS);
     assert_memory_equal(r->launch.demangled, kernels[k], strlen(kernels[k]));
     struct kp_result bare = {.launch = r->launch, .counts = r->counts, .n_counts = r->n_counts};
-    assert_int_equal(kp_derive_source(&bare, &reading->lookup, kp_sass_category), 0);
+    assert_int_equal(kp_derive_source(&bare, &reading->lookup, kp_disassembly_category), 0);
     for (size_t i = 0; i < sizeof(ncu) / sizeof(*ncu); i++) {
         double value = -1;
         kp_metric_number(kp_result_find(&bare, ncu[i].metric), &value);

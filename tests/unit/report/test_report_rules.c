@@ -456,7 +456,7 @@ static void lines_are_named_only_where_there_are_any(void **state)
     for (size_t i = 0; i < r.n; i++) {
         struct kp_result *launch = &r.results[i];
         struct kp_messages m;
-        assert_true(kp_result_has_lines(launch));
+        assert_true(kp_rules_has_lines(launch));
         assert_int_equal(kp_rules_apply(launch, &r.session, sections, n, KP_RULES_ALL, &m), 0);
         for (size_t j = 0; j < m.n; j++)
             with += strstr(m.list[j].text, "Source Counters") != NULL;
@@ -464,7 +464,7 @@ static void lines_are_named_only_where_there_are_any(void **state)
         for (size_t j = 0; j < launch->n_metrics; j++)
             if (!strncmp(launch->metrics[j].name, "memory_l", 8) || strstr(launch->metrics[j].name, "__pcsamp_"))
                 launch->metrics[j].kind = KP_VALUE_NA;
-        assert_false(kp_result_has_lines(launch));
+        assert_false(kp_rules_has_lines(launch));
         assert_int_equal(kp_rules_apply(launch, &r.session, sections, n, KP_RULES_ALL, &m), 0);
         for (size_t j = 0; j < m.n; j++)
             if (strstr(m.list[j].text, "Source Counters"))

@@ -219,7 +219,7 @@ static void hostile(void **state)
         struct kp_result r = {.launch = {.cc_major = 9}};
         add(&r, "a", "%", times[i / TIMES], times[i % TIMES], 100, wild);
         struct kp_series_row row = {"a", &r.series[0]};
-        kp_series_draw(&o, &row, 1, NAN);
+        kp_write_series_drawing(&o, &row, 1, NAN);
         assert_int_equal(o.rc, 0);
         free(t.text);
         kp_result_free(&r);
@@ -237,7 +237,7 @@ static void folding(void **state)
     (void)state;
     add(&r, "a", "%", 10, 10, 5600, phases);
     struct kp_series_row row = {"a", kp_result_find_series(&r, "a")};
-    kp_series_draw(&o, &row, 1, 0);
+    kp_write_series_drawing(&o, &row, 1, 0);
     assert_int_equal(o.rc, 0);
     /* the first hundred samples are one column: 50 of 12.5, 50 of 0, of a maximum of 93.75 */
     assert_non_null(strstr(t.text, " .@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@\n"));
@@ -253,10 +253,10 @@ static void finding(void **state)
     assert_ptr_equal(kp_result_find_series(&results[0], "made__up.sum"), &results[0].series[5]);
     assert_null(kp_result_find_series(&results[0], "made__up"));
     assert_null(kp_result_find_series(&results[1], "made__up.sum"));
-    assert_true(kp_series_dropped(&results[0]) == 1234);
-    assert_true(kp_series_dropped(&results[1]) == 0);
-    assert_true(kp_section_has_any(kp_section_find("PmSampling"), &results[2]));
-    assert_false(kp_section_has_any(kp_section_find("PmSampling"), &results[1]));
+    assert_true(kp_view_series_dropped(&results[0]) == 1234);
+    assert_true(kp_view_series_dropped(&results[1]) == 0);
+    assert_true(kp_shown_section_has_any(kp_section_find("PmSampling"), &results[2]));
+    assert_false(kp_shown_section_has_any(kp_section_find("PmSampling"), &results[1]));
 }
 
 int main(void)

@@ -543,7 +543,7 @@ static void numbers_are_short(void **state)
     char text[KP_SHORT_MAX];
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kp_format_short(cases[i].value, text);
+        kp_write_short_number(cases[i].value, text);
         assert_string_equal(text, cases[i].text);
     }
 }

@@ -215,9 +215,9 @@ static void gaps_in_numbers(void **state)
     assert_int_equal(d->held_ns, 0); /* its kernel ran meanwhile */
     assert_int_equal(d->busy_ns, 60000);
     assert_int_equal(d->span_ns, 60000);
-    assert_null(kp_range_at(&t, 6, 1175000));
-    assert_null(kp_range_at(&t, 5, 1195000));
-    assert_null(kp_range_at(&t, 0, 1175000));
+    assert_null(kp_gaps_range_at(&t, 6, 1175000));
+    assert_null(kp_gaps_range_at(&t, 5, 1195000));
+    assert_null(kp_gaps_range_at(&t, 0, 1175000));
     kp_gaps_free(&g);
     kp_timeline_free(&t);
 }
@@ -566,7 +566,7 @@ static void assert_trace(struct kp_store *const *s, size_t n, uint64_t activitie
     size_t size;
     uint64_t found;
     FILE *to = open_memstream(&text, &size);
-    kp_test_done(kp_trace_print(s, n, to, &found, &err), &err);
+    kp_test_done(kp_html_trace_print(s, n, to, &found, &err), &err);
     assert_int_equal(fclose(to), 0);
     assert_true(found == activities);
     kp_test_golden(text, golden);

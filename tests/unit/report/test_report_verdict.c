@@ -84,7 +84,7 @@ static void the_best_gains_are_named_once_each(void **state)
             bool named = false;
             for (size_t k = 0; k < KP_VERDICT_GAINS && v.gains[k]; k++)
                 named |= v.gains[k]->rule == m.list[j].rule;
-            if (!named && kp_is_gain(&m.list[j])) {
+            if (!named && kp_verdict_is_gain(&m.list[j])) {
                 assert_non_null(v.gains[KP_VERDICT_GAINS - 1]);
                 assert_true(m.list[j].speedup <= v.gains[KP_VERDICT_GAINS - 1]->speedup);
             }
@@ -233,7 +233,7 @@ static void a_unit_just_below_the_threshold_is_the_bound_where_it_gains_most(voi
                                     {.rule = kp_rule_find(near_the_threshold[i].rule),
                                      .speedup = near_the_threshold[i].speedup,
                                      .global = near_the_threshold[i].global}};
-        const struct kp_messages m = {list, 2, 2};
+        const struct kp_messages m = {list, 2};
         struct kp_verdict v;
         double memory = near_the_threshold[i].memory;
         kp_result_set_real(&r, "sm__throughput.avg.pct_of_peak_sustained_elapsed", "%", near_the_threshold[i].compute);
@@ -253,7 +253,7 @@ static void equal_gains_stay_in_order(void **state)
     const char *const rules[] = {"CPIStall", "AchievedOccupancy", "WorkloadImbalance", "CPIStall", "ThreadDivergence"};
     const double speedups[] = {10, 10, 10, 10, 20};
     struct kp_message list[5] = {0};
-    struct kp_messages m = {list, 5, 5};
+    struct kp_messages m = {list, 5};
     struct kp_result r = {0};
     struct kp_verdict v;
     for (size_t i = 0; i < 5; i++)
@@ -277,7 +277,7 @@ static void local_estimates_and_ceilings_are_no_gains(void **state)
     struct kp_message list[] = {{.rule = kp_rule_find("MemoryL2Compression"), .speedup = 90, .global = true},
                                 {.rule = kp_rule_find("AchievedOccupancy"), .speedup = 80, .global = false},
                                 {.rule = kp_rule_find("CPIStall"), .speedup = 10, .global = true}};
-    struct kp_messages m = {list, 3, 3};
+    struct kp_messages m = {list, 3};
     struct kp_result r = {0};
     struct kp_verdict v;
     kp_verdict(&r, NULL, &m, &v);
@@ -309,7 +309,7 @@ static char *summary_text(const struct kp_summary *s)
     struct kp_test_text t = {calloc(1, 1), 0};
     struct kp_sink out = kp_test_sink(&t);
     static const struct kp_display display = {.top = 20};
-    assert_int_equal(kp_run_summary_print(s, &(struct kp_out){.sink = &out, .display = &display}), 0);
+    assert_int_equal(kp_write_run_summary(s, &(struct kp_out){.sink = &out, .display = &display}), 0);
     return t.text;
 }
 
@@ -334,7 +334,7 @@ static void add_made_up_of(struct kp_summary *s, enum kp_workload_kind kind, con
     const struct kp_section *section = kp_test_rule_sections(kp_rule_find(rule)->section, &n)[0];
     struct kp_message m = {
         .rule = kp_rule_find(rule), .section = section, .text = NULL, .speedup = speedup, .global = global};
-    struct kp_messages messages = {&m, 1, 1};
+    struct kp_messages messages = {&m, 1};
     if (ns != 0)
         assert_int_equal(kp_result_set_real(&r, "gpu__time_duration.sum", "ns", ns), 0);
     assert_int_equal(kp_summary_add(s, NULL, &r, &messages), 0);
@@ -588,7 +588,7 @@ static void the_sinks_error_is_returned(void **state)
     apply(&r, 0, &m);
     kp_verdict(&r.results[0], &r.session, &m, &v);
     assert_int_equal(kp_render_verdict(&(struct kp_out){.sink = &out}, &v), -ENOSPC);
-    assert_int_equal(kp_run_summary_print(s, &(struct kp_out){.sink = &out}), -ENOSPC);
+    assert_int_equal(kp_write_run_summary(s, &(struct kp_out){.sink = &out}), -ENOSPC);
     kp_messages_free(&m);
     kp_summary_free(s);
     kp_test_recording_free(&r);
