@@ -178,7 +178,8 @@ enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what
         return KP_REASON_NONE;
     enum kp_serve how = kp_rotation_served(q->kind).passes ? KP_SERVE_PASS : serve(q->kind);
     if (how == KP_SERVE_PASS) {
-        let_pass(q->kind);
+        if (kp_rotation_served(q->kind).measured)
+            let_pass(q->kind);
         what->wanted = false;
         return KP_REASON_ROTATED;
     }

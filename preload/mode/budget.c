@@ -22,7 +22,7 @@ enum { REPEATS = sizeof(repeats) / sizeof(*repeats) };
 
 /* Launches that cost more than this are dear once this share of the budget is spent, or so much at once. A rotation
  * costs 30 ms a window then, for many launches, and leaves the others alone, but a kind needs ten launches or more. */
-static const double dear_ms = 25, dear_share = 1.0 / 6, dear_at_once = 1.0 / 60;
+static const double dear_ms = 25, dear_share = 0.25, dear_at_once = 1.0 / 60;
 
 /* Replays without counters, for example because a value that the program read came out differently, after which a kind
  * is counted in turns instead. */
@@ -91,7 +91,7 @@ enum kp_serve kp_budget_serve(const struct kp_budget *b, const struct kp_budget_
     bool underway = k->taken > k->measured + k->lost;
     if (kp_budget_is_spent(b))
         return KP_SERVE_PASS;
-    if (b->total_ns && k->measured && !is_worth_repeating(b, k))
+    if (b->total_ns && (k->measured || underway) && !is_worth_repeating(b, k))
         return KP_SERVE_PASS;
     if (!b->total_ns || k->measured || underway)
         return KP_SERVE_REPLAY;

@@ -49,7 +49,7 @@ uint64_t kp_budget_room(const struct kp_budget *b);
  * has that: each next launch of a kind then counts a part. */
 bool kp_budget_is_dear(const struct kp_budget *b);
 
-/* Decides on the next launch of a kind. KP_SERVE_PASS is final for the kind. */
+/* Decides on the next launch of a kind. KP_SERVE_PASS is final for a kind that was measured. */
 enum kp_serve kp_budget_serve(const struct kp_budget *b, const struct kp_budget_kind *k);
 
 #endif

@@ -35,9 +35,9 @@ static void test_rules(void **state)
         /* a kind without a result */
         {0, 0, {0, 0, 0}, KP_SERVE_REPLAY},
         {59, 3000, {0, 0, 0}, KP_SERVE_REPLAY},
-        {1, 10, {1, 0, 1}, KP_SERVE_REPLAY},   /* a result was lost: once more, */
-        {1, 10, {2, 0, 2}, KP_SERVE_TURNS},    /* but not for ever */
-        {31, 500, {3, 0, 2}, KP_SERVE_REPLAY}, /* one is under way */
+        {1, 10, {1, 0, 1}, KP_SERVE_REPLAY},  /* a result was lost: once more, */
+        {1, 10, {2, 0, 2}, KP_SERVE_TURNS},   /* but not for ever */
+        {1, 500, {3, 0, 2}, KP_SERVE_REPLAY}, /* one is under way */
         {60, 1, {0, 0, 0}, KP_SERVE_PASS},
         /* one with results */
         {29, 25, {3, 3, 0}, KP_SERVE_REPLAY},
@@ -46,7 +46,8 @@ static void test_rules(void **state)
         {11, 25, {4, 4, 0}, KP_SERVE_PASS},
         {1.9, 30, {1, 1, 0}, KP_SERVE_REPLAY},
         {2.1, 30, {1, 1, 0}, KP_SERVE_PASS},
-        {2.1, 30, {9, 0, 1}, KP_SERVE_REPLAY}, /* eight under way */
+        {1.9, 30, {9, 0, 1}, KP_SERVE_REPLAY}, /* eight under way, */
+        {2.1, 30, {9, 0, 1}, KP_SERVE_PASS},   /* which will do */
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -61,8 +62,8 @@ static void test_dear(void **state)
     static const struct {
         double spent_s, launch_ms;
         bool dear;
-    } rows[] = {{9.9, 999, false}, {0, 1001, true},  {10.1, 24, false},
-                {10.1, 26, true},  {59.9, 26, true}, {60, 26, false}}; /* at the end nothing recurs either */
+    } rows[] = {{14.9, 999, false}, {0, 1001, true},  {15.1, 24, false},
+                {15.1, 26, true},   {59.9, 26, true}, {60, 26, false}}; /* at the end nothing recurs either */
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct kp_budget b = budget_at(rows[i].spent_s, rows[i].launch_ms);
