@@ -153,11 +153,19 @@ static bool is_surface(const struct kp_driver *d, CUcontext ctx, uint64_t handle
 /* The driver looks for it in what is a module. */
 static const char no_function[] = "kprof: none";
 
+static atomic_bool of_libraries; /* some modules may belong to libraries */
+
+void kp_defer_no_modules(void)
+{
+    atomic_store(&of_libraries, true);
+}
+
 static bool is_module(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
 {
     CUfunction none;
     (void)ctx;
-    return handle && d->cuModuleGetFunction(&none, (CUmodule)(uintptr_t)handle, no_function) == CUDA_ERROR_NOT_FOUND;
+    return handle && !atomic_load(&of_libraries) &&
+           d->cuModuleGetFunction(&none, (CUmodule)(uintptr_t)handle, no_function) == CUDA_ERROR_NOT_FOUND;
 }
 
 static bool is_library(const struct kp_driver *d, CUcontext ctx, uint64_t handle)

@@ -33,6 +33,10 @@ enum kp_ended {
  * a stream: the driver may do so, too. */
 bool kp_defer_handle(const struct kp_driver *d, CUcontext ctx, enum kp_ended kind, uint64_t handle, CUresult *answer);
 
+/* Notes that the program has a module of a library, which the driver refuses to unload: from then on no module is kept.
+ * Threads: any. */
+void kp_defer_no_modules(void);
+
 /* Keeps memory of ours, which work of context `ctx` that does not end may still use. */
 void kp_defer_ours(CUcontext ctx, CUdeviceptr memory);
 

@@ -169,6 +169,11 @@ bool kp_process_changes_graph(CUgraphExec exec)
     return now.beside;
 }
 
+bool kp_process_makes_graph(void)
+{
+    return kp_process_goes_beside();
+}
+
 bool kp_process_goes_beside(void)
 {
     if (now.beside)
