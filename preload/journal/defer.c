@@ -208,11 +208,16 @@ static const struct {
     bool waits;    /* for work that may use it */
 } kinds[KP_ENDED_KINDS] = {
     [KP_ENDED_STREAM] = {is_stream, end_stream, CUDA_ERROR_INVALID_HANDLE, false},
-    [KP_ENDED_TEXTURE] = {is_texture, end_texture, CUDA_ERROR_INVALID_VALUE, true},
-    [KP_ENDED_SURFACE] = {is_surface, end_surface, CUDA_ERROR_INVALID_VALUE, true},
+    [KP_ENDED_TEXTURE] = {is_texture, end_texture, CUDA_ERROR_INVALID_VALUE, false},
+    [KP_ENDED_SURFACE] = {is_surface, end_surface, CUDA_ERROR_INVALID_VALUE, false},
     [KP_ENDED_MODULE] = {is_module, end_module, CUDA_ERROR_INVALID_HANDLE, true},
     [KP_ENDED_LIBRARY] = {is_library, end_library, CUDA_ERROR_INVALID_HANDLE, true},
 };
+
+bool kp_defer_waits(enum kp_ended kind)
+{
+    return kinds[kind].waits;
+}
 
 bool kp_defer_handle(const struct kp_driver *d, CUcontext ctx, enum kp_ended kind, uint64_t handle, CUresult *answer)
 {

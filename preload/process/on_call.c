@@ -327,7 +327,7 @@ bool kp_process_ends(enum kp_ended kind, uint64_t handle, CUresult *answer)
     KP_ALONE gate = enter_beside_window();
     bool kept = gate.in && kp_gate_captures() <= 0 && kp_journal_ends(&process->setup, kind, handle, answer);
     kp_gate_end_alone(&gate);
-    if (kept && kind != KP_ENDED_STREAM)
+    if (kept && kp_defer_waits(kind))
         kp_window_synchronised();
     return kept;
 }
