@@ -45,7 +45,7 @@ static void noted_destroy(CUresult rc, CUgraphExec exec)
 /* Nothing of an open window refers to a graph that is new. */
 static void enter_instantiate(const struct kp_door_call *c)
 {
-    if (!kp_window_watches() || !kp_process_goes_beside())
+    if (!kp_window_watches() || !kp_process_makes_graph())
         kp_gate_enter_shared(c->symbol);
 }
 

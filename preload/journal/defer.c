@@ -153,11 +153,19 @@ static bool is_surface(const struct kp_driver *d, CUcontext ctx, uint64_t handle
 /* The driver looks for it in what is a module. */
 static const char no_function[] = "kprof: none";
 
+static atomic_bool of_libraries; /* some modules may belong to libraries */
+
+void kp_defer_no_modules(void)
+{
+    atomic_store(&of_libraries, true);
+}
+
 static bool is_module(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
 {
     CUfunction none;
     (void)ctx;
-    return handle && d->cuModuleGetFunction(&none, (CUmodule)(uintptr_t)handle, no_function) == CUDA_ERROR_NOT_FOUND;
+    return handle && !atomic_load(&of_libraries) &&
+           d->cuModuleGetFunction(&none, (CUmodule)(uintptr_t)handle, no_function) == CUDA_ERROR_NOT_FOUND;
 }
 
 static bool is_library(const struct kp_driver *d, CUcontext ctx, uint64_t handle)
@@ -200,11 +208,16 @@ static const struct {
     bool waits;    /* for work that may use it */
 } kinds[KP_ENDED_KINDS] = {
     [KP_ENDED_STREAM] = {is_stream, end_stream, CUDA_ERROR_INVALID_HANDLE, false},
-    [KP_ENDED_TEXTURE] = {is_texture, end_texture, CUDA_ERROR_INVALID_VALUE, true},
-    [KP_ENDED_SURFACE] = {is_surface, end_surface, CUDA_ERROR_INVALID_VALUE, true},
+    [KP_ENDED_TEXTURE] = {is_texture, end_texture, CUDA_ERROR_INVALID_VALUE, false},
+    [KP_ENDED_SURFACE] = {is_surface, end_surface, CUDA_ERROR_INVALID_VALUE, false},
     [KP_ENDED_MODULE] = {is_module, end_module, CUDA_ERROR_INVALID_HANDLE, true},
     [KP_ENDED_LIBRARY] = {is_library, end_library, CUDA_ERROR_INVALID_HANDLE, true},
 };
+
+bool kp_defer_waits(enum kp_ended kind)
+{
+    return kinds[kind].waits;
+}
 
 bool kp_defer_handle(const struct kp_driver *d, CUcontext ctx, enum kp_ended kind, uint64_t handle, CUresult *answer)
 {

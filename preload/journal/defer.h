@@ -29,9 +29,14 @@ enum kp_ended {
     KP_ENDED_KINDS
 };
 
-/* Keeps what the program destroys while context `ctx` is current; as above. Waits for the context's work, unless it is
- * a stream: the driver may do so, too. */
+/* Keeps what the program destroys while context `ctx` is current; as above. Waits for the context's work only if
+ * kp_defer_waits: before code goes. Nothing says that the driver does so for the rest. */
 bool kp_defer_handle(const struct kp_driver *d, CUcontext ctx, enum kp_ended kind, uint64_t handle, CUresult *answer);
+bool kp_defer_waits(enum kp_ended kind);
+
+/* Notes that the program has a module of a library, which the driver refuses to unload: from then on no module is kept.
+ * Threads: any. */
+void kp_defer_no_modules(void);
 
 /* Keeps memory of ours, which work of context `ctx` that does not end may still use. */
 void kp_defer_ours(CUcontext ctx, CUdeviceptr memory);

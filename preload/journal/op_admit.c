@@ -244,7 +244,7 @@ bool kp_journal_frees(const struct kp_context_setup *setup, CUdeviceptr memory, 
 
 bool kp_journal_ends(const struct kp_context_setup *setup, enum kp_ended kind, uint64_t handle, CUresult *answer)
 {
-    return j->open && (kind == KP_ENDED_STREAM || !kp_window_closes_at_sync()) && is_here(setup->driver) &&
+    return j->open && (!kp_defer_waits(kind) || !kp_window_closes_at_sync()) && is_here(setup->driver) &&
            kp_defer_handle(setup->driver, j->context->ctx, kind, handle, answer);
 }
 

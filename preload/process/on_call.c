@@ -255,14 +255,23 @@ bool kp_process_loads(CUkernel kernel)
     return kp_context_first_of_library(&process->driver, kernel);
 }
 
-bool kp_process_takes_load(void)
+/* Goes on beside the window, which closes if it holds memory that the driver may need now. */
+static bool go_with_room(void)
 {
-    if (!kp_context_sees_loads(&process->driver))
-        return false;
     KP_ALONE gate = enter_beside_window();
     if (gate.in)
         kp_window_makes_room(&process->setup);
     return call_if(gate.in, &gate);
+}
+
+bool kp_process_takes_load(void)
+{
+    return kp_context_sees_loads(&process->driver) && go_with_room();
+}
+
+bool kp_process_makes_graph(void)
+{
+    return go_with_room();
 }
 
 bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after)
@@ -318,7 +327,7 @@ bool kp_process_ends(enum kp_ended kind, uint64_t handle, CUresult *answer)
     KP_ALONE gate = enter_beside_window();
     bool kept = gate.in && kp_gate_captures() <= 0 && kp_journal_ends(&process->setup, kind, handle, answer);
     kp_gate_end_alone(&gate);
-    if (kept && kind != KP_ENDED_STREAM)
+    if (kept && kp_defer_waits(kind))
         kp_window_synchronised();
     return kept;
 }

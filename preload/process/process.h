@@ -111,6 +111,8 @@ bool kp_process_sets(void *real, const uint64_t *before, const uint64_t *after);
 bool kp_process_goes_beside(void);
 /* The same for a call that says how a function is to be launched. False also if the window launches it. */
 bool kp_process_prefers(CUfunction f);
+/* The same for a call that instantiates a graph, for which the driver needs memory. */
+bool kp_process_makes_graph(void);
 /* The same for the end of a graph. False also if the window has launched one that allocates memory. */
 bool kp_process_ends_graph(void);
 /* The same for a call that changes an executable graph, or ends it. False also if the window repeats the graph by its

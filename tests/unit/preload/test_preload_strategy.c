@@ -388,6 +388,9 @@ static void keeps_what_is_destroyed(void)
     assert_false(kp_defer_has_handle(KP_ENDED_TEXTURE, texture));
     assert_int_not_equal(d->cuTexObjectGetResourceDesc(&what, texture), CUDA_SUCCESS);
     assert_true(kp_defer_gives(&more));
+    assert_int_equal(d->cuModuleLoadData(&module, "FAKEMOD increment"), CUDA_SUCCESS);
+    kp_defer_no_modules(); /* it may be a library's */
+    assert_false(kp_defer_handle(d, ctx, KP_ENDED_MODULE, (uintptr_t)module, &answer));
 }
 
 static cuuint64_t pool_uses(const struct kp_driver *d)
