@@ -252,7 +252,7 @@ bool kp_process_loads(CUkernel kernel)
 
 bool kp_process_takes_load(void)
 {
-    if (!kp_context_sees_loads(&process->driver))
+    if (!kp_context_sees_loads())
         return false;
     KP_ALONE gate = enter_beside_window();
     if (gate.in)
