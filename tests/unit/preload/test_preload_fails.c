@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <cudaProfiler.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 #include "preload/doors/doors.h"
 #include "preload/os/kept_environment.h"
+#include "preload/os/log.h"
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "tests/support/child_support.h"
@@ -235,6 +237,9 @@ static CUDA_KERNEL_NODE_PARAMS node_of(unsigned blocks, void **params)
                                      .kernelParams = params};
 }
 
+/* The graph is instantiated where kprof does not see it. */
+static bool unseen;
+
 static void use_graph(void)
 {
     int n = WORDS;
@@ -262,7 +267,10 @@ static void use_graph(void)
     MUST(CU(cuGraphAddEventRecordNode)(&node, graph, &node, 1, event));
     MUST(CU(cuGraphAddKernelNode)(&(CUgraphNode){NULL}, child, NULL, 0, &half));
     MUST(CU(cuGraphAddChildGraphNode)(&node, graph, &node, 1, child));
-    MUST(CU(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+    if (unseen)
+        MUST(KP_TEST_FAKE(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+    else
+        MUST(CU(cuGraphInstantiateWithFlags)(&exec, graph, 0));
     MUST(CU(cuGraphLaunch)(exec, p.stream));
     MUST(CU(cuGraphExecKernelNodeSetParams)(exec, first, &half));
     increment(p.counts, p.stream);
@@ -312,8 +320,10 @@ static const struct results *run_program(void)
     MUST(CU(cuModuleLoadData)(&other, "FAKEMOD tiny_increment"));
     MUST(CU(cuModuleGetFunction)(&p.late, other, "tiny_increment"));
     launch(p.late, 1, NULL, (void *[]){&p.counts, &(int){WORDS}});
+    MUST(CU(cuProfilerStart)());
     use_host();
     use_graph();
+    MUST(CU(cuProfilerStop)());
     append(3);
     MUST(CU(cuModuleUnload)(other));
     fetch(p.out.buffer, p.buffer);
@@ -369,16 +379,17 @@ static void refuse_calls(void)
     refused.nth = 0;
 }
 
+static long most_points;
+
 /* Each of the first pieces, and from there on a few of many: most are those of plans, which the program meets once. */
 static void lack_memory(void)
 {
-    enum { EACH = 30, MOST = 60 };
     char what[128];
     CHECK(kp_process_active());
     atomic_store(&lacks, LONG_MAX);
     check("nothing");
-    const long n = LONG_MAX - atomic_load(&lacks), step = n / MOST + 1;
-    for (long i = 1; i <= n; i += i < EACH ? 1 : step) {
+    const long n = LONG_MAX - atomic_load(&lacks), each = most_points / 2, step = n / (most_points - each) + 1;
+    for (long i = 1; i <= n; i += i < each ? 1 : step) {
         snprintf(what, sizeof(what), "piece %ld of %ld of memory lacks", i, n);
         atomic_store(&lacks, i);
         check(what);
@@ -386,25 +397,82 @@ static void lack_memory(void)
     atomic_store(&lacks, 0);
 }
 
-/* Without it kprof would not see which memory of the host a launch reaches. */
-static void find_it_too_old(void)
+static void hide_graph(void)
+{
+    unseen = true;
+    check("a graph that was not seen before");
+}
+
+static void go_on(void)
+{
+    check("nothing");
+}
+
+/* What the driver refuses leaves the window as it is. */
+static void refuse_access(void)
+{
+    CUmemAccessDesc to = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                          .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAllocationProp of = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = to.location};
+    CUmemGenericAllocationHandle piece;
+    CUdeviceptr at;
+    size_t bytes;
+    check("nothing");
+    MUST(((CUresult(*)(CUcontext *, unsigned, CUdevice))(uintptr_t)found("cuCtxCreate_v2"))(&p.ctx, 0, 0));
+    CUmodule module;
+    MUST(CU(cuModuleLoadData)(&module, "FAKEMOD increment"));
+    MUST(CU(cuModuleGetFunction)(&p.increment, module, "increment"));
+    p.counts = zeros();
+    increment(p.counts, NULL);
+    MUST(CU(cuMemGetAllocationGranularity)(&bytes, &of, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    MUST(CU(cuMemCreate)(&piece, bytes, &of, 0));
+    MUST(CU(cuMemAddressReserve)(&at, bytes, 0, 0, 0));
+    MUST(CU(cuMemMap)(at, bytes, 0, piece, 0));
+    to.location.id = 99; /* no such device */
+    CHECK(CU(cuMemSetAccess)(at, bytes, &to, 1) != CUDA_SUCCESS);
+    to.location.id = 0;
+    MUST(CU(cuMemSetAccess)(at, bytes, &to, 1));
+    increment(at, NULL);
+    increment(at, NULL);
+    int first = 0;
+    MUST(CU(cuMemcpyDtoH)(&first, at, sizeof(first)));
+    CHECK(first == 2);
+}
+
+static void stay_out(void)
 {
     CHECK(!kp_process_active());
-    check("the driver is too old");
+    check("nothing is profiled");
 }
 
 /* ---- the settings ---- */
 
+#define GRAPH_UNSEEN "graph whose instantiation was not seen"
+#define BAD_METRIC   "KPROF_METRICS=no_such_metric.sum"
+
 static const struct row {
     const char *variables[3]; /* NAME=VALUE */
     void (*faults)(void);
+    long points;         /* of the faults, about */
     const char *lacking; /* of the driver's functions; NULL = none */
     const char *says;    /* a part of a line of the report; NULL = it does not matter */
 } rows[] = {
     {.variables = {"KPROF_REPLAY_MODE=kernel"}, .faults = refuse_calls},
-    {.variables = {"KPROF_REPLAY_MODE=kernel"}, .faults = lack_memory},
-    {.variables = {"KPROF_REPLAY_MODE=rotate"}, .faults = lack_memory},
-    {.faults = find_it_too_old,
+    {.variables = {"KPROF_REPLAY_MODE=kernel"}, .faults = lack_memory, .points = 60},
+    {.variables = {"KPROF_REPLAY_MODE=rotate", "KPROF_TIMELINE=yes", "KPROF_CALL_STACK=native"},
+     .faults = lack_memory,
+     .points = 40},
+    {.variables = {"KPROF_REPLAY_MODE=range"}, .faults = lack_memory, .points = 40},
+    {.faults = refuse_access},
+    {.variables = {"KPROF_REPLAY_MODE=kernel"}, .faults = hide_graph, .says = GRAPH_UNSEEN},
+    {.variables = {"KPROF_REPLAY_MODE=range"},
+     .faults = hide_graph,
+     .says = "15 launches seen, 3 profiled, 12 skipped"},
+    {.variables = {"KPROF_REPLAY_MODE=range", BAD_METRIC}, .faults = go_on, .says = "no_such_metric"},
+    {.variables = {"KPROF_KERNEL_ID=::increment:2", BAD_METRIC}, .faults = go_on, .says = "no_such_metric"},
+    {.variables = {"KPROF_SECTION=NoSuchSection"}, .faults = stay_out},
+    /* without it kprof would not see which memory of the host a launch reaches */
+    {.faults = stay_out,
      .lacking = "cuFuncGetParamInfo",
      .says = "the CUDA driver has no cuFuncGetParamInfo: a newer driver is needed"},
 };
@@ -436,23 +504,28 @@ static void run_row(const struct row *r)
     MUST(CU(cuInit)(0));
     fault = "without kprof";
     expected = *run_program();
+    set("KPROF_CUPTI_DIR", kp_test_build("fake"));
+    set("KPROF_LOG_FILE", report);
+    set("KPROF_METRICS", "sm__cycles_active.avg,dram__bytes.sum,launch__registers_per_thread");
+    most_points = r->points;
     for (size_t i = 0; i < sizeof(r->variables) / sizeof(*r->variables) && r->variables[i]; i++) {
         char *name = kp_strdup(r->variables[i]), *value = strchr(name, '=');
         *value = '\0';
         set(name, value + 1);
         free(name);
     }
-    set("KPROF_CUPTI_DIR", kp_test_build("fake"));
-    set("KPROF_LOG_FILE", report);
-    set("KPROF_METRICS", "sm__cycles_active.avg,dram__bytes.sum,launch__registers_per_thread");
     kp_kept_note();
+    if (r->lacking) { /* it is told before there is a session with a log */
+        CHECK(dup2(fd, STDERR_FILENO) >= 0);
+        kp_log_remember_stderr();
+    }
     lacking = r->lacking ? r->lacking : "";
     profiled = true;
     MUST(CU(cuInit)(0));
     r->faults();
     kp_process_finish();
     if (r->says && !has_line(report, r->says)) {
-        fprintf(stderr, "the report does not say: %s\n", r->says);
+        fprintf(stderr, "%s does not say: %s\n", report, r->says);
         kp_test_end(1);
     }
     unlink(report);
