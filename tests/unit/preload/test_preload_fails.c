@@ -92,13 +92,15 @@ static atomic_uint calls[FUNCTIONS];
 static struct {
     int of;
     unsigned nth; /* call, from 1; 0 = none */
+    bool each;
 } refused;
 
 static CUresult call(int i, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
                      uint64_t h, uint64_t j, uint64_t k, uint64_t l)
 {
     unsigned nth = atomic_fetch_add(&calls[i], 1) + 1;
-    return i == refused.of && nth == refused.nth ? CUDA_ERROR_UNKNOWN : real[i](a, b, c, d, e, f, g, h, j, k, l);
+    return i == refused.of && (refused.each || nth == refused.nth) ? CUDA_ERROR_UNKNOWN
+                                                                   : real[i](a, b, c, d, e, f, g, h, j, k, l);
 }
 
 #define KP_DRIVER(name, type, symbol, needed)                                                                          \
@@ -400,6 +402,14 @@ static void lack_memory(void)
     }
 }
 
+static void name_nothing(void)
+{
+    count_calls();
+    refused.of = OF_cuFuncGetName;
+    refused.each = true;
+    check("functions have no names");
+}
+
 static void hide_graph(void)
 {
     unseen = true;
@@ -451,7 +461,7 @@ static void stay_out(void)
 /* ---- the settings ---- */
 
 #define GRAPH_UNSEEN "graph whose instantiation was not seen"
-#define BAD_METRIC   "KPROF_METRICS=no_such_metric.sum"
+#define BAD_METRIC   "KPROF_METRICS=no_such_metric.sum,no_such_other.sum"
 
 static const struct row {
     const char *variables[3]; /* NAME=VALUE */
@@ -467,12 +477,13 @@ static const struct row {
      .points = 40},
     {.variables = {"KPROF_REPLAY_MODE=range"}, .faults = lack_memory, .points = 40},
     {.faults = refuse_access},
+    {.faults = name_nothing, .says = "unnamed kernel"},
     {.variables = {"KPROF_REPLAY_MODE=kernel"}, .faults = hide_graph, .says = GRAPH_UNSEEN},
     {.variables = {"KPROF_REPLAY_MODE=range"},
      .faults = hide_graph,
      .says = "15 launches seen, 3 profiled, 12 skipped"},
     {.variables = {"KPROF_REPLAY_MODE=range", BAD_METRIC}, .faults = go_on, .says = "no_such_metric"},
-    {.variables = {"KPROF_KERNEL_ID=::increment:2", BAD_METRIC}, .faults = go_on, .says = "no_such_metric"},
+    {.variables = {"KPROF_KERNEL_ID=1::increment:2", BAD_METRIC}, .faults = go_on, .says = "no_such_metric"},
     {.variables = {"KPROF_SECTION=NoSuchSection"}, .faults = stay_out},
     /* without it kprof would not see which memory of the host a launch reaches */
     {.faults = stay_out,
