@@ -389,9 +389,9 @@ static bool wants_code(const char *metrics)
     return false;
 }
 
-bool kp_context_sees_loads(const struct kp_driver *d)
+bool kp_context_sees_loads(void)
 {
-    return d->cuFuncLoad && kp_kernel_images_known();
+    return kp_kernel_images_known();
 }
 
 /* Returns true if the image must be kept because its code must run only once. Called for each that is loaded; NULL if
@@ -709,11 +709,9 @@ static bool own_variable(void *arg, const char *name)
 /* Returns the function that the program launched, which may be the handle of a kernel; its module. */
 static CUfunction as_function(const struct kp_driver *d, CUfunction f, CUmodule *module)
 {
-    if (!d->cuFuncGetModule)
-        return NULL;
     if (d->cuFuncGetModule(module, f) == CUDA_SUCCESS)
         return f;
-    bool kernel = d->cuKernelGetFunction && d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS;
+    bool kernel = d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS;
     return kernel && d->cuFuncGetModule(module, f) == CUDA_SUCCESS ? f : NULL;
 }
 
@@ -724,9 +722,9 @@ static bool own_variables(struct kp_context *c, CUfunction f)
     struct variables v = {.d = d};
     const char *mangled = NULL;
     f = as_function(d, f, &v.module);
-    if (!f || !d->cuModuleGetGlobal)
+    if (!f)
         return false;
-    if (!d->cuFuncGetName || d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS)
+    if (d->cuFuncGetName(&mangled, f) != CUDA_SUCCESS)
         mangled = NULL;
     if (mangled && !kp_variables_come_with(mangled))
         return true;
@@ -745,7 +743,7 @@ static bool own_launched(void *arg, CUfunction f)
 static bool list_owned(void *arg, struct kp_part **parts, size_t *n, enum kp_reason *why)
 {
     struct kp_context *c = arg;
-    if (!kp_context_sees_loads(c->driver) || c->unlisted || !kp_launched_each(c->ctx, own_launched, c)) {
+    if (!kp_context_sees_loads() || c->unlisted || !kp_launched_each(c->ctx, own_launched, c)) {
         *why = KP_REASON_OWNED_VARIABLES;
         return false;
     }
@@ -1059,7 +1057,7 @@ bool kp_context_several(const struct kp_context_setup *setup)
     unsigned flags;
     if (contexts && contexts->next)
         return true;
-    if (!d->cuDeviceGetCount || !d->cuDevicePrimaryCtxGetState || d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
+    if (d->cuDeviceGetCount(&devices) != CUDA_SUCCESS)
         return true;
     for (CUdevice i = 0; i < devices; i++)
         if ((!contexts || contexts->device_ordinal != i) &&
@@ -1125,7 +1123,7 @@ static bool read_context(const struct kp_context_setup *setup, struct kp_context
     c->device_ordinal = device;
     if (loaded.cupti && !kp_library_context_id(loaded.cupti, c->ctx, &c->id))
         return true;
-    if (d->cuCtxGetId && d->cuCtxGetId(c->ctx, &id) == CUDA_SUCCESS)
+    if (d->cuCtxGetId(c->ctx, &id) == CUDA_SUCCESS)
         c->id = (uint32_t)id;
     return true;
 }
@@ -1372,8 +1370,7 @@ struct kp_known_function *kp_context_function(const struct kp_context_setup *set
         return NULL;
     }
     /* Loads the module now: loaded lazily, it would bring new variables into the middle of a window. */
-    if (setup->driver->cuFuncLoad)
-        setup->driver->cuFuncLoad(k->facts.handle);
+    setup->driver->cuFuncLoad(k->facts.handle);
     add_module(c, kp_launched_module(setup->driver, f));
     c->unlisted |= !own_variables(c, k->facts.handle);
     struct kp_kernels *kernels = kp_kernel_images_known();
@@ -1425,7 +1422,7 @@ uint64_t kp_context_stream_id(const struct kp_context_setup *setup, const struct
     CUstream asked = stream == CU_STREAM_PER_THREAD || stream == CU_STREAM_LEGACY ? NULL : stream;
     if (loaded.cupti && !kp_library_stream_id(loaded.cupti, c->ctx, asked, per_thread, &id))
         return id;
-    if (setup->driver->cuStreamGetId && setup->driver->cuStreamGetId(stream, &driver_id) == CUDA_SUCCESS)
+    if (setup->driver->cuStreamGetId(stream, &driver_id) == CUDA_SUCCESS)
         return driver_id;
     return 0;
 }

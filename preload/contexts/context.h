@@ -213,9 +213,8 @@ void kp_context_open_early(const char *cupti_dir);
 /* Has threads prepare what the first launch needs, see warm_up.h. Call it once, inside the gate's exclusive section. */
 void kp_context_make_ready(const struct kp_context_setup *setup);
 
-/* Returns true if module loads are seen as they happen: images are watched, and a function can be loaded before its
- * launch. Any thread. */
-bool kp_context_sees_loads(const struct kp_driver *d);
+/* Returns true if module loads are seen as they happen, because images are watched. Any thread. */
+bool kp_context_sees_loads(void);
 
 /* Returns the functions counted by instruction; NULL before there can be any. Any thread. */
 struct kp_codes *kp_context_codes(void);

@@ -8,7 +8,7 @@ struct kp_visit kp_visit_begin(const struct kp_driver *d, CUcontext ctx)
     v.pushed = ctx && (!known || ctx != current) && d->cuCtxPushCurrent(ctx) == CUDA_SUCCESS;
     v.here = v.pushed || (known && ctx == current);
     /* Our allocations and waits must not break a capture that another thread opens in global mode. */
-    v.relaxed = d->cuThreadExchangeStreamCaptureMode && d->cuThreadExchangeStreamCaptureMode(&v.mode) == CUDA_SUCCESS;
+    v.relaxed = d->cuThreadExchangeStreamCaptureMode(&v.mode) == CUDA_SUCCESS;
     return v;
 }
 

@@ -82,7 +82,7 @@ int kp_place_device(const struct kp_driver *d, const struct kp_launch *l)
 static bool read_key(const struct kp_driver *d, const struct kp_launch *l, CUcontext ctx, struct known *k)
 {
     CUstream stream = kp_launch_stream(l);
-    return d->cuCtxGetId && d->cuStreamGetId && d->cuCtxGetId(ctx, &k->driver_context) == CUDA_SUCCESS &&
+    return d->cuCtxGetId(ctx, &k->driver_context) == CUDA_SUCCESS &&
            d->cuStreamGetId(stream, &k->driver_stream) == CUDA_SUCCESS;
 }
 

@@ -4,8 +4,7 @@
 
 bool kp_capture_begin(const struct kp_driver *d, CUstream *stream)
 {
-    if (!d->cuStreamCreate || !d->cuStreamDestroy || !d->cuStreamBeginCapture || !d->cuStreamEndCapture ||
-        !d->cuGraphDestroy || d->cuStreamCreate(stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+    if (d->cuStreamCreate(stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         return false;
     if (d->cuStreamBeginCapture(*stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS)
         return true;
@@ -37,7 +36,7 @@ static CUgraphExec make(const struct kp_driver *d, const struct kp_launch *l)
     /* The older calls get their shape, or their stream, from elsewhere. An event that a capture records stays part of
      * it. */
     if (l->is_graph || l->fixed_shape || kp_attributes_record(l->config.attrs, l->config.numAttrs) ||
-        !d->cuGraphInstantiateWithFlags || !d->cuGraphLaunch || !d->cuGraphExecDestroy || !kp_capture_begin(d, &stream))
+        !kp_capture_begin(d, &stream))
         return NULL;
     CUresult rc = kp_capture_launch(stream, l);
     CUgraph graph = kp_capture_end(d, stream);

@@ -41,7 +41,7 @@ static bool add_node(const struct kp_driver *d, CUgraphExec exec, CUgraphNode no
     CUgraph child;
     if (d->cuGraphNodeGetType(node, &type) != CUDA_SUCCESS)
         return false;
-    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && d->cuGraphMemAllocNodeGetParams)
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         return d->cuGraphMemAllocNodeGetParams(node, &p) == CUDA_SUCCESS && add(exec, &p);
     if (type == CU_GRAPH_NODE_TYPE_GRAPH)
         return d->cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS && add_graph(d, exec, child);

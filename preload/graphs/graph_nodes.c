@@ -30,7 +30,7 @@ static int read_attributes(const struct kp_driver *d, CUgraphNode node, CUlaunch
 {
     int n = 0;
     bool clusters = false;
-    for (size_t i = 0; d->cuGraphKernelNodeGetAttribute && i < KP_ATTRIBUTES; i++) {
+    for (size_t i = 0; i < KP_ATTRIBUTES; i++) {
         CUlaunchAttribute *a = &out[n];
         if (!kp_attributes[i].of_nodes)
             continue;
@@ -87,7 +87,7 @@ static CUresult issue_kernel(const struct kp_launch *l)
 {
     int before[LIMITS];
     bool raised[LIMITS] = {false};
-    for (size_t i = 0; i < LIMITS && driver->cuFuncSetAttribute; i++) {
+    for (size_t i = 0; i < LIMITS; i++) {
         int needed = limits[i].needed(l);
         raised[i] = needed && driver->cuFuncGetAttribute(&before[i], limits[i].attribute, l->f) == CUDA_SUCCESS &&
                     before[i] < needed && driver->cuFuncSetAttribute(l->f, limits[i].attribute, needed) == CUDA_SUCCESS;
@@ -106,9 +106,7 @@ static bool is_updated_by_device(const struct kp_driver *d, CUgraphNode node)
 {
     CUlaunchAttributeValue value;
     memset(&value, 0, sizeof(value));
-    CUresult rc = CUDA_ERROR_INVALID_VALUE;
-    if (d->cuGraphKernelNodeGetAttribute)
-        rc = d->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value);
+    CUresult rc = d->cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value);
     if (rc == CUDA_SUCCESS)
         return value.deviceUpdatableKernelNode.deviceUpdatable;
     return rc != CUDA_ERROR_INVALID_VALUE && rc != CUDA_ERROR_NOT_SUPPORTED; /* older drivers know no such nodes */
@@ -142,9 +140,9 @@ enum kp_reason kp_graph_node_kernel(const struct kp_driver *d, const CUDA_KERNEL
                             .f = p->func,
                             .params = p->kernelParams,
                             .extra = p->extra};
-    if (!d->cuLaunchKernelEx || (handle && is_updated_by_device(d, handle)))
-        return d->cuLaunchKernelEx ? KP_REASON_GRAPH_DEVICE_CHANGES : KP_REASON_GRAPH_OLD_DRIVER;
-    if (!l->f && (!d->cuKernelGetFunction || d->cuKernelGetFunction(&l->f, p->kern) != CUDA_SUCCESS))
+    if (handle && is_updated_by_device(d, handle))
+        return KP_REASON_GRAPH_DEVICE_CHANGES;
+    if (!l->f && d->cuKernelGetFunction(&l->f, p->kern) != CUDA_SUCCESS)
         return KP_REASON_GRAPH_UNREADABLE;
     l->config = (CUlaunchConfig){.gridDimX = p->gridDimX,
                                  .gridDimY = p->gridDimY,
@@ -176,7 +174,7 @@ static enum kp_reason read_kernel(const struct kp_driver *d, CUgraphNode handle,
 {
     CUDA_KERNEL_NODE_PARAMS p;
     memset(&p, 0, sizeof(p));
-    if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(handle, &p) != CUDA_SUCCESS)
+    if (d->cuGraphKernelNodeGetParams(handle, &p) != CUDA_SUCCESS)
         return KP_REASON_GRAPH_UNREADABLE;
     return kp_graph_node_kernel(d, &p, handle, NULL, out);
 }
@@ -190,8 +188,7 @@ bool kp_graph_is_host(const struct kp_driver *d, CUmemorytype said, CUdeviceptr 
         return said == CU_MEMORYTYPE_HOST;
     if (kp_graph_memory_holds(address))
         return false;
-    return !d->cuPointerGetAttribute ||
-           d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
+    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
            type != CU_MEMORYTYPE_DEVICE;
 }
 
@@ -211,8 +208,6 @@ enum kp_reason kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D
     out->from_host = kp_graph_is_host(d, p->srcMemoryType, p->srcDevice);
     bool rows = p->Height > 1 || p->Depth > 1 || p->srcMemoryType == CU_MEMORYTYPE_ARRAY ||
                 p->dstMemoryType == CU_MEMORYTYPE_ARRAY;
-    if (!d->cuMemcpy3DAsync)
-        return KP_REASON_GRAPH_UNREADABLE;
     if (is_of_graph(p->dstMemoryType, p->dstDevice) || is_of_graph(p->srcMemoryType, p->srcDevice))
         return KP_REASON_GRAPH_TOUCHES;
     return (out->to_host || out->from_host) && (rows || (out->to_host && out->from_host)) ? KP_REASON_GRAPH_ARRAYS
@@ -222,7 +217,7 @@ enum kp_reason kp_graph_node_copy(const struct kp_driver *d, const CUDA_MEMCPY3D
 static enum kp_reason read_copy(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_MEMCPY3D copy;
-    if (!d->cuGraphMemcpyNodeGetParams || d->cuGraphMemcpyNodeGetParams(handle, &copy) != CUDA_SUCCESS)
+    if (d->cuGraphMemcpyNodeGetParams(handle, &copy) != CUDA_SUCCESS)
         return KP_REASON_GRAPH_UNREADABLE;
     return kp_graph_node_copy(d, &copy, out);
 }
@@ -248,8 +243,7 @@ struct kp_graph_row kp_graph_row(const struct kp_graph_node *node)
 
 static enum kp_reason read_host(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
-    bool read = d->cuLaunchHostFunc && d->cuGraphHostNodeGetParams &&
-                d->cuGraphHostNodeGetParams(handle, &out->host) == CUDA_SUCCESS;
+    bool read = d->cuGraphHostNodeGetParams(handle, &out->host) == CUDA_SUCCESS;
     return read ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
 }
 
@@ -264,24 +258,19 @@ enum kp_reason kp_graph_node_set(const CUDA_MEMSET_NODE_PARAMS *p, struct kp_gra
 static enum kp_reason read_set(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_MEMSET_NODE_PARAMS set;
-    bool rows = d->cuMemsetD2D8Async && d->cuMemsetD2D16Async && d->cuMemsetD2D32Async;
-    bool runs = d->cuMemsetD8Async && d->cuMemsetD16Async && d->cuMemsetD32Async;
-    bool read =
-        rows && runs && d->cuGraphMemsetNodeGetParams && d->cuGraphMemsetNodeGetParams(handle, &set) == CUDA_SUCCESS;
+    bool read = d->cuGraphMemsetNodeGetParams(handle, &set) == CUDA_SUCCESS;
     return read ? kp_graph_node_set(&set, out) : KP_REASON_GRAPH_UNREADABLE;
 }
 
 static enum kp_reason read_record(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
-    bool read = d->cuEventRecord && d->cuGraphEventRecordNodeGetEvent &&
-                d->cuGraphEventRecordNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
+    bool read = d->cuGraphEventRecordNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
     return read ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
 }
 
 static enum kp_reason read_wait(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
-    bool read = d->cuStreamWaitEvent && d->cuGraphEventWaitNodeGetEvent &&
-                d->cuGraphEventWaitNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
+    bool read = d->cuGraphEventWaitNodeGetEvent(handle, &out->event) == CUDA_SUCCESS;
     return read ? KP_REASON_NONE : KP_REASON_GRAPH_UNREADABLE;
 }
 
@@ -289,8 +278,6 @@ static enum kp_reason read_wait(const struct kp_driver *d, CUgraphNode handle, s
 static enum kp_reason read_alloc(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p;
-    if (!d->cuGraphMemAllocNodeGetParams)
-        return KP_REASON_GRAPH_ALLOCATES_UNSEEN;
     memset(&p, 0, sizeof(p));
     if (d->cuGraphMemAllocNodeGetParams(handle, &p) != CUDA_SUCCESS)
         return KP_REASON_GRAPH_UNREADABLE;
@@ -305,8 +292,6 @@ static enum kp_reason read_alloc(const struct kp_driver *d, CUgraphNode handle, 
 
 static enum kp_reason read_free(const struct kp_driver *d, CUgraphNode handle, struct kp_graph_node *out)
 {
-    if (!d->cuGraphMemFreeNodeGetParams)
-        return KP_REASON_GRAPH_FREES_UNSEEN;
     return d->cuGraphMemFreeNodeGetParams(handle, &out->memory.at) == CUDA_SUCCESS ? KP_REASON_NONE
                                                                                    : KP_REASON_GRAPH_UNREADABLE;
 }
@@ -461,7 +446,7 @@ static size_t *order_of(const struct kp_driver *d, const CUgraphNode *handles, s
     size_t *out = calloc(n + 1, sizeof(*out));
     o.ends = calloc(n + 1, sizeof(*o.ends));
     o.placed = calloc(n + 1, sizeof(*o.placed));
-    bool sorted = out && o.ends && o.placed && d->cuGraphNodeGetDependencies;
+    bool sorted = out && o.ends && o.placed;
     for (size_t i = 0; sorted && i < n; i++)
         sorted = add_dependencies(d, &o, i);
     sorted = sorted && sort(&o, out);

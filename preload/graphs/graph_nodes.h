@@ -97,8 +97,8 @@ struct kp_graph_row {
 };
 struct kp_graph_row kp_graph_row(const struct kp_graph_node *node);
 
-/* Issues a copy, memset, event or host function of a graph by itself, into `stream`. Returns the driver's code; an
- * older driver may lack such functions. */
+/* Issues a copy, memset, event or host function of a graph by itself, into `stream`. Returns the driver's
+ * code. */
 CUresult kp_graph_node_issue(const struct kp_driver *d, const struct kp_graph_node *node, CUstream stream);
 
 #endif

@@ -38,7 +38,7 @@ static void study_copy(const struct kp_driver *d, const CUDA_MEMCPY3D *copy, str
 static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct kp_graph *out)
 {
     CUDA_MEMCPY3D copy;
-    if (!d->cuGraphMemcpyNodeGetParams || d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
+    if (d->cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS)
         out->once_reason = KP_REASON_GRAPH_TO_HOST;
     else
         study_copy(d, &copy, out);
@@ -64,11 +64,10 @@ static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *p
     size_t offset, size;
     bool reaches = false;
     CUresult rc = CUDA_SUCCESS;
-    for (size_t i = 0; params && d->cuFuncGetParamInfo && rc == CUDA_SUCCESS && !reaches; i++) {
+    for (size_t i = 0; params && rc == CUDA_SUCCESS && !reaches; i++) {
         rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
         /* A node may have a kernel in place of its function. */
-        if (rc == CUDA_ERROR_INVALID_HANDLE && !i && d->cuKernelGetFunction &&
-            d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS)
+        if (rc == CUDA_ERROR_INVALID_HANDLE && !i && d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS)
             rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
         reaches = rc == CUDA_SUCCESS && points_to_host(params[i], size);
     }
@@ -78,7 +77,7 @@ static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *p
 static void study_kernel(const struct kp_driver *d, const CUDA_KERNEL_NODE_PARAMS *p, struct kp_graph *out)
 {
     CUfunction f = p->func ? p->func : (CUfunction)p->kern;
-    if (!p->func && p->kern && d->cuKernelGetFunction)
+    if (!p->func && p->kern)
         d->cuKernelGetFunction(&f, p->kern);
     out->outside |= kp_kernel_waits_outside(d, f);
     if (out->outside)
@@ -99,7 +98,7 @@ static void study_kernel_node(const struct kp_driver *d, CUgraphNode node, struc
 {
     CUDA_KERNEL_NODE_PARAMS params;
     memset(&params, 0, sizeof(params));
-    if (!d->cuGraphKernelNodeGetParams || d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
+    if (d->cuGraphKernelNodeGetParams(node, &params) != CUDA_SUCCESS)
         out->once_reason = KP_REASON_GRAPH_UNREAD;
     else
         study_kernel(d, &params, out);

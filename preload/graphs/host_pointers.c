@@ -28,8 +28,7 @@ bool kp_reach_heap(const struct kp_driver *d, const struct kp_launch *l)
         if (word < lowest || word >= end || ours || mincore((void *)(uintptr_t)(word / page * page), page, &resident) ||
             kp_graph_memory_holds(word))
             continue;
-        if (!d->cuPointerGetAttribute ||
-            d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS)
+        if (d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) != CUDA_SUCCESS)
             return true;
     }
     return false;
@@ -42,9 +41,8 @@ static bool points_to_host(const struct kp_driver *d, uint64_t word, void **base
     if (!kp_hostmem_find(word, base, bytes))
         return false;
     /* The table may list memory that ended with its context. */
-    return !d->cuPointerGetAttribute ||
-           (d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS &&
-            type == CU_MEMORYTYPE_HOST);
+    return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS &&
+           type == CU_MEMORYTYPE_HOST;
 }
 
 bool kp_reach_host(const struct kp_driver *d, const struct kp_launch *l, struct kp_snapshot *into, size_t most,
@@ -109,8 +107,6 @@ size_t kp_reach_pages(const struct kp_driver *d, CUcontext ctx, const struct kp_
     const uint64_t lowest = 1 << 16;
     uint64_t word;
     size_t n = 0;
-    if (!d->cuMemGetAddressRange || !d->cuPointerGetAttribute)
-        return 0;
     for (size_t at = 0; n < most && next_word(l, &at, &word);) {
         CUdeviceptr base;
         size_t bytes;

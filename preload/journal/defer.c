@@ -52,16 +52,15 @@ static bool has_memory(CUcontext ctx, CUdeviceptr memory)
 static bool is_allocation(const struct kp_driver *d, CUdeviceptr memory, size_t *bytes)
 {
     CUdeviceptr base = 0;
-    return memory && kp_owned_is_allocated(memory) && d->cuMemGetAddressRange &&
-           d->cuMemGetAddressRange(&base, bytes, memory) == CUDA_SUCCESS && base == memory;
+    return memory && kp_owned_is_allocated(memory) && d->cuMemGetAddressRange(&base, bytes, memory) == CUDA_SUCCESS &&
+           base == memory;
 }
 
 /* Returns true if the memory belongs to no pool: a pool keeps what is given back to it, for as long as it likes. */
 static bool is_of_no_pool(const struct kp_driver *d, CUdeviceptr memory)
 {
     CUmemoryPool pool = NULL;
-    return d->cuPointerGetAttribute &&
-           d->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory) == CUDA_SUCCESS && !pool;
+    return d->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory) == CUDA_SUCCESS && !pool;
 }
 
 /* Returns true if the memory is on a device other than the current one: it would count as that device's free memory. */
@@ -69,7 +68,7 @@ static bool is_elsewhere(const struct kp_driver *d, CUdeviceptr memory)
 {
     CUdevice device;
     int of = -1;
-    return d->cuPointerGetAttribute && d->cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+    return d->cuCtxGetDevice(&device) == CUDA_SUCCESS &&
            d->cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, memory) == CUDA_SUCCESS && of != device;
 }
 
@@ -239,7 +238,7 @@ void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
  * for memory that belongs to no pool, and it would invalidate a capture. */
 static bool free_later(const struct kp_driver *d, CUdeviceptr memory)
 {
-    return d->cuMemFreeAsync && kp_gate_captures() <= 0 && d->cuMemFreeAsync(memory, CU_STREAM_LEGACY) == CUDA_SUCCESS;
+    return kp_gate_captures() <= 0 && d->cuMemFreeAsync(memory, CU_STREAM_LEGACY) == CUDA_SUCCESS;
 }
 
 /* Frees or destroys what was kept, by the function that the program called. KP_VENDOR: memory of a pool that cuMemFree
@@ -266,7 +265,7 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
             waits |= end_one(d, &ended[i]);
     /* A pool's usage drops once the free has run. KP_VENDOR: what it reserves is given back when the program next waits
      * for a stream, not when that is seen to be idle (driver 580, H200); without us the program has waited. */
-    if (waits && kp_wait_copy(d) == CUDA_SUCCESS && d->cuStreamSynchronize)
+    if (waits && kp_wait_copy(d) == CUDA_SUCCESS)
         d->cuStreamSynchronize(CU_STREAM_LEGACY);
     kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n_ended; i++)

@@ -37,7 +37,7 @@ static CUevent make_twin(struct kp_journal *j, uint64_t of)
 {
     const struct kp_driver *d = j->setup->driver;
     const struct kp_twin *known = find_twin(j, of);
-    struct kp_twin *twin = !known && of && d->cuEventCreate && d->cuEventDestroy ? new_twin(j) : NULL;
+    struct kp_twin *twin = !known && of ? new_twin(j) : NULL;
     if (!twin)
         return known ? known->event : NULL;
     twin->of = (CUevent)(uintptr_t)of;

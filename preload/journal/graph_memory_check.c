@@ -5,8 +5,7 @@ static cuuint64_t reserved(const struct kp_journal *j)
 {
     const struct kp_driver *d = j->setup->driver;
     cuuint64_t bytes = 0;
-    bool told = d->cuDeviceGetGraphMemAttribute &&
-                d->cuDeviceGetGraphMemAttribute(j->context->device_ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
+    bool told = d->cuDeviceGetGraphMemAttribute(j->context->device_ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
                                                 &bytes) == CUDA_SUCCESS;
     return told ? bytes : 0;
 }

@@ -22,8 +22,7 @@ void kp_host_calls_note(struct kp_journal *j)
 static CUevent mark(const struct kp_driver *d, CUstream stream)
 {
     CUevent event;
-    if (!d->cuEventCreate || !d->cuEventDestroy || !d->cuEventRecord || !d->cuEventQuery ||
-        d->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+    if (d->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
         return NULL;
     if (d->cuEventRecord(event, stream) == CUDA_SUCCESS)
         return event;

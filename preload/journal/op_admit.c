@@ -199,8 +199,7 @@ static bool copy_variable(void *arg, const char *name)
 bool kp_journal_holds_variables(const struct kp_context_setup *setup, CUfunction f, const char *mangled)
 {
     struct module m = {.d = setup->driver, .first = j->n};
-    if (!m.d->cuModuleGetGlobal || !m.d->cuFuncLoad || !m.d->cuFuncGetModule || m.d->cuFuncLoad(f) != CUDA_SUCCESS ||
-        m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
+    if (m.d->cuFuncLoad(f) != CUDA_SUCCESS || m.d->cuFuncGetModule(&m.handle, f) != CUDA_SUCCESS)
         return false;
     return kp_variables_hold(j->serial, *mangled ? mangled : NULL, copy_variable, &m) && !m.failed &&
            (!m.copied || wait_for_copy(m.d));

@@ -51,8 +51,6 @@ static enum place place_of(const struct call *c, uint64_t address)
     const CUdeviceptr p = address;
     unsigned type = 0;
     uint64_t managed = 0; /* wider than any boolean that the driver may write */
-    if (!c->d->cuPointerGetAttribute)
-        return UNCLEAR;
     CUresult rc = c->d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p);
     if (rc == CUDA_ERROR_INVALID_VALUE) /* not an address of the driver's */
         return PAGEABLE;

@@ -230,8 +230,8 @@ static bool may_miss_variables(const struct kp_context_setup *setup, struct kp_c
 static bool holds_variables(const struct kp_context_setup *setup, const struct kp_known_function *f)
 {
     const char *mangled = f->facts.mangled;
-    return kp_context_sees_loads(setup->driver) && ((*mangled && !kp_variables_come_with(mangled)) ||
-                                                    kp_journal_holds_variables(setup, f->facts.handle, mangled));
+    return kp_context_sees_loads() && ((*mangled && !kp_variables_come_with(mangled)) ||
+                                       kp_journal_holds_variables(setup, f->facts.handle, mangled));
 }
 
 struct kp_known_function *kp_launches_function(const struct kp_context_setup *setup, struct kp_context *c,

@@ -77,8 +77,8 @@ struct settings {
 static bool set_attribute(struct settings *s, CUfunction_attribute a, int value, bool *is_set, int *before)
 {
     const struct kp_driver *d = s->driver;
-    *is_set = d->cuFuncSetAttribute && d->cuFuncGetAttribute(before, a, s->f) == CUDA_SUCCESS &&
-              d->cuFuncSetAttribute(s->f, a, value) == CUDA_SUCCESS;
+    *is_set =
+        d->cuFuncGetAttribute(before, a, s->f) == CUDA_SUCCESS && d->cuFuncSetAttribute(s->f, a, value) == CUDA_SUCCESS;
     return *is_set;
 }
 

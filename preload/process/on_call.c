@@ -266,7 +266,7 @@ static bool go_with_room(void)
 
 bool kp_process_takes_load(void)
 {
-    return kp_context_sees_loads(&process->driver) && go_with_room();
+    return kp_context_sees_loads() && go_with_room();
 }
 
 bool kp_process_makes_graph(void)

@@ -433,11 +433,10 @@ static CUresult run_in_range(void *arg, struct kp_launch *l, const struct kp_can
     return rc;
 }
 
-/* Notes a launch that is part of a range, unless it has ended the range. */
+/* Notes a launch that is part of a range, even if the range ends with it, or has a reason not to be. */
 static void settle_in_range(void *arg, enum kp_reason why)
 {
     (void)arg;
-    why = why ? why : kp_ranges_why();
     if (why)
         kp_process_skip(why, 1);
     else

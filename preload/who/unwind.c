@@ -4,6 +4,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -55,49 +56,34 @@ static int ask_kernel(uintptr_t address, unw_word_t *value)
 static int access_memory(unw_addr_space_t as, unw_word_t address, unw_word_t *value, int write, void *arg)
 {
     const struct walk *w = arg;
-    (void)as;
-    if (write)
-        return -UNW_EREADONLYREG;
+    (void)as, (void)write; /* a walk only reads */
     if (!inside(&w->stack, address, sizeof(*value)) && !inside(&w->tables, address, sizeof(*value)))
         return ask_kernel(address, value);
     *value = load(address);
     return 0;
 }
 
+/* Calls do not preserve the other registers. */
+static const struct {
+    unw_regnum_t number;
+    size_t offset;
+} preserved[] = {
+    {UNW_X86_64_RBX, offsetof(struct kp_registers, rbx)}, {UNW_X86_64_RBP, offsetof(struct kp_registers, rbp)},
+    {UNW_X86_64_R12, offsetof(struct kp_registers, r12)}, {UNW_X86_64_R13, offsetof(struct kp_registers, r13)},
+    {UNW_X86_64_R14, offsetof(struct kp_registers, r14)}, {UNW_X86_64_R15, offsetof(struct kp_registers, r15)},
+    {UNW_X86_64_RSP, offsetof(struct kp_registers, rsp)}, {UNW_X86_64_RIP, offsetof(struct kp_registers, rip)},
+};
+
 static int access_register(unw_addr_space_t as, unw_regnum_t number, unw_word_t *value, int write, void *arg)
 {
-    const struct kp_registers *r = ((const struct walk *)arg)->from;
-    (void)as;
-    if (write)
-        return -UNW_EREADONLYREG;
-    switch (number) {
-    case UNW_X86_64_RBX:
-        *value = r->rbx;
-        return 0;
-    case UNW_X86_64_RBP:
-        *value = r->rbp;
-        return 0;
-    case UNW_X86_64_R12:
-        *value = r->r12;
-        return 0;
-    case UNW_X86_64_R13:
-        *value = r->r13;
-        return 0;
-    case UNW_X86_64_R14:
-        *value = r->r14;
-        return 0;
-    case UNW_X86_64_R15:
-        *value = r->r15;
-        return 0;
-    case UNW_X86_64_RSP:
-        *value = r->rsp;
-        return 0;
-    case UNW_X86_64_RIP:
-        *value = r->rip;
-        return 0;
-    default: /* calls do not preserve the others */
-        return -UNW_EBADREG;
-    }
+    const struct walk *w = arg;
+    (void)as, (void)write; /* a walk only reads */
+    for (size_t i = 0; i < sizeof(preserved) / sizeof(*preserved); i++)
+        if (preserved[i].number == number) {
+            memcpy(value, (const char *)w->from + preserved[i].offset, sizeof(*value));
+            return 0;
+        }
+    return -UNW_EBADREG;
 }
 
 static int no_fp_register(unw_addr_space_t as, unw_regnum_t number, unw_fpreg_t *value, int write, void *arg)

@@ -108,24 +108,30 @@ for what in for-capture for-end for-event; do
     passed_by "waits-$what" 4
 done
 # A kernel that does not end does not keep the program. Where a window is open, what it has counted is lost, with a word.
-for how in "" -captures -at-once; do
-    KPROF_ROTATE_LAUNCHES=1 appends both "none-open$how" "$p" never-ends$how 6
-    expect "none-open$how: seen" "$(account seen)" 18
-    expect "none-open$how: said" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'counters had to be stopped\|work other than the counted')" 0
-    started=$(date +%s)
-    appends both "never-ends$how" "$p" never-ends$how 0
-    expect "never-ends$how: seen" "$(account seen)" 5
-    cat "$tmp/report" "$tmp/kprof.err" | grep -q "^==WARNING== .* counters \(had to be\|could not be\) stopped\|^==WARNING== work other than the counted" ||
-        { fail "never-ends$how: nothing is said"; show; }
-    [ $(($(date +%s) - started)) -lt 15 ] || fail "never-ends$how takes $(($(date +%s) - started)) s"
-done
+never_ends() {
+    for how in "" -captures -at-once; do
+        KPROF_ROTATE_LAUNCHES=1 appends both "none-open$how" "$p" never-ends$how 6
+        expect "none-open$how: seen" "$(account seen)" 18
+        expect "none-open$how: said" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'counters had to be stopped\|work other than the counted')" 0
+        started=$(date +%s)
+        appends both "never-ends$how" "$p" never-ends$how 0
+        expect "never-ends$how: seen" "$(account seen)" 5
+        cat "$tmp/report" "$tmp/kprof.err" | grep -q "^==WARNING== .* counters \(had to be\|could not be\) stopped\|^==WARNING== work other than the counted" ||
+            { fail "never-ends$how: nothing is said"; show; }
+        [ $(($(date +%s) - started)) -lt 15 ] || fail "never-ends$how takes $(($(date +%s) - started)) s"
+    done
+}
+beside never_ends
 # A context that ends takes its captures along: what comes later is counted.
 appends chosen ends-captured 30 "$p" ends-captured
 # A call in flight keeps the gate for ten seconds, and no longer.
-for what in waits-in-call ends-in-call; do
-    appends both "$what" "$p" "$what" 1
-    expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
-done
+in_calls() {
+    for what in waits-in-call ends-in-call; do
+        appends both "$what" "$p" "$what" 1
+        expect "$what: accounted" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+    done
+}
+beside in_calls
 # Launches that pass from the door on, as their kernel is complete, may wait as well.
 KPROF_KERNEL_NAME='regex:append|wait_flag' chosen waits-when-complete 8 "$p" waits-when-complete
 passed_by waits-when-complete 4

@@ -28,14 +28,18 @@ rests() { # NAME TIMES ENTRIES
     expect "$1: accounted" $(($(account profiled) + $(account skipped))) $((MANY + 120))
 }
 
-# The second shape is counted as the first one was.
-KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 rests rotation 1 2
-expect "rotation: it is told" "$(says 'CUPTI is out of the way of launches')" 1
-expect "rotation: heads" "$(grep -c '^    Rotation: .* launches of this kernel and shape' "$tmp/report")" 2
-expect "rotation: profiled" "$(account profiled)" 8
-KPROF_LAUNCH_COUNT=3 rests counted 1 3
+leaves() {
+    # The second shape is counted as the first one was.
+    KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 rests rotation 1 2
+    expect "rotation: it is told" "$(says 'CUPTI is out of the way of launches')" 1
+    expect "rotation: heads" "$(grep -c '^    Rotation: .* launches of this kernel and shape' "$tmp/report")" 2
+    expect "rotation: profiled" "$(account profiled)" 8
+}
 
-KPROF_CUPTI_LEAVES=off KPROF_LAUNCH_COUNT=3 rests stays 0 3
+counts() {
+    KPROF_LAUNCH_COUNT=3 rests counted 1 3
+    KPROF_CUPTI_LEAVES=off KPROF_LAUNCH_COUNT=3 rests stays 0 3
+}
 
 # On a busy machine a run may end before CUPTI could have left: another one is made.
 until_told() { # TEXT COMMAND...
@@ -47,15 +51,27 @@ until_told() { # TEXT COMMAND...
     done
 }
 
-# Somebody else uses its callbacks, or it is an older one that lacks them: nothing changes.
 stays='CUPTI stays in the way of launches'
-FAKE_SUBSCRIBED=1 KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 until_told "$stays" rests subscribed 0 2
-expect "subscribed: it is told" "$(says "$stays")" 1
-FAKE_FAIL=cuptiFinalize:999 KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 rests refused 1 2
-expect "refused: it is told" "$(says 'CUPTI stays in the way of launches')" 1
+subscribed() {
+    # Somebody else uses its callbacks, or it is an older one that lacks them: nothing changes.
+    FAKE_SUBSCRIBED=1 KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 until_told "$stays" rests subscribed 0 2
+    expect "subscribed: it is told" "$(says "$stays")" 1
+}
 
-# It does not come back: what comes later has no counters, and says why.
-FAKE_FAIL=cuptiProfilerInitialize:999:2 KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 both "gone" "$p" $MANY
-expect "gone: seen" "$(account seen)" $((MANY + 120))
-[ "$(says "cannot start CUPTI's profiler again")" -gt 0 ] || fail "gone: no reason"
+refused() {
+    FAKE_FAIL=cuptiFinalize:999 KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 rests refused 1 2
+    expect "refused: it is told" "$(says 'CUPTI stays in the way of launches')" 1
+}
+
+gone() {
+    # It does not come back: what comes later has no counters, and says why.
+    FAKE_FAIL=cuptiProfilerInitialize:999:2 KPROF_REPLAY_MODE=rotate KPROF_ROTATE_LAUNCHES=2 both "gone" "$p" $MANY
+    expect "gone: seen" "$(account seen)" $((MANY + 120))
+    [ "$(says "cannot start CUPTI's profiler again")" -gt 0 ] || fail "gone: no reason"
+}
+
+# Each waits for what happens a second after the last launch.
+for part in leaves counts subscribed refused gone; do
+    beside $part
+done
 finish

@@ -469,7 +469,7 @@ static uint32_t number_of(CUcontext ctx, CUstream stream)
         CUcontext ctx;
         CUstream stream;
         uint32_t id;
-    } asked[256];
+    } asked[4096];
     static size_t n;
     uint32_t next = FIRST_CREATED_STREAM_ID;
     LOCKED();

@@ -191,19 +191,31 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS 
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
-                                   CUevent event)
+/* A node of an event. That of a wait does nothing: a graph runs at once, after all that came before it. */
+static CUresult add_event(CUgraphNode *out, CUgraph handle, CUgraphNodeType type, const CUgraphNode *deps,
+                          size_t n_deps, CUevent event, const char *caller)
 {
     struct node *node;
-    CUresult result;
-
-    ENTER(NEED_INIT);
-    result = checked_node(&node, handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, deps, n_deps, __func__);
+    CUresult result = checked_node(&node, handle, type, deps, n_deps, caller);
     if (result)
         return result;
     node->event = event;
     *out = (CUgraphNode)node;
     return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                                   CUevent event)
+{
+    ENTER(NEED_INIT);
+    return add_event(out, handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, deps, n_deps, event, __func__);
+}
+
+CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,
+                                 CUevent event)
+{
+    ENTER(NEED_INIT);
+    return add_event(out, handle, CU_GRAPH_NODE_TYPE_WAIT_EVENT, deps, n_deps, event, __func__);
 }
 
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode handle, CUevent *event)
@@ -212,6 +224,29 @@ CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode handle, CUevent *event)
     TAKE(node, node, KIND_NODE, handle);
     *event = node->event;
     return node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode handle, CUevent *event)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    *event = node->event;
+    return node->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Attributes that were not set read as 0, or as the default of any kernel. */
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue *value)
+{
+    ENTER(NEED_INIT);
+    TAKE(node, node, KIND_NODE, handle);
+    if (node->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(value, 0, sizeof(*value));
+    if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+        value->priority = node->call->info.priority;
+    if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
+        value->memSyncDomainMap.remote = 1;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph handle, const CUgraphNode *deps, size_t n_deps,

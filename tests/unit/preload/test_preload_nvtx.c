@@ -588,6 +588,97 @@ static void a_forked_child_goes_on(void **state)
     }
 }
 
+/* More texts than their table has places. */
+static void each_text_has_one_handle(void **state)
+{
+    enum { TEXTS = 2000 };
+    static const void *handles[TEXTS];
+    char text[32];
+    (void)state;
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < TEXTS; i++) {
+            snprintf(text, sizeof(text), "text %d", i);
+            const void *handle = kp_nvtx_register(text);
+            assert_string_equal(kp_nvtx_registered(handle), text);
+            assert_true(!round || handle == handles[i]);
+            handles[i] = handle;
+        }
+}
+
+/* Each copy of NVTX in the process attaches. */
+static void a_second_copy_goes_on_with_the_ranges(void **state)
+{
+    (void)state;
+    push("of the first");
+    kp_nvtx_attached();
+    push("of the second");
+    assert_string_equal(around(), "of the first/of the second");
+    pop();
+    pop();
+}
+
+static void expressions_that_cannot_be_read_are_refused(void **state)
+{
+    const struct kp_options bad = {.nvtx_include = "regex:(", .nvtx_exclude = "", .nvtx = true};
+    (void)state;
+    assert_int_not_equal(kp_nvtx_configure(&bad), 0);
+    configure("", "", KP_SCOPE_THREAD);
+}
+
+/* ---- a fork that begins ---- */
+
+/* What calls in a fork's handler return; handlers of before run later, with all locks held. */
+static struct {
+    bool calls;
+    int pushed, popped;
+    uint64_t started;
+    struct kp_nvtx around;
+    const void *domain, *text;
+} at_fork;
+
+static void use_at_fork(void)
+{
+    if (!at_fork.calls)
+        return;
+    at_fork.pushed = push("at a fork");
+    at_fork.popped = pop();
+    at_fork.started = start("at a fork");
+    end(at_fork.started);
+    kp_nvtx_judge(NULL, &at_fork.around);
+    at_fork.domain = kp_nvtx_domain_named("at a fork");
+    at_fork.text = kp_nvtx_register("at a fork");
+    kp_nvtx_name(KP_NVTX_THREAD, NULL, (uint64_t)syscall(SYS_gettid), "at a fork");
+    kp_nvtx_end_timeline();
+}
+
+__attribute__((constructor)) static void before_others(void)
+{
+    pthread_atfork(use_at_fork, NULL, NULL);
+}
+
+static int do_nothing(void)
+{
+    return 0;
+}
+
+/* The program's own handler of forks neither hangs nor leaves anything. */
+static void handlers_of_forks_may_use_it(void **state)
+{
+    (void)state;
+    push("around the fork");
+    at_fork.calls = true;
+    assert_int_equal(in_child(do_nothing), 0);
+    at_fork.calls = false;
+    assert_int_equal(at_fork.pushed, KP_NVTX_NOT_TRACKED);
+    assert_int_equal(at_fork.popped, KP_NVTX_NOT_TRACKED);
+    assert_int_not_equal(at_fork.started, 0);
+    assert_int_equal(at_fork.around.n_ranges, 0);
+    assert_ptr_not_equal(at_fork.domain, kp_nvtx_domain_named("at a fork"));
+    assert_ptr_not_equal(at_fork.text, kp_nvtx_register("at a fork"));
+    assert_string_equal(around(), "around the fork");
+    pop();
+}
+
 /* ---- short memory ---- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -929,6 +1020,10 @@ int main(void)
         cmocka_unit_test(threads_do_not_get_into_each_others_way),
         cmocka_unit_test(signal_handlers_may_use_it),
         cmocka_unit_test(a_forked_child_goes_on),
+        cmocka_unit_test(each_text_has_one_handle),
+        cmocka_unit_test(a_second_copy_goes_on_with_the_ranges),
+        cmocka_unit_test(expressions_that_cannot_be_read_are_refused),
+        cmocka_unit_test(handlers_of_forks_may_use_it),
         cmocka_unit_test(short_memory_is_as_without_a_tool),
         cmocka_unit_test(unknown_handles_are_ignored),
         cmocka_unit_test(threads_and_streams_have_names),

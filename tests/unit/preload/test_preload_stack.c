@@ -361,6 +361,25 @@ static void python_lines_count(void **state)
     kp_stack_free(&s);
 }
 
+/* More than the first table of stacks has room for. */
+static void many_stacks(void **state)
+{
+    enum { LINES = 1500 };
+    static uint64_t ids[LINES];
+    (void)state;
+    act = kp_stack_capture;
+    python[0] = (struct kp_python_frame){"loop", 0};
+    n_python = 1;
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < LINES; i++) {
+            python[0].line = 1000 + i;
+            uint64_t id = through_qsort();
+            assert_true(id && (round ? id == ids[i] : !i || id > ids[i - 1]));
+            ids[i] = id;
+        }
+    n_python = 0;
+}
+
 static uint64_t last_given;
 static size_t given;
 static int given_rc;
@@ -569,6 +588,7 @@ int main(void)
         cmocka_unit_test(the_same_has_one_id),
         cmocka_unit_test(python_lines_count),
         cmocka_unit_test(each_is_given_once),
+        cmocka_unit_test(many_stacks),
         cmocka_unit_test(unloaded_modules),
         cmocka_unit_test(rules_go_with_their_module),
         cmocka_unit_test(python_takes_the_place_of_its_interpreter),

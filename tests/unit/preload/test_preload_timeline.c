@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "collectors/providers/observe.h"
+#include "base/lock.h"
+#include "preload/who/nvtx.h"
 #include "preload/who/timeline.h"
 
 /* ---- CUPTI's side, in the place of the real one ---- */
@@ -268,6 +270,67 @@ static void bounded(void **state)
     assert_int_equal(asked, 1);
 }
 
+/* A handler may end the program on the thread that holds the lock: nothing waits, and nothing is recorded. */
+static void a_thread_that_holds_it(void **state)
+{
+    const uint32_t one[] = {1, 1, 1};
+    struct kp_activity *at;
+    uint32_t names;
+    bool mangled;
+    size_t before, n = 1;
+    (void)state;
+    free(kp_timeline_notes(&before));
+    put(KP_ACTIVITY_KERNEL, "kernel", 10, 20, 0);
+    assert_true(kp_lock_take(&kp_locks[KP_LOCK_TIMELINE], KP_FOREVER));
+    put(KP_ACTIVITY_KERNEL, "kernel", 11, 20, 0);
+    kp_timeline_range("", "range", 7, 12, 20);
+    kp_timeline_launching(one, one);
+    kp_timeline_profiled(3);
+    kp_timeline_launched(false);
+    kp_timeline_node(one, one, 4);
+    kp_timeline_ours_begin(CONTEXT);
+    kp_timeline_ours_end();
+    kp_timeline_ours_copy(CONTEXT, 5);
+    kp_timeline_held(1);
+    kp_timeline_leave(kp_timeline_enter());
+    assert_int_equal(kp_timeline_take(&at, &names), 0);
+    assert_null(at);
+    assert_string_equal(kp_timeline_text(0, &mangled), "");
+    assert_int_equal(kp_timeline_dropped(), 1); /* it may be about to add one */
+    assert_null(kp_timeline_notes(&n));
+    assert_int_equal(n, 0);
+    kp_lock_give(&kp_locks[KP_LOCK_TIMELINE]);
+    ASSERT_STARTS(10);
+    free(kp_timeline_notes(&n));
+    assert_int_equal(n, before);
+    assert_int_equal(kp_timeline_dropped(), 0);
+}
+
+/* At the end of the program, ranges that are open end, unless a thread holds them. */
+static void ranges_that_are_open(void **state)
+{
+    const struct kp_nvtx_event pushed = {.text = "pushed"}, started = {.text = "started"};
+    (void)state;
+    t.now = 100;
+    kp_nvtx_push(NULL, &pushed);
+    t.now = 200;
+    uint64_t id = kp_nvtx_start(NULL, &started);
+    t.now = 300;
+    kp_nvtx_end_timeline();
+    ASSERT_STARTS(100, 200);
+    assert_true(kp_lock_take(&kp_locks[KP_LOCK_NVTX_STACKS], KP_FOREVER));
+    kp_nvtx_end_timeline();
+    kp_lock_give(&kp_locks[KP_LOCK_NVTX_STACKS]);
+    ASSERT_STARTS(200);
+    assert_true(kp_lock_take(&kp_locks[KP_LOCK_NVTX_STARTED], KP_FOREVER));
+    kp_nvtx_end_timeline();
+    kp_lock_give(&kp_locks[KP_LOCK_NVTX_STARTED]);
+    ASSERT_STARTS(100);
+    kp_nvtx_end(id);
+    kp_nvtx_pop(NULL);
+    ASSERT_STARTS(200, 100);
+}
+
 static void without(void **state)
 {
     (void)state;
@@ -331,6 +394,8 @@ int main(void)
         cmocka_unit_test_setup(times_at_which_kprof_held_the_program_up, begin),
         cmocka_unit_test_setup(names_and_ranges, begin),
         cmocka_unit_test_setup(notes_of_launches, begin),
+        cmocka_unit_test_setup(a_thread_that_holds_it, begin),
+        cmocka_unit_test_setup(ranges_that_are_open, begin),
         cmocka_unit_test_setup(without, begin),
         cmocka_unit_test_setup(bounded, begin),
     };

@@ -160,7 +160,14 @@ static CUresult CUDAAPI take_mode(CUstreamCaptureMode *mode)
     return CUDA_SUCCESS;
 }
 
+static CUresult CUDAAPI count_no_devices(int *n)
+{
+    (void)n;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static const struct kp_driver driver = {.cuStreamQuery = busy_stream,
+                                        .cuDeviceGetCount = count_no_devices,
                                         .cuCtxSynchronize = busy_context,
                                         .cuCtxPushCurrent = push_context,
                                         .cuCtxPopCurrent = take_context,
