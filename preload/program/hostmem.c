@@ -516,11 +516,19 @@ static CUresult capture_refuses(const struct kp_driver *d, CUresult (*real)(void
     return of_capture ? rc : CUDA_SUCCESS;
 }
 
-static CUresult wait_for_gpu(const struct kp_driver *d)
+/* Waits until the GPU is done with the memory that is freed. Returns false if it could not. */
+static bool wait_for_gpu(const struct kp_driver *d)
 {
     CUcontext ctx = NULL;
-    CUresult rc = d->cuCtxGetCurrent(&ctx);
-    return rc == CUDA_SUCCESS && ctx ? d->cuCtxSynchronize() : rc;
+    return d->cuCtxGetCurrent(&ctx) == CUDA_SUCCESS && (!ctx || d->cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+/* Returns the driver's error for any memory, as where a kernel has failed; CUDA_SUCCESS: there is none. */
+static CUresult error_of(CUresult (*real)(void *p))
+{
+    static char none;
+    CUresult rc = real(&none);
+    return rc == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : rc;
 }
 
 static void leave(struct range *list, bool idle)
@@ -583,11 +591,11 @@ static CUresult free_ours(CUresult (*real)(void *p), struct range *r)
         return CUDA_SUCCESS;
     }
     r->next = take_leaving(false);
-    CUresult rc = wait_for_gpu(d);
-    if (rc == CUDA_SUCCESS && !kp_window_watches())
+    bool waited = wait_for_gpu(d);
+    if (waited && !kp_window_watches())
         return release_all(d, r);
-    leave(r, rc == CUDA_SUCCESS);
-    return rc;
+    leave(r, waited);
+    return waited ? CUDA_SUCCESS : error_of(real);
 }
 
 void kp_hostmem_window_closed(bool ended)

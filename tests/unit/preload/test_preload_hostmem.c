@@ -749,7 +749,7 @@ static void test_free_that_cannot_wait(void **state)
     (void)state;
     for (int i = 0; i < 2; i++)
         OK(host_alloc((void **)&p[i], UNIT));
-    setenv("FAKE_FAIL", "cuCtxSynchronize:700", 1);
+    setenv("FAKE_FAIL", "cuCtxSynchronize:700,cuMemFreeHost:700", 1);
     assert_int_equal(free_host(p[0]), CUDA_ERROR_ILLEGAL_ADDRESS);
     unsetenv("FAKE_FAIL");
     assert_int_equal(now().mappings, before.mappings + 2);
