@@ -31,7 +31,7 @@ PARTS = [
     ("full", "The full set", "Every value of `ncu --set full --print-details all` for `patterns.cu`."),
     ("run", "Programs as they are", "Output and exit code with and without kprof, and the basic set beside ncu's."),
     ("source", "Instructions and samples", "SASS metrics, samples of warps, and series over time."),
-    ("why", "Cold and warm caches", "Traffic of the L2 with both values of `--cache-control`: kernels within 3 % of ncu."),
+    ("why", "Cold and warm caches", "L2 traffic with both values of `--cache-control`: kernels within 3 % of ncu."),
     ("choose", "Filters and call stacks", "A PyTorch program with two loader processes."),
     ("graphs", "CUDA graphs", "Kernels of graphs, node by node. Ratio: time above native."),
     ("rotate", "Rotation", "ResNet-18 with `--replay-mode rotate`, one launch for each group of counters."),
