@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/version.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
@@ -18,16 +19,18 @@
 #include "report/options/options.h"
 
 enum {
-    MAX_ROWS = 256,    /* most rows of options.def that the arrays can hold */
-    MAX_QUERIES = 32,  /* most flags of the queries */
-    LIST_WORDS = 127,  /* getopt_long's value for --list-words */
-    FIRST_QUERY = 128, /* getopt_long's value for the first flag of the queries: above all letters, */
-    FIRST_ROW = 256,   /* and for the first row */
+    MAX_ROWS = 256,                      /* most rows of options.def that the arrays can hold */
+    MAX_QUERIES = 32,                    /* most flags of the queries */
+    LIST_WORDS = 127,                    /* getopt_long's value for --list-words */
+    FIRST_QUERY = 128,                   /* getopt_long's value for the first flag of the queries: above all letters, */
+    FIRST_ROW = 256,                     /* for the first row, */
+    MAX_OF_NCU = 32,                     /* most options of ncu that are accepted without one, */
+    FIRST_OF_NCU = FIRST_ROW + MAX_ROWS, /* and for the first of these */
 };
 
 /* The rows as getopt's arrays. */
 struct flags {
-    struct option longs[MAX_ROWS + MAX_QUERIES + 4];
+    struct option longs[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 4];
     char letters[2 * MAX_ROWS + 8];
 };
 
@@ -53,7 +56,11 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
         f->longs[n + 2 + i] = (struct option){query[i].flag, *query[i].value ? required_argument : no_argument, NULL,
                                               FIRST_QUERY + (int)i};
     f->longs[n + 2 + n_queries] = (struct option){"list-words", no_argument, NULL, LIST_WORDS};
-    f->longs[n + 3 + n_queries] = (struct option){0};
+    struct option *last = &f->longs[n + 3 + n_queries];
+    const char *flag, *accepts;
+    for (int i = 0; (flag = kp_option_of_ncu((size_t)i, &accepts)); i++)
+        *last++ = (struct option){flag, *accepts ? required_argument : no_argument, NULL, FIRST_OF_NCU + i};
+    *last = (struct option){0};
 }
 
 /* ---- unknown flags ---- */
@@ -61,9 +68,9 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 /* Reports an unknown long flag; an abbreviation is unknown, too, because a later flag could change its meaning. */
 static int refuse_flag(const struct flags *f, const char *word)
 {
-    const char *names[MAX_ROWS + MAX_QUERIES + 4] = {0};
+    const char *names[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 4] = {0};
     for (size_t i = 0; f->longs[i].name; i++)
-        names[i] = f->longs[i].val == LIST_WORDS ? "" : f->longs[i].name;
+        names[i] = f->longs[i].val == LIST_WORDS || f->longs[i].val >= FIRST_OF_NCU ? "" : f->longs[i].name;
     int len = (int)strcspn(word, "=");
     char *meant = kp_flags_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
     const char *instead = flag ? kp_option_instead(flag) : NULL;
@@ -114,6 +121,19 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     return !rc ? 0 : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
 }
 
+/* Handles an option of ncu that has no row: does nothing if the value asks for what kprof does anyway. */
+static int take_of_ncu(size_t i, const char *value)
+{
+    const char *accepts, *flag = kp_option_of_ncu(i, &accepts), *word;
+    size_t len;
+    bool fine = !*accepts || !strcmp(accepts, "*");
+    for (const char *list = accepts; !fine && kp_word_next(&list, &word, &len);)
+        fine = strlen(value) == len && !strncmp(word, value, len);
+    return fine ? 0
+                : kp_console_error(KP_EXIT_USAGE, "--%s accepts %s, not '%s'; %s", flag, accepts, value,
+                                   kp_option_instead(flag));
+}
+
 static const struct kp_option *row_of(int c, const struct kp_option *rows, size_t n)
 {
     if (c >= FIRST_ROW)
@@ -131,7 +151,8 @@ static int take_folder(int argc, char **argv, const struct flags *f, const struc
     int c, rc = 0;
     bool given = false;
     while (!rc && (c = getopt_long(argc, argv, f->letters, f->longs, NULL)) != -1 && c != '?' && c != ':') {
-        enum kp_option_kind kind = c < FIRST_ROW ? KP_OPT_SWITCH : rows[c - FIRST_ROW].kind;
+        bool is_row = c >= FIRST_ROW && c < FIRST_OF_NCU;
+        enum kp_option_kind kind = is_row ? rows[c - FIRST_ROW].kind : KP_OPT_SWITCH;
         if (kind != KP_OPT_FOLDER && kind != KP_OPT_FILE)
             continue;
         rc = take_flag(&rows[c - FIRST_ROW], optarg, given);
@@ -199,6 +220,10 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
             return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; %s", argv[optind - 1], KP_TRY_HELP);
         if (c >= FIRST_QUERY && c < FIRST_ROW) {
             take_query_flag(&queries[c - FIRST_QUERY], optarg, q);
+            continue;
+        }
+        if (c >= FIRST_OF_NCU) {
+            rc = take_of_ncu((size_t)(c - FIRST_OF_NCU), optarg);
             continue;
         }
         const struct kp_option *row = row_of(c, rows, n);

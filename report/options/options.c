@@ -424,34 +424,62 @@ static int store_defaults(struct kp_options *o)
 #define NO_WARP_SAMPLING_MAX_PASSES                                                                                    \
     "there is no limit of passes for samples of warps; pm-sampling-max-passes is for those of metrics over time"
 
+#define NO_CONNECTION "nothing of kprof listens or connects to a port"
+
 static const struct {
     struct kp_option row; /* its flag and letter */
     const char *instead;
+    const char *accepts; /* values that ask for what kprof does anyway, separated by commas; * = any, "" = a switch */
 } of_ncu[] = {
-    {{.flag = "app-replay-buffer"}, "the runs of replay-mode application keep their results in files of TMPDIR"},
-    {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python"},
-    {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session"},
-    {{.flag = "list-metrics"}, "`kprof query-metrics` lists metrics"},
-    {{.flag = "query-metrics-collection"}, "series are metrics named pmsampling:NAME"},
-    {{.flag = "config-file"}, "config takes the file"},
-    {{.flag = "config-file-path"}, "config takes the file"},
-    {{.flag = "range-filter"}, "launch-skip and launch-count choose ranges, too"},
-    {{.flag = "open-in-ui"}, "`kprof report --open FILE` shows a session in a browser"},
-    {{.flag = "section-folder-recursive"}, "section-folder reads one folder, without subfolders"},
-    {{.flag = "section-folder-restore"}, "kprof's own sections are in its library and need no folder"},
-    {{.flag = "import-sass"}, "the session contains the code of all kernels; the page source shows it"},
+    {{.flag = "app-replay-buffer"},
+     "the runs of replay-mode application keep their results in files of TMPDIR",
+     "file,memory"},
+    {{.flag = "mode"}, "kprof starts the program itself, and attaches to none that runs", "launch-and-attach"},
+    {{.flag = "max-connections"}, NO_CONNECTION, "*"},
+    {{.flag = "port"}, NO_CONNECTION, "*"},
+    {{.flag = "hostname"}, NO_CONNECTION, "*"},
+    {{.flag = "support-32bit"}, "programs of 32 bits are not profiled", "no"},
+    {{.flag = "injection-path-64"}, "the command finds its library beside itself, or in lib", "*"},
+    {{.flag = "verbose"}, "debug says what kprof does", ""},
+    {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python", NULL},
+    {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session", NULL},
+    {{.flag = "list-metrics"}, "`kprof query-metrics` lists metrics", NULL},
+    {{.flag = "query-metrics-collection"}, "series are metrics named pmsampling:NAME", NULL},
+    {{.flag = "config-file"}, "config takes the file", "off"},
+    {{.flag = "config-file-path"}, "config takes the file", NULL},
+    {{.flag = "range-filter"}, "launch-skip and launch-count choose ranges, too", NULL},
+    {{.flag = "open-in-ui"}, "`kprof report --open FILE` shows a session in a browser", NULL},
+    {{.flag = "section-folder-recursive"}, "section-folder reads one folder, without subfolders", NULL},
+    {{.flag = "section-folder-restore"}, "kprof's own sections are in its library and need no folder", NULL},
+    {{.flag = "import-sass"}, "the session contains the code of all kernels; the page source shows it", NULL},
     {{.flag = "check-exit-code"},
-     "kprof ends with the program's exit code, or with --strict with a status for its own failures"},
-    {{.flag = "kill"}, "duration ends the profiling, not the program"},
-    {{.flag = "lockstep-kernel-launch"}, "launches of several processes do not wait for each other"},
-    {{.flag = "sampling-interval"}, "it is called warp-sampling-interval"},
-    {{.flag = "sampling-buffer-size"}, "it is called warp-sampling-buffer-size"},
-    {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
-    {{.flag = "warp-sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES},
-    {{.flag = "print-kernel-base"}, "kernels are printed with their whole signature; kernel-name-base is for filters"},
-    {{.flag = "rename-kernels-path"}, "rename-kernels takes the file"},
-    {{.flag = "rename-kernels-export"}, "`kprof report --csv --page summary FILE` lists the names of kernels in full"},
+     "kprof ends with the program's exit code, or with --strict with a status for its own failures",
+     "yes"},
+    {{.flag = "kill"}, "duration ends the profiling, not the program", "no"},
+    {{.flag = "lockstep-kernel-launch"}, "launches of several processes do not wait for each other", NULL},
+    {{.flag = "sampling-interval"}, "it is called warp-sampling-interval", NULL},
+    {{.flag = "sampling-buffer-size"}, "it is called warp-sampling-buffer-size", NULL},
+    {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES, NULL},
+    {{.flag = "warp-sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES, "*"},
+    {{.flag = "print-kernel-base"},
+     "kernels are printed with their whole signature; kernel-name-base is for filters",
+     NULL},
+    {{.flag = "rename-kernels-path"}, "rename-kernels takes the file", NULL},
+    {{.flag = "rename-kernels-export"},
+     "`kprof report --csv --page summary FILE` lists the names of kernels in full",
+     NULL},
 };
+
+const char *kp_option_of_ncu(size_t i, const char **accepts)
+{
+    size_t at = 0;
+    while (at < sizeof of_ncu / sizeof *of_ncu && (!of_ncu[at].accepts || i--))
+        at++;
+    if (at == sizeof of_ncu / sizeof *of_ncu)
+        return NULL;
+    *accepts = of_ncu[at].accepts;
+    return of_ncu[at].row.flag;
+}
 
 const char *kp_option_instead(const char *flag)
 {

@@ -139,6 +139,9 @@ void kp_option_env_spell(char *flag);
  * other name. Static text. */
 const char *kp_option_instead(const char *flag);
 const char *kp_option_instead_of_letter(int letter);
+/* Returns the flag of the `i`th ncu option that has no row, but values that ask for what kprof does anyway; *accepts:
+ * these, separated by commas, * for any, or "" where it is a switch. NULL: there are fewer. Static text. */
+const char *kp_option_of_ncu(size_t i, const char **accepts);
 /* Returns the word for a value of a choice. Static text. */
 const char *kp_option_word(size_t offset, unsigned value);
 /* Checks one value as kp_options_from_env does; `shown` is the option's name in the message (--launch-skip). Empty

@@ -312,7 +312,11 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--kernelname", "x", "true"), 2},
         {RUN("--zebra", "true"), 2},
         {RUN("--launch-skp=3", "true"), 2},
-        {RUN("--app-replay-buffer", "file", "true"), 2},
+        {RUN("--app-replay-buffer", "disk", "true"), 2},
+        {RUN("--mode", "attach", "true"), 2},
+        {RUN("--mod", "launch-and-attach", "true"), 2},
+        {RUN("--kill=yes", "true"), 2},
+        {RUN("--verbose=1", "true"), 2},
         {RUN("--replay-mode", "kernels", "true"), 2},
         {RUN("--app-replay-match=names", "true"), 2},
         {RUN("--app-replay-mode=strictly", "true"), 2},
@@ -321,7 +325,6 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--sampling-interval", "3", "true"), 2},
         {RUN("--sampling-buffer-size=1M", "true"), 2},
         {RUN("--sampling-max-passes=2", "true"), 2},
-        {RUN("--warp-sampling-max-passes=2", "true"), 2},
         {RUN("--print-kernel-base", "function", "true"), 2},
         {RUN("--list-metrics"), 2},
         {RUN("--config-file", "x", "true"), 2},
@@ -397,6 +400,17 @@ static void wrong_use_names_the_nearest_choice(void **state)
     free(t.text);
     unlink(path);
     unlink(text);
+}
+
+/* What a script passes to ncu and kprof does anyway is no error, and leaves nothing behind. */
+static void options_that_ask_for_nothing(void **state)
+{
+    (void)state;
+    assert_exited(RUN("--quiet", "--mode", "launch-and-attach", "--app-replay-buffer=memory",
+                      "--warp-sampling-max-passes", "5", "--max-connections=8", "--port", "49152",
+                      "--hostname=localhost", "--support-32bit", "no", "--injection-path-64", "/x", "--verbose",
+                      "--kill=no", "--check-exit-code", "yes", "--config-file", "off", "true"),
+                  0, "", "");
 }
 
 /* Whether `text` has `line` as one of its lines. */
@@ -1127,6 +1141,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(report_of_an_unfinished_session_says_so),
         cmocka_unit_test(a_full_device_is_told_of),
         cmocka_unit_test(wrong_use_names_the_nearest_choice),
+        cmocka_unit_test(options_that_ask_for_nothing),
         cmocka_unit_test(run_is_a_word_too),
         cmocka_unit_test(a_file_of_options_goes_first),
         cmocka_unit_test(rules_are_listed_without_cupti),
