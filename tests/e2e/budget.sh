@@ -65,7 +65,7 @@ spent() {
 
 # A program that fits into it, and the option's values.
 fits() {
-    for value in 60s none 0; do
+    for value in 100m none 0; do
         KPROF_BUDGET=$value both "fits: $value" "$programs/p_shapes" 5
         expect "fits: $value, profiled" "$(account profiled)" 65
         silent "fits: $value, says nothing" "pass from here on"
