@@ -355,10 +355,11 @@ $(SHIM): tests/shim/nodeepbind.c $(OBJ)/flags
 	$(call say,SHIM)
 	$(Q)$(PLAIN_COMPILE) -shared -o $@ $<
 
-# Tests of code that never sees a second thread, and that TSan would take minutes for.
+# Tests of code that never sees a second thread, or (test_preload_fails) whose processes end beside a thread of kprof's,
+# which TSan takes for a leak.
 UNTHREADED := test_report_% test_cmd_% test_base_demangle test_collect_plan test_collect_catalog test_collect_pm_list \
               test_collect_runs test_collect_cubin test_collect_ptx test_collect_providers test_cupti_recorded \
-              test_cupti_host test_cupti_source test_fakes
+              test_cupti_host test_cupti_source test_fakes test_preload_fails
 RUN_BIN     = $(if $(filter tsan,$(VARIANT)),$(filter-out $(addprefix $(OUT)/tests/,$(UNTHREADED)),$(TEST_BIN)),$(TEST_BIN))
 
 # The library of symbols is looked for beside whatever the code is part of.
