@@ -962,10 +962,14 @@ static void test_looked_up_versions(void **state)
     void *(*lookup)(void *, const char *, const char *) =
         (void *(*)(void *, const char *, const char *))(uintptr_t)dlsym(the_library(), "dlvsym");
     assert_non_null(lookup);
-    /* The loader takes any version of a library that has none. */
+    /* The loader takes any version of a library that has none. One that clang has linked may have one. */
     void *found = lookup(the_driver(), "cuMemAlloc_v2", "GLIBC_2.2.5");
-    assert_true(found && found != dlsym(the_driver(), "cuMemAlloc_v2"));
-    assert_true(is_answer(call(found), (size_t)(row_of("cuMemAlloc_v2") - rows)));
+    if (dlvsym(the_driver(), "cuMemAlloc_v2", "GLIBC_2.2.5")) {
+        assert_true(found && found != dlsym(the_driver(), "cuMemAlloc_v2"));
+        assert_true(is_answer(call(found), (size_t)(row_of("cuMemAlloc_v2") - rows)));
+    } else {
+        assert_null(found);
+    }
     assert_null(lookup(the_driver(), "cuNoSuchFunction", "GLIBC_2.2.5"));
     void *real = dlvsym(RTLD_DEFAULT, "malloc", "GLIBC_2.2.5");
     assert_non_null(real);
