@@ -930,8 +930,6 @@ void kp_context_change_mode(const struct kp_context_setup *setup, const struct k
 
 void kp_context_follow_mode(const struct kp_context_setup *setup, struct kp_context *c)
 {
-    if (c->mode == setup->mode)
-        return;
     c->mode = setup->mode;
     struct kp_rotation_key *served = c->rotation ? kp_rotation_take_served(c->rotation) : NULL;
     bool may = c->collector && c->plan && !c->no_counters.reason;

@@ -155,7 +155,7 @@ void kp_context_plan_again(const struct kp_context_setup *setup, struct kp_conte
 
 /* Has the process go on in another mode: each context plans again at its next launch. */
 void kp_context_change_mode(const struct kp_context_setup *setup, const struct kp_mode *mode);
-/* Plans anew if the mode has changed since the context was planned. Kinds that have results of their own
+/* Plans anew, as the mode has changed since the context was planned. Kinds that have results of their own
  * (kp_rotation_served) pass in its new rotation. The context is current and idle, no window is open, and no kp_counters
  * are in use. */
 void kp_context_follow_mode(const struct kp_context_setup *setup, struct kp_context *c);

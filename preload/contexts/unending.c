@@ -25,6 +25,17 @@ void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f)
         stuck_graphs[n_stuck_graphs++ % MOST_STUCK] = l->graph;
 }
 
+enum kp_reason kp_stuck_before(const struct kp_driver *d, struct kp_context *c, bool quiet)
+{
+    long least = kp_wait_next(KP_WAIT_BEFORE), ms = c->stalled ? least : kp_wait_first(KP_WAIT_BEFORE);
+    CUresult rc = (quiet ? kp_wait_briefly : kp_wait_context)(d, c->ctx, ms, least);
+    c->stalled = rc == CUDA_ERROR_NOT_READY;
+    if (rc == CUDA_SUCCESS)
+        return KP_REASON_NONE;
+    c->dead = !c->stalled;
+    return c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_UNENDED;
+}
+
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)
 {
     long least = kp_wait_next(KP_WAIT_SETTLE), ms = c->stalled ? least : kp_wait_first(KP_WAIT_SETTLE);

@@ -15,6 +15,11 @@ enum kp_reason kp_stuck_known(const struct kp_launch *l, const struct kp_known_f
 /* Notes that a launch of `f` (NULL: a graph) does not end by itself. */
 void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f);
 
+/* Waits for the work of context `c`, which is current, before a launch gets a window or the context plans anew. One
+ * long wait is enough: while that work goes on, later ones are short. `quiet`: another step of progress tells more.
+ * Returns why the launch must do without, if there is a reason. */
+enum kp_reason kp_stuck_before(const struct kp_driver *d, struct kp_context *c, bool quiet);
+
 /* Waits for all work of the current context, for at most KP_WAIT_SETTLE: kp_stuck_watch then waits only for the launch.
  * Returns false if it has not ended. */
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);

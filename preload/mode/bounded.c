@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/debug.h"
 #include "base/lock.h"
+#include "preload/contexts/unending.h"
 #include "preload/gate/fast_path.h"
 #include "preload/mode/budget.h"
 #include "preload/mode/strategy.h"
@@ -12,10 +13,9 @@
 #include "preload/os/log.h"
 #include "preload/os/outcome.h"
 #include "preload/os/worker.h"
-#include "preload/program/waits.h"
 #include "preload/rotation/rotation.h"
 
-/* The process's budget, and what it is told of. */
+/* The budget of the process, and how it is kept. */
 static struct kp_budget budget;
 static unsigned depth;      /* of kp_bounded_enter */
 static uint64_t entered_ns; /* at depth 0 */
@@ -43,6 +43,14 @@ void kp_bounded_enter(const struct kp_context_setup *setup)
     entered_ns = kp_clock_ns();
 }
 
+/* Adds what has passed since kprof's time began, or was last added. */
+static void spend(void)
+{
+    uint64_t now = kp_clock_ns();
+    kp_budget_spend(&budget, now - entered_ns);
+    entered_ns = now;
+}
+
 static void tell_spent(void)
 {
     if (atomic_exchange(&spent, true))
@@ -57,7 +65,7 @@ void kp_bounded_leave(const struct kp_context_setup *setup)
 {
     if (!is_bounded(setup) || --depth)
         return;
-    kp_budget_spend(&budget, kp_clock_ns() - entered_ns);
+    spend();
     if (kp_budget_is_spent(&budget))
         tell_spent();
 }
@@ -69,16 +77,15 @@ bool kp_bounded_is_spent(void)
 
 /* ---- kinds ---- */
 
-static enum kp_serve serve(const struct kp_rotation_key *k)
+static enum kp_serve serve(const struct kp_rotation_served *s)
 {
-    const struct kp_rotation_served s = kp_rotation_served(k);
-    const struct kp_budget_kind kind = {s.taken, s.measured, s.lost};
-    return kp_budget_serve(&budget, &kind);
+    const struct kp_budget_kind kind = {s->taken, s->measured, s->lost};
+    return s->passes ? KP_SERVE_PASS : kp_budget_serve(&budget, &kind);
 }
 
 static void let_pass(struct kp_rotation_key *k)
 {
-    kp_rotation_let_pass(k);
+    kp_rotation_close(k);
     if (passes || kp_bounded_is_spent())
         return;
     passes = true;
@@ -102,7 +109,7 @@ static void settle_kind(struct kp_rotation_key *k, void *arg)
 {
     const struct kp_rotation_served s = kp_rotation_served(k);
     (void)arg;
-    if (s.measured && !s.passes && serve(k) == KP_SERVE_PASS)
+    if (s.measured && !s.passes && serve(&s) == KP_SERVE_PASS)
         let_pass(k);
 }
 
@@ -116,26 +123,17 @@ bool kp_bounded_closed(const struct kp_context_setup *setup, double ns, size_t l
     if (!is_bounded(setup))
         return false;
     kp_budget_window(&budget, ns, launches);
-    kp_budget_spend(&budget, kp_clock_ns() - entered_ns); /* so far */
-    entered_ns = kp_clock_ns();
+    spend();
     kp_context_each_rotation(settle_rotation, NULL);
     kp_debug(KP_DEBUG_WINDOW, "budget: %.3f of %.6g s are spent; a launch costs %.2f ms", seconds(budget.spent_ns),
              seconds(budget.total_ns), budget.launch_ns / 1e6);
     return true;
 }
 
-/* Returns true if the work of the context has ended, so that its profiler can be closed. */
-static bool is_idle(const struct kp_context_setup *setup, struct kp_context *c)
-{
-    CUresult rc = kp_wait_briefly(setup->driver, c->ctx, kp_wait_first(KP_WAIT_BEFORE), kp_wait_next(KP_WAIT_BEFORE));
-    c->stalled = rc == CUDA_ERROR_NOT_READY;
-    return rc == CUDA_SUCCESS;
-}
-
-bool kp_bounded_follows(const struct kp_context_setup *setup, struct kp_context *c)
+enum kp_reason kp_bounded_follow(const struct kp_context_setup *setup, struct kp_context *c)
 {
     if (!is_bounded(setup))
-        return true;
+        return KP_REASON_NONE;
     if (setup->mode->next && kp_budget_is_dear(&budget)) {
         kp_log_progress("%.1f s of the budget of %.6g s are spent, and a launch costs %.0f ms: nothing is replayed any "
                         "more, and launches of kernels and shapes without results take turns with groups of counters; "
@@ -145,13 +143,14 @@ bool kp_bounded_follows(const struct kp_context_setup *setup, struct kp_context 
         kp_context_change_mode(setup, setup->mode->next);
     }
     if (c->mode == setup->mode)
-        return true;
-    if (!is_idle(setup, c))
-        return false;
+        return KP_REASON_NONE;
+    enum kp_reason why = kp_stuck_before(setup->driver, c, true); /* closing its profiler waits for all of it */
+    if (why)
+        return why;
     kp_worker_drain(KP_FOREVER);
     kp_timed_end(); /* it ends the rotation and its keys, which launches wait for */
     kp_context_follow_mode(setup, c);
-    return true;
+    return KP_REASON_NONE;
 }
 
 /* ---- launches ---- */
@@ -176,9 +175,10 @@ enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what
     q->kind = find_kind(q->setup, q->context, q->launch, q->function);
     if (!q->kind)
         return KP_REASON_NONE;
-    enum kp_serve how = kp_rotation_served(q->kind).passes ? KP_SERVE_PASS : serve(q->kind);
+    const struct kp_rotation_served s = kp_rotation_served(q->kind);
+    enum kp_serve how = serve(&s);
     if (how == KP_SERVE_PASS) {
-        if (kp_rotation_served(q->kind).measured)
+        if (s.measured)
             let_pass(q->kind);
         what->wanted = false;
         return KP_REASON_ROTATED;
@@ -186,6 +186,12 @@ enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what
     bool turns = how == KP_SERVE_TURNS || kp_rotation_takes_turns(q->kind);
     q->turns_reason = turns && kp_mode_repeats(q->setup->mode) ? KP_REASON_REPLAYS_FAIL : KP_REASON_NONE;
     return KP_REASON_NONE;
+}
+
+void kp_bounded_forget_ended(struct kp_question *q)
+{
+    if (!q->context->rotation)
+        q->kind = NULL;
 }
 
 void kp_bounded_took(const struct kp_window *w, struct kp_entry *e, struct kp_rotation_key *kind)
@@ -222,14 +228,15 @@ void kp_bounded_tell(void)
     struct kp_rotation_tally t = kp_rotation_ended();
     kp_context_each_rotation(count_kinds, &t);
     const double added = seconds(budget.spent_ns);
-    if (kp_bounded_is_spent() || t.with_results < t.keys || t.in_part)
+    bool all = t.with_results == t.keys && !t.in_part;
+    if (kp_bounded_is_spent() || !all)
         kp_outcome_failed(KP_FAILURE_IN_PART);
     if (kp_bounded_is_spent())
         kp_log_progress(
             "%zu of %zu kernels and shapes that came before the budget was spent have results; profiling added "
             "%.1f s",
             t.with_results, t.keys, added);
-    else if (t.with_results == t.keys && !t.in_part)
+    else if (all)
         kp_log_progress("all %zu kernels and shapes have results; profiling added %.1f s", t.keys, added);
     else
         kp_log_progress(

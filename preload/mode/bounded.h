@@ -23,12 +23,15 @@ size_t kp_bounded_room(const struct kp_question *q);
 bool kp_bounded_closed(const struct kp_context_setup *setup, double ns, size_t launches);
 
 /* Goes on in the next mode if launches are too dear, and has the context of a launch follow. The context is current,
- * and no window is open. Returns false if its work does not end, so that it cannot follow yet. */
-bool kp_bounded_follows(const struct kp_context_setup *setup, struct kp_context *c);
+ * and no window is open. Returns why it cannot follow yet, if there is a reason: the launch passes. */
+enum kp_reason kp_bounded_follow(const struct kp_context_setup *setup, struct kp_context *c);
 
 /* Judges a wanted launch whose function is known: finds its kind, clears `wanted` in `what` if it passes, and notes in
  * `q` if it is not worth a replay. Returns why it has no result, or none. */
 enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what);
+
+/* Forgets the kind of a judged launch if closing a window has ended it: the context has planned again. */
+void kp_bounded_forget_ended(struct kp_question *q);
 
 /* Notes the kind of a launch that was recorded with a result: the window's last entry. kp_bounded_refused: the driver
  * refused it. */
@@ -40,7 +43,7 @@ void kp_bounded_took_node(const struct kp_window *w, struct kp_entry *e);
 /* Returns true if the budget is spent: no launch is wanted any more. Any thread. */
 bool kp_bounded_is_spent(void);
 
-/* Writes how many launches and kinds were measured, if launches have passed. At the end of the process; any thread. */
+/* Writes how many kinds have results, if launches have passed. Call it at the end of the process. */
 void kp_bounded_tell(void);
 
 #endif

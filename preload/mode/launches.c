@@ -213,6 +213,7 @@ static CUresult run_known(struct kp_question *q, struct kp_candidate *what, stru
         return pass(l, why, skip_reason);
     }
     make_way(q, l);
+    kp_bounded_forget_ended(q);
     enum kp_reason rotated = kp_rotate_beside(q, what);
     CUresult rc = run_judged(q, l, f, skip_reason);
     if (rotated && !*skip_reason)
@@ -319,13 +320,17 @@ static CUresult run_in_context(const struct kp_context_setup *setup, struct kp_l
     }
     struct kp_visit v = kp_visit_begin(d, ctx);
     struct kp_context *c = v.here ? kp_context_get(setup, ctx, bad_input) : NULL;
+    enum kp_reason why;
     CUresult rc;
     if (!c || *bad_input || c->dead) {
         make_way_unknown(KP_REASON_ELSEWHERE, c);
         rc = pass(l, c && c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NO_CONTEXT, skip_reason);
-    } else if (is_held(setup, ctx, l) || (!w->open && !kp_bounded_follows(setup, c))) {
+    } else if (is_held(setup, ctx, l)) {
         note_held(d, l);
         rc = pass(l, KP_REASON_UNENDED, skip_reason);
+    } else if (!w->open && (why = kp_bounded_follow(setup, c))) {
+        note_held(d, l);
+        rc = pass(l, why, skip_reason);
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
         kp_session_collection(c->plan ? c->plan->listed : NULL,

@@ -17,23 +17,15 @@
 #include "preload/contexts/unending.h"
 #include "preload/program/waits.h"
 
-/* Waits for the work before the launch. Returns why it cannot have a window, if there is a reason. One long timeout is
- * enough: while that work goes on, later waits are short. */
+/* Waits for the work before the launch. Returns why it cannot have a window, if there is a reason. */
 static enum kp_reason wait_for_work_before(const struct kp_question *q)
 {
     if (q->setup->mode->aside)
         return KP_REASON_NONE; /* such a range is in the report in any case: see strategy_app_range.c */
-    struct kp_context *c = q->context;
-    long least = kp_wait_next(KP_WAIT_BEFORE), patience = c->stalled ? least : kp_wait_first(KP_WAIT_BEFORE);
-    /* A rotation's window prints what it counts instead. */
-    CUresult (*wait)(const struct kp_driver *, CUcontext, long, long) =
-        kp_mode_recurs(q->setup->mode) ? kp_wait_briefly : kp_wait_context;
-    CUresult rc = kp_admit_counters(q) ? wait(q->setup->driver, c->ctx, patience, least) : CUDA_SUCCESS;
-    c->stalled = rc == CUDA_ERROR_NOT_READY;
-    if (rc == CUDA_SUCCESS)
-        return KP_REASON_NONE;
-    c->dead = !c->stalled;
-    return c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_UNENDED;
+    if (kp_admit_counters(q))
+        return kp_stuck_before(q->setup->driver, q->context, kp_mode_recurs(q->setup->mode));
+    q->context->stalled = false;
+    return KP_REASON_NONE;
 }
 
 /* Asks a strategy. Returns true if it counts the window. */

@@ -290,7 +290,8 @@ static void write_report(void)
     kp_filter_unwanted(process->filter, note_unwanted, NULL);
     kp_log_behind_stdout();
     kp_close_reasons_tell();
-    kp_bounded_tell();
+    if (gate.in)
+        kp_bounded_tell();
     kp_nvtx_end_timeline();
     kp_session_timeline_end();
     kp_nvtx_each_seen(kp_session_range);

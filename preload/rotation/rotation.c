@@ -297,11 +297,6 @@ void kp_rotation_was_served(struct kp_rotation_key *k, uint64_t id, bool counted
     atomic_fetch_add(counted ? &k->measured : &k->uncounted, 1);
 }
 
-void kp_rotation_let_pass(struct kp_rotation_key *k)
-{
-    kp_rotation_close(k);
-}
-
 bool kp_rotation_takes_turns(const struct kp_rotation_key *k)
 {
     return k->once_reason;

@@ -126,7 +126,7 @@ struct kp_rotation_served {
     uint64_t taken;    /* launches recorded for a window: */
     uint64_t measured; /* with counters, */
     uint64_t lost;     /* without; the rest are not evaluated yet */
-    bool passes;       /* later launches pass: kp_rotation_let_pass */
+    bool passes;       /* later launches pass: kp_rotation_close */
 };
 struct kp_rotation_served kp_rotation_served(const struct kp_rotation_key *k);
 /* Note that the last found launch of the key is recorded for such a window; that it was refused after all; and, on the
@@ -138,8 +138,8 @@ void kp_rotation_was_served(struct kp_rotation_key *k, uint64_t id, bool counted
  * end), where they pass. */
 struct kp_rotation_key *kp_rotation_take_served(struct kp_rotation *r);
 void kp_rotation_give_served(struct kp_rotation *r, struct kp_rotation_key *keys);
-/* Lets all later launches of the key pass. */
-void kp_rotation_let_pass(struct kp_rotation_key *k);
+/* Lets launches of the key pass from now on. */
+void kp_rotation_close(struct kp_rotation_key *k);
 /* Returns true if a launch of the key was counted although it must not be replayed, so that later ones take turns. */
 bool kp_rotation_takes_turns(const struct kp_rotation_key *k);
 /* Keys: all, those with a result, and names of kernels without, separated by commas. */

@@ -126,8 +126,7 @@ struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct 
 void kp_rotation_free_key(struct kp_rotation_key *k);
 /* Adds a key to a rotation that has none of its kernel and shape. */
 void kp_rotation_add_key(struct kp_rotation *r, struct kp_rotation_key *k);
-/* Lets launches of the key pass from now on; or counts them again. */
-void kp_rotation_close(struct kp_rotation_key *k);
+/* Counts launches of the key again: the reverse of kp_rotation_close. */
 void kp_rotation_reopen(struct kp_rotation_key *k);
 /* Returns how many launches of a key should count a group in the end. */
 uint64_t kp_rotation_each_of(const struct kp_rotation *r, size_t group);

@@ -63,6 +63,17 @@ spent() {
     done
 }
 
+# The counters of the first window are refused. Its context plans again, also where a launch has closed the window that was
+# judged before.
+refused() {
+    export KPROF_BUDGET=100m
+    for of in p_contexts p_threads p_attributes "p_random 8"; do
+        FAKE_FAIL=cuptiProfilerBeginPass:1:1 both "refused: $of" "$programs/${of%% *}" $(expr "$of" : '[^ ]* \(.*\)')
+        expect "refused, accounted: $of" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
+        expect "refused, planned again: $of" "$(grep -c 'calls .* cuptiProfilerGetCounterAvailability ' "$tmp/kprof.log")" 1
+    done
+}
+
 # A program that fits into it, and the option's values.
 fits() {
     for value in 100m none 0; do
@@ -76,5 +87,6 @@ fits() {
 beside dear
 beside recurs
 beside spent
+beside refused
 beside fits
 finish
