@@ -1,7 +1,7 @@
 /*
  * The budget: which launches are worth their price, so that a program ends in bounded time with a result for each
- * kernel and shape (a *kind*). The model is told what kprof's work has cost so far and what is known of a kind, and
- * answers for the kind's next launch. It has no state but its struct, and knows neither launches nor CUDA: the tests
+ * kernel and shape (a *kind*). Its inputs are what kprof's work has cost so far and what is known of a kind; its
+ * answer is for the kind's next launch. It has no state but its struct, and knows neither launches nor CUDA: the tests
  * play recorded programs against it (tests/unit/preload/test_preload_budget.c).
  *
  * Threads: one at a time.

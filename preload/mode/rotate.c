@@ -138,18 +138,9 @@ static void know_window(uint64_t window)
     passed.others = true;
 }
 
-/* Returns true if all launches that have passed have ended. */
-static bool have_all_ended(const struct kp_driver *d)
-{
-    bool ended = !passed.others && passed.unseen == kp_flags_unseen();
-    for (size_t i = 0; ended && i < passed.n; i++)
-        ended = d->cuStreamQuery(passed.streams[i]) == CUDA_SUCCESS;
-    return ended;
-}
-
-/* Returns true if all launches that have passed end soon. Asks their streams, because the wait for a context needs a
- * thread, which costs 0.2 ms or more. */
-static bool ends_soon(const struct kp_driver *d)
+/* Returns true if all launches that have passed end within `ms`; 0: have ended. Asks their streams, because the wait
+ * for a context needs a thread, which costs 0.2 ms or more. */
+static bool end_within(const struct kp_driver *d, long ms)
 {
     long start = kp_now_ms();
     if (passed.others || passed.unseen != kp_flags_unseen())
@@ -158,7 +149,7 @@ static bool ends_soon(const struct kp_driver *d)
         CUresult rc = d->cuStreamQuery(passed.streams[i]);
         if (rc == CUDA_SUCCESS)
             i++;
-        else if (rc != CUDA_ERROR_NOT_READY || kp_now_ms() - start >= kp_wait_first(KP_WAIT_ROTATION_STREAMS))
+        else if (rc != CUDA_ERROR_NOT_READY || kp_now_ms() - start >= ms)
             return false;
     }
     return true;
@@ -175,7 +166,8 @@ static bool becomes_idle(const struct kp_window *w, bool is_current)
     if (c->ended)
         return true; /* no more waits */
     know_window(kp_journal_facts().serial);
-    bool idle = (is_current && ends_soon(d)) || kp_wait_briefly(d, c->ctx, ms, next) != CUDA_ERROR_NOT_READY;
+    bool idle = (is_current && end_within(d, kp_wait_first(KP_WAIT_ROTATION_STREAMS))) ||
+                kp_wait_briefly(d, c->ctx, ms, next) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)
         note_idle(kp_journal_facts().serial);
@@ -226,7 +218,7 @@ static enum kp_reason why_not_waited(const struct kp_question *q)
 {
     if (q->fit.waits_reason)
         return q->fit.waits_reason;
-    if (q->fit.host && !q->fit.ends && passed.n_reaching && have_all_ended(q->setup->driver))
+    if (q->fit.host && !q->fit.ends && passed.n_reaching && end_within(q->setup->driver, 0))
         note_idle(passed.window);
     if (q->fit.host && !kp_admit_ends(q->function))
         return KP_REASON_REACHES_HOST;

@@ -255,7 +255,7 @@ bool kp_process_loads(CUkernel kernel)
     return kp_context_first_of_library(&process->driver, kernel);
 }
 
-/* Goes on beside the window, which closes if it holds memory that the driver may need now. */
+/* Lets the call go on beside the open window, and closes a window whose memory the driver may need now. */
 static bool go_with_room(void)
 {
     KP_ALONE gate = enter_beside_window();

@@ -14,7 +14,7 @@ struct kp_batch *kp_batch_new(size_t n);
 /* Adds the next result and takes it over; there must be room. `key`: what it counts for, with the batch's group, as
  * launch `number` of the key; NULL = for itself. */
 void kp_batch_add(struct kp_batch *b, struct kp_result *r, const char *base, struct kp_rotation_key *key, bool quiet);
-/* Notes the kind of the launch added last, which its result is told to (kp_rotation_was_served). */
+/* Notes the kind of the launch added last: kp_rotation_was_served is called for it once the result is stored. */
 void kp_batch_kind(struct kp_batch *b, struct kp_rotation_key *kind);
 /* Checks, once the counters are there, if the launch added last has written host memory: it was repeated, and is not
  * known to reach any. `first`: no launch of its kernel was checked before. */

@@ -1003,7 +1003,7 @@ static void textures(void)
         append(i);
         sum += i + 1;
     }
-    report("what is told of them", right);
+    report("what queries answer", right);
     report_number("what they have read", sum_ints(&linked, values, N), (long long)sum * N);
 }
 
@@ -1210,7 +1210,7 @@ static void caches_again(void)
     increment(values, session.stream);
 }
 
-/* Code is linked beside the launches. */
+/* Code is linked between launches. */
 static void links(void)
 {
     CUlinkState state;
