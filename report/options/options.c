@@ -413,11 +413,24 @@ static int store(struct kp_options *o, const struct kp_option *row, const char *
     return is_text(row->kind) ? store_text(row, value, field) : read_value(row, value, field, &err);
 }
 
-static int store_defaults(struct kp_options *o)
+/* Defaults of the face ncu that differ from kprof's own. */
+static const struct {
+    size_t option;
+    const char *fallback;
+} of_face_ncu[] = {
+    {offsetof(struct kp_options, face), "ncu"},
+    {offsetof(struct kp_options, replay_mode), "kernel"},
+    {offsetof(struct kp_options, log_file), "stdout"},
+    {offsetof(struct kp_options, brief_above), "0"},
+};
+
+static int store_defaults(struct kp_options *o, bool as_ncu)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < N_ROWS; i++)
         rc = store(o, &rows[i], rows[i].fallback);
+    for (size_t i = 0; !rc && as_ncu && i < sizeof of_face_ncu / sizeof *of_face_ncu; i++)
+        rc = store(o, kp_option_row(of_face_ncu[i].option), of_face_ncu[i].fallback);
     return rc;
 }
 
@@ -640,6 +653,13 @@ char *kp_options_value(char *const *env, const char *name)
     return copy;
 }
 
+enum kp_face kp_options_face(char *const *env)
+{
+    const struct kp_option *row = kp_option_row(offsetof(struct kp_options, face));
+    const char *value = value_of(env, "KPROF_FACE");
+    return value && !strcmp(value, row->words[KP_FACE_NCU]) ? KP_FACE_NCU : KP_FACE_KPROF;
+}
+
 bool kp_options_want_application(char *const *env)
 {
     const struct kp_option *row = kp_option_row(offsetof(struct kp_options, target_processes));
@@ -808,11 +828,30 @@ bool kp_options_want_nvtx(char *const *env)
     return wanted;
 }
 
+/* Completes the options of the face ncu: a session has the ending of its kind, and is not printed unless a page is
+ * named. */
+static int end_as_ncu(struct kp_options *o, char *const *env)
+{
+    static const char *const endings[] = {".kprof", ".ncu-rep"};
+    size_t len = strlen(o->export_file);
+    o->unprinted = len && !value_of(env, "KPROF_PAGE");
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (len >= strlen(endings[i]) && !strcmp(o->export_file + len - strlen(endings[i]), endings[i]))
+            len = 0;
+    char *whole = len ? kp_asprintf("%s%s", o->export_file, *endings) : NULL;
+    if (len && !whole)
+        return -ENOMEM;
+    if (whole)
+        free(o->export_file);
+    o->export_file = whole ? whole : o->export_file;
+    return 0;
+}
+
 /* Reads the options from the environment and its file of options. */
 static int read_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, char **err)
 {
-    bool set_given = false;
-    int rc = store_defaults(o);
+    bool set_given = false, as_ncu = kp_options_face(env) == KP_FACE_NCU;
+    int rc = store_defaults(o, as_ncu);
     o->as_it_comes = true;
     if (!rc)
         rc = take_all(o, env, c, true, &set_given, err);
@@ -824,6 +863,8 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
         rc = kp_options_wants_page(o);
     if (!rc)
         rc = check_together(o, err);
+    if (!rc && as_ncu)
+        rc = end_as_ncu(o, env);
     o->nvtx = !rc && want(env, needs_nvtx);
     o->timeline = !rc && want(env, needs_timeline);
     return rc;
