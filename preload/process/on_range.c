@@ -188,7 +188,7 @@ void kp_process_prepare_ranges(void)
 void kp_process_profile(bool on)
 {
     struct kp_nvtx nvtx = {.ranges = NULL};
-    if (!kp_process_active())
+    if (!kp_process_active() || process->options.disable_profiler_start_stop)
         return;
     if (!process->options.profile_from_start)
         atomic_store(&process->profiling, on);

@@ -555,15 +555,30 @@ static bool item_matches(const char *item, size_t len, const char *name)
     return matches;
 }
 
-bool kp_filter_process(const char *list, const char *name)
+/* Takes a word off the front of an item. */
+static bool begins_with(const char **item, size_t *len, const char *word)
+{
+    size_t n = strlen(word);
+    if (*len < n || strncmp(*item, word, n) != 0)
+        return false;
+    *item += n;
+    *len -= n;
+    return true;
+}
+
+bool kp_filter_process(const char *list, const char *name, const char *short_name, bool *tree)
 {
     const char *item;
     size_t len;
-    bool empty = true;
+    bool chosen = true;
+    *tree = false;
     while (kp_list_next(&list, &item, &len)) {
-        empty = false;
-        if (item_matches(item, len, name))
-            return true;
+        *tree = begins_with(&item, &len, "exclude-tree:");
+        bool excludes = *tree || begins_with(&item, &len, "exclude:");
+        if (item_matches(item, len, name) || item_matches(item, len, short_name))
+            return !excludes;
+        chosen &= excludes; /* those of a name are chosen alone */
     }
-    return empty;
+    *tree = false;
+    return chosen;
 }
