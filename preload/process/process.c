@@ -27,6 +27,7 @@
 #include "preload/os/stdout_mute.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
+#include "preload/process/occurrence.h"
 #include "preload/process/phase.h"
 #include "preload/contexts/warm_up.h"
 #include "preload/contexts/context.h"
@@ -79,7 +80,7 @@ static enum kp_reason read_ids(const struct kp_launch *l, uint64_t *context, uin
 
 static bool is_inside(struct kp_launch *l)
 {
-    return kp_nvtx_judge(l->stream, &l->nvtx);
+    return kp_nvtx_judge(l->stream, &l->nvtx) && kp_occurrence_wanted();
 }
 
 static const struct kp_filter_source filter_source = {read_mangled, read_device, read_clock, read_ids, is_inside};
@@ -199,7 +200,7 @@ static bool read_options(void)
     if (kp_sections_select(process->options.set, process->options.section, &process->sections, &process->n_sections,
                            &err) ||
         kp_filter_new(&process->options, &filter_source, &process->filter, &err) ||
-        kp_nvtx_configure(&process->options)) {
+        kp_nvtx_configure(&process->options) || kp_occurrence_configure(&process->options)) {
         kp_phase_unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
         return false;
     }

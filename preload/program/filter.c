@@ -511,7 +511,7 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
     f->nameless.name = "";
     f->end = &f->first;
     set_range(f);
-    f->chooses_more = *o->kernel_id || *o->nvtx_include || *o->nvtx_exclude;
+    f->chooses_more = *o->kernel_id || *o->nvtx_include || *o->nvtx_exclude || *o->range_filter;
     int rc = kp_pattern_new(o->kernel_name, &f->name, err);
     if (!rc && *o->kernel_id)
         rc = kp_kernel_id_new(o->kernel_id, &f->id, err);

@@ -22,6 +22,7 @@
 #include "report/options/config.h"
 #include "report/options/ncu.h"
 #include "report/options/pages.h"
+#include "report/options/range_filter.h"
 
 static const char ENV_PREFIX[] = KP_OPTION_PREFIX;
 
@@ -292,6 +293,15 @@ static int check_ranges(const char *value, char **err)
     return rc;
 }
 
+static int check_numbers(const char *value, char **err)
+{
+    struct kp_range_filter f;
+    int rc = kp_range_filter_read(value, &f, err);
+    if (!rc)
+        kp_range_filter_free(&f);
+    return rc;
+}
+
 static int check_vary(const char *value, char **err)
 {
     struct kp_vary *vary = malloc(sizeof *vary);
@@ -336,6 +346,7 @@ static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_PATTERNS] = check_patterns,
     [KP_OPT_KERNEL_ID] = check_kernel_id,
     [KP_OPT_RANGES] = check_ranges,
+    [KP_OPT_NUMBERS] = check_numbers,
     [KP_OPT_VARY] = check_vary,
     [KP_OPT_PATH] = check_path,
     [KP_OPT_FOLDER] = check_folders,

@@ -48,6 +48,7 @@ enum { KP_OPTION_AUTO = -1 }; /* of AUTO_COUNT */
 #define KP_FIELD_PATTERNS   char *
 #define KP_FIELD_KERNEL_ID  char *
 #define KP_FIELD_RANGES     char *
+#define KP_FIELD_NUMBERS    char *
 #define KP_FIELD_VARY       char *
 #define KP_FIELD_PATH       char *
 #define KP_FIELD_PLACE      char *
@@ -87,6 +88,7 @@ enum kp_option_kind {
     KP_OPT_PATTERNS, /* a comma list of these */
     KP_OPT_KERNEL_ID,
     KP_OPT_RANGES,  /* for kp_nvtx_filter_new() */
+    KP_OPT_NUMBERS, /* for kp_range_filter_read() */
     KP_OPT_VARY,    /* for kp_vary_read() */
     KP_OPT_CHOICE,  /* a word, stored as its index */
     KP_OPT_CHOICES, /* a comma list of them */

@@ -333,7 +333,7 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--import=x"), 2},
         {RUN("-i", "x"), 2},
         {RUN("--config-file", "x", "true"), 2},
-        {RUN("--range-filter=yes:1:2", "true"), 2},
+        {RUN("--range-filter=yes:1", "true"), 2},
         {RUN("--open-in-ui", "true"), 2},
         {RUN("/tmp"), 126},
         {RUN("--section=regex:Memory", "true"), 2},
@@ -717,6 +717,7 @@ static void every_flag_reaches_the_environment(void **state)
         "KPROF_PRELOAD_LIBRARY=libm.so.6:libdl.so.2", /* of both flags */
         "KPROF_CHECK_EXIT_CODE=yes",
         "KPROF_KILL=no",
+        "KPROF_RANGE_FILTER=:1:",
         "KPROF_PRINT_FP=on",
         "KPROF_PRINT_KERNEL_BASE=function",
         "KPROF_IMPORT_SASS=no",
@@ -749,8 +750,8 @@ static void every_flag_reaches_the_environment(void **state)
         "1M", "--sort=name", "--top", "3", "--brief-above=4", "--rename-kernels", "/dev/null", "--color=never",
         "--strict=no", "--replay-mode", "kernel", "--budget=90s", "--app-replay-match=grid", "--app-replay-mode",
         "balanced", "--null-stdin", "--preload-library", "libm.so.6", "--preload-library=libdl.so.2",
-        "--check-exit-code=yes", "--kill", "no", "--print-fp", "--print-kernel-base=function", "--import-sass", "no",
-        "--disable-profiler-start-stop", "env");
+        "--check-exit-code=yes", "--kill", "no", "--range-filter", ":1:", "--print-fp", "--print-kernel-base=function",
+        "--import-sass", "no", "--disable-profiler-start-stop", "env");
     for (size_t i = 0; i < n; i++)
         if (lines[i] == status_file ? !strstr(o.out, lines[i]) : !has_line(o.out, lines[i]))
             fail_msg("no line %s in\n%s%s", lines[i], o.out, o.err);

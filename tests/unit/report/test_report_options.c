@@ -183,10 +183,10 @@ static void every_field_has_its_variable(void **state)
         "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
         "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_TIMELINE=on", "KPROF_HTML=/a/b.html", "KPROF_CALL_STACK=python,native",
         "KPROF_SORT=gain", "KPROF_TOP=7", "KPROF_BRIEF_ABOVE=9", "KPROF_RENAME_KERNELS=/dev/null", "KPROF_COLOR=always",
-        "KPROF_REPORT_PIPE=77", "KPROF_FACE=kprof", "KPROF_NULL_STDIN=on", "KPROF_PRELOAD_LIBRARY=libx.so",
-        "KPROF_CHECK_EXIT_CODE=yes", "KPROF_KILL=yes", "KPROF_PRINT_FP=on", "KPROF_PRINT_KERNEL_BASE=mangled",
-        "KPROF_IMPORT_SASS=no", "KPROF_DISABLE_PROFILER_START_STOP=on", "KPROF_WARP_SAMPLING_INTERVAL=31",
-        "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+        "KPROF_REPORT_PIPE=77", "KPROF_RANGE_FILTER=yes:2:[1-3]", "KPROF_FACE=kprof", "KPROF_NULL_STDIN=on",
+        "KPROF_PRELOAD_LIBRARY=libx.so", "KPROF_CHECK_EXIT_CODE=yes", "KPROF_KILL=yes", "KPROF_PRINT_FP=on",
+        "KPROF_PRINT_KERNEL_BASE=mangled", "KPROF_IMPORT_SASS=no", "KPROF_DISABLE_PROFILER_START_STOP=on",
+        "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.config, "/dev/null");
     assert_int_equal(o.sort, KP_SORT_GAIN);
     assert_int_equal(o.top, 7);
@@ -198,6 +198,7 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.preload_library, "libx.so");
     assert_true(o.check_exit_code);
     assert_true(o.kill);
+    assert_string_equal(o.range_filter, "yes:2:[1-3]");
     assert_true(o.print_fp);
     assert_int_equal(o.print_kernel_base, KP_PRINTED_MANGLED);
     assert_false(o.import_sass);
@@ -545,6 +546,9 @@ static void errors(void **state)
         "KPROF_CLOCK_CONTROL=bsae",
         "KPROF_PRINT_KERNEL_BASE=demangeld",
         "KPROF_FACE=nsys",
+        "KPROF_RANGE_FILTER=2",
+        "KPROF_RANGE_FILTER=maybe:2:",
+        "KPROF_RANGE_FILTER=:[:",
         "KPROF_APP_REPLAY_BUFFER=file",
         "KPROF_REPLAY_MODE=kernels",
         "KPROF_REPLAY_MODE=app-ranges",
@@ -745,7 +749,7 @@ static void lowest_unused_number(void **state)
     const char *folder = kp_test_folder();
     char pattern[512], expected[512];
     snprintf(pattern, sizeof pattern, "%s/f%%i-%%i", folder);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 1; i < 13; i++) {
         snprintf(expected, sizeof expected, "%s/f%d-%d", folder, i, i);
         assert_expands(pattern, expected);
         FILE *f = fopen(expected, "we");
