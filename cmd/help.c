@@ -202,12 +202,13 @@ static void print_of_ncu(const struct kp_ncu_option *o)
 {
     static const char *const means[] = {[KP_NCU_SAME] = "the same",
                                         [KP_NCU_AS] = "",
+                                        [KP_NCU_FILE] = "",
                                         [KP_NCU_ANY] = "accepted, without an effect: ",
                                         [KP_NCU_NOT] = "not there: "};
     char letter[8] = "    ", flags[96], text[TEXT_MAX];
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    bool some = o->how == KP_NCU_ANY && *o->values && !strchr(o->values, '*');
+    bool some = o->how != KP_NCU_AS && *o->values && !strchr(o->values, '*');
     snprintf(flags, sizeof flags, "  %s--%s%s%s", letter, o->flag, some ? " " : "", some ? o->values : "");
     snprintf(text, sizeof text, "%s%s%s", means[o->how], o->how == KP_NCU_SAME && *o->text ? "; " : "", o->text);
     print_option(flags, text);
@@ -361,11 +362,8 @@ static void list_commands(void)
 
 static void list_of_ncu(void)
 {
-    static const char *const hows[] = {[KP_NCU_SAME] = "same",
-                                       [KP_NCU_AS] = "as",
-                                       [KP_NCU_ANY] = "any",
-                                       [KP_NCU_NOT] = "not",
-                                       [KP_NCU_ALIEN] = "alien"};
+    static const char *const hows[] = {[KP_NCU_SAME] = "same", [KP_NCU_AS] = "as",   [KP_NCU_ANY] = "any",
+                                       [KP_NCU_FILE] = "file", [KP_NCU_NOT] = "not", [KP_NCU_ALIEN] = "alien"};
     size_t n;
     for (const struct kp_ncu_option *o = kp_ncu_options(&n); n; n--, o++)
         printf("ncu\t%s\t%s\t%s\t%s\n", o->flag, hows[o->how], o->values, o->text);

@@ -13,6 +13,7 @@
 #include "cmd/console.h"
 #include "cmd/help.h"
 #include "cmd/idle.h"
+#include "cmd/names.h"
 #include "cmd/query.h"
 #include "cmd/repeated.h"
 #include "cmd/run.h"
@@ -49,7 +50,7 @@ static struct option *build_of_ncu(struct option *to, char *letter)
     size_t n;
     const struct kp_ncu_option *o = kp_ncu_options(&n);
     for (size_t i = 0; i < n; i++) {
-        if (o[i].how != KP_NCU_AS && o[i].how != KP_NCU_ANY)
+        if (o[i].how == KP_NCU_SAME || o[i].how >= KP_NCU_NOT)
             continue;
         *to++ = (struct option){o[i].flag, argument_of(o[i].values), NULL, FIRST_OF_NCU + (int)i};
         if (o[i].letter)
@@ -200,6 +201,9 @@ static const struct kp_option *row_of(int c)
     return n ? rows : NULL;
 }
 
+/* The file of rename-kernels-path is written, and not read. */
+static bool exports_names;
+
 /* Handles a flag of a row, or an option of ncu that sets it: some of these name files where the row has folders. */
 static int take_value(int c, const struct kp_option *row, const char *value, bool again)
 {
@@ -210,6 +214,8 @@ static int take_value(int c, const struct kp_option *row, const char *value, boo
     size_t n;
     const char *flag = c < FIRST_OF_NCU ? "" : kp_ncu_options(&n)[c - FIRST_OF_NCU].flag;
     char *changed = NULL;
+    if (exports_names && !strcmp(flag, "rename-kernels-path"))
+        return 0;
     for (size_t i = 0; value && i < sizeof changes / sizeof *changes; i++)
         if (!strcmp(changes[i].flag, flag) && !(changed = changes[i].change(value)))
             return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
@@ -224,7 +230,13 @@ static int take_value(int c, const struct kp_option *row, const char *value, boo
 struct ahead {
     bool imports, no_config;
     const char *config; /* the file of ncu's form */
+    const char *names;  /* that of rename-kernels-path */
 };
+
+static bool is_yes(const char *value)
+{
+    return !strcmp(value, "on") || !strcmp(value, "yes") || !strcmp(value, "1");
+}
 
 static void note_ahead(int c, const char *value, struct ahead *a)
 {
@@ -232,9 +244,13 @@ static void note_ahead(int c, const char *value, struct ahead *a)
     const char *flag = c < FIRST_OF_NCU ? "" : kp_ncu_options(&n)[c - FIRST_OF_NCU].flag;
     a->imports |= c == IMPORT;
     if (!strcmp(flag, "config-file"))
-        a->no_config = !strcmp(value, "off") || !strcmp(value, "no") || !strcmp(value, "0");
+        a->no_config = !is_yes(value);
     if (!strcmp(flag, "config-file-path"))
         a->config = value;
+    if (!strcmp(flag, "rename-kernels-path"))
+        a->names = value;
+    if (!strcmp(flag, "rename-kernels-export"))
+        exports_names = is_yes(value);
 }
 
 /* Writes out an abbreviation that means one option of ncu's, though several of kprof's. Returns false if it does not.
@@ -260,7 +276,7 @@ static bool write_out(const struct flags *f, struct kp_words *w)
 }
 
 /* Puts in place what stands in files: response files, and the file of options that ncu reads. */
-static int look_ahead(struct kp_words *w, const struct flags *f)
+static int look_ahead(struct kp_words *w, const struct flags *f, struct kp_query *q)
 {
     struct ahead a = {.no_config = kp_options_face(environ) != KP_FACE_NCU};
     int c = 0, status = 0;
@@ -277,6 +293,7 @@ static int look_ahead(struct kp_words *w, const struct flags *f)
             note_ahead(c, optarg, &a);
     }
     optind = 0; /* GNU: restarts getopt */
+    q->names = !exports_names ? NULL : a.names ? a.names : KP_RENAMES_FILE;
     if (!status && (a.config || !a.no_config))
         status = kp_words_take_config(w, a.config, a.imports);
     return status;
@@ -348,7 +365,7 @@ static int take_flags(struct kp_words *w, struct kp_query *q)
     int c;
     build_flags(&f, rows, n);
     opterr = 0;
-    int rc = look_ahead(w, &f);
+    int rc = look_ahead(w, &f, q);
     rc = rc ? rc : take_folder(w, &f);
     while (!rc && (c = getopt_long(w->n, w->at, f.letters, f.longs, NULL)) != -1) {
         if (c == 'h')
@@ -375,8 +392,9 @@ static int take_flags(struct kp_words *w, struct kp_query *q)
 
 static int run_command(const struct kp_command *command, struct kp_words w, struct kp_query *q);
 
-/* Prints the session that the face ncu imports. Its ending may be left out, or be that of ncu's. */
-static int import(const char *name)
+/* Prints the session that the face ncu imports, and writes the names of its kernels if `names` is a file. Its ending
+ * may be left out, or be that of ncu's. */
+static int import(const char *name, const char *names)
 {
     static const char ending[] = ".kprof", of_ncu[] = ".ncu-rep";
     size_t len = strlen(name),
@@ -389,6 +407,9 @@ static int import(const char *name)
     int status = to_file && !freopen(log, "w", stdout)
                      ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", log, strerror(errno))
                      : kp_main_report(2, args);
+    const char *force = getenv("KPROF_FORCE_OVERWRITE");
+    if (!status && names)
+        status = kp_names_export(args[1], names, force && !strcmp(force, "on"));
     free(path);
     return status;
 }
@@ -413,7 +434,7 @@ static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
         return command->answer(q);
     }
     if (q->import)
-        return import(q->import);
+        return import(q->import, q->names);
     if (!*rest && (q->chip || q->mode))
         return kp_console_error(
             KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",

@@ -192,7 +192,7 @@ for file in $documents; do
 done
 
 # --- what stands in place of ncu's options: the table's texts are kprof's answers ---
-sed -n 's/^| `\(--[a-z-]*\)` | \(.*\) |$/\1 \2/p' docs/coming-from-ncu.md >"$tmp/answers"
+sed -n 's/^| `\(--[a-z-]*\)` | not there: \(.*\) |$/\1 \2/p' docs/coming-from-ncu.md >"$tmp/answers"
 answers=0
 while read -r flag answer; do
     said=$("$kprof" "$flag" x 2>&1)
