@@ -448,7 +448,7 @@ static void wrong_options_are_told(void **state)
         const char *env;
     } cases[] = {
         {ARGS("report", "--cold", session), NULL},
-        {ARGS("report", "--print-detail=all", session), NULL}, /* what it abbreviates is named */
+        {ARGS("report", "--print-metric=all", session), NULL}, /* what it may abbreviate is named */
         {ARGS("report", "--print-detials=all", session), NULL},
         {ARGS("report", "--log-file", "x", session), NULL},
         {ARGS("report", "-x", session), NULL},
