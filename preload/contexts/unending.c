@@ -43,17 +43,18 @@ bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)
     return !c->stalled;
 }
 
+void kp_stuck_learn(struct kp_known_function *f, bool ended)
+{
+    f->ends = ended ? f->ends + (f->ends < KP_ENDS_ENOUGH) : 0;
+    f->waits_reason = ended ? KP_REASON_NONE : KP_REASON_WAITS_FOR_HOST;
+}
+
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, enum kp_wait w)
 {
     bool ends = kp_wait_for(d, c->ctx, w) != CUDA_ERROR_NOT_READY;
     c->stalled = !ends; /* later launches need not wait that long to find this out */
-    if (f && !ends) {
-        f->ends = 0;
-        f->waits_reason = KP_REASON_WAITS_FOR_HOST;
-    } else if (f) {
-        f->ends += f->ends < KP_ENDS_ENOUGH;
-        f->waits_reason = KP_REASON_NONE;
-    }
+    if (f)
+        kp_stuck_learn(f, ends);
     return ends;
 }
 

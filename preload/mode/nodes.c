@@ -240,17 +240,22 @@ struct choice {
     bool nodes;           /* its nodes are issued instead */
 };
 
+/* Returns the function of a kernel of the graph if its code looks as if it waited for the host, and launches of it were
+ * not yet seen to end often enough; else NULL. */
+static struct kp_known_function *waiter(const struct passage *p, size_t i)
+{
+    struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
+    return f && f->once & KP_WAITS_FOR_OTHERS && !kp_admit_ends(f) ? f : NULL;
+}
+
 /* Returns why the graph is let through, if there is a reason. A node that waits for the host would hold up the program,
  * which has to launch more before it acts. */
 static enum kp_reason lets_through(const struct passage *p)
 {
-    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL);
-    for (size_t i = 0; shares && i < p->of->n; i++) {
-        const struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
-        if (f && f->once & KP_WAITS_FOR_OTHERS)
-            return KP_REASON_GRAPH_MAY_WAIT;
-    }
-    return KP_REASON_NONE;
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL), waits = false;
+    for (size_t i = 0; shares && !waits && i < p->of->n; i++)
+        waits = waiter(p, i) != NULL;
+    return waits ? KP_REASON_GRAPH_MAY_WAIT : KP_REASON_NONE;
 }
 
 /* Judges the kernels of the graph for repetitions. */
@@ -293,15 +298,30 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, enum kp_
     return kp_launches_run(p->setup, p->context, l, p->what, skip_reason);
 }
 
-/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program must end. */
+/* Returns true if nothing is to wait for the graph: a kernel of it did not end by itself. */
+static bool is_known_to_wait(const struct passage *p)
+{
+    const struct kp_known_function *f;
+    bool waits = false;
+    for (size_t i = 0; !waits && i < p->of->n; i++)
+        waits = (f = waiter(p, i)) && f->waits_reason;
+    return waits;
+}
+
+/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program must end, and
+ * whether its kernels end by themselves: after a few such launches, the graph is counted. */
 static CUresult let_through(const struct passage *p, struct kp_launch *l, enum kp_reason why,
                             enum kp_reason *skip_reason)
 {
     kp_window_close(why);
-    bool settled = kp_stuck_settle(p->setup->driver, p->context);
+    bool watched = !is_known_to_wait(p) && kp_stuck_settle(p->setup->driver, p->context);
     CUresult rc = pass(l, why, skip_reason);
-    if (rc == CUDA_SUCCESS && settled)
-        kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE);
+    watched &= rc == CUDA_SUCCESS;
+    bool ended = watched && kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE);
+    struct kp_known_function *f;
+    for (size_t i = 0; watched && i < p->of->n; i++)
+        if ((f = waiter(p, i)))
+            kp_stuck_learn(f, ended);
     return rc;
 }
 

@@ -34,6 +34,18 @@ for set in basic quick; do
 done
 KPROF_REPLAY_MODE=rotate gate "rotation" mapped 69
 
+# A graph passes until its gate was seen to end twice, and always where it was not.
+for set in basic quick; do
+    export KPROF_SET=$set
+    for case in 'open captured 4' 'shut captured-shut 12'; do
+        set -- $case
+        gate "a graph whose gate is $1, $set" "$2" 108
+        expect "a graph whose gate is $1, $set: kernels that passed" \
+            "$(sed -n 's/.*graph with a kernel that may wait for the host, not replayed: \([0-9]*\).*/\1/p' "$tmp/report")" "$3"
+    done
+done
+unset KPROF_SET
+
 # Memory of pools that nothing rewinds, in both ways of saving: nothing is repeated, and launches count in turns.
 for case in host-pool numa-pool managed-pool; do
     for how in KPROF_SET=quick KPROF_SAVE=all KPROF_SAVE=changes; do
