@@ -240,12 +240,17 @@ struct choice {
     bool nodes;           /* its nodes are issued instead */
 };
 
-/* Returns the function of a kernel of the graph if its code looks as if it waited for the host, and launches of it were
- * not yet seen to end often enough; else NULL. */
+/* Returns the function of a kernel of the graph if it may wait for the host: its code looks like it, and either the
+ * launch has an address of host memory, or launches of the function were not yet seen to end often enough. Else NULL.
+ */
 static struct kp_known_function *waiter(const struct passage *p, size_t i)
 {
-    struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
-    return f && f->once & KP_WAITS_FOR_OTHERS && !kp_admit_ends(f) ? f : NULL;
+    struct kp_launch *l = &p->of->kernels[i].launch;
+    struct kp_known_function *f = kp_launches_function(p->setup, p->context, l);
+    bool looks = f && f->once & KP_WAITS_FOR_OTHERS;
+    bool may = looks && (!kp_admit_ends(f) || !f->facts.params_known || kp_launch_copy(l, &f->facts) ||
+                         kp_reach_host(p->setup->driver, l, NULL, 0, NULL));
+    return may ? f : NULL;
 }
 
 /* Returns why the graph is let through, if there is a reason. A node that waits for the host would hold up the program,
@@ -308,6 +313,19 @@ static bool is_known_to_wait(const struct passage *p)
     return waits;
 }
 
+/* Learns, once for each function, whether the kernels that may wait ended by themselves in a launch of the graph. */
+static void learn_waiters(const struct passage *p, bool ended)
+{
+    for (size_t i = 0; i < p->of->n; i++) {
+        struct kp_known_function *f = waiter(p, i);
+        size_t before = 0;
+        while (f && before < i && waiter(p, before) != f)
+            before++;
+        if (f && before == i)
+            kp_stuck_learn(f, ended);
+    }
+}
+
 /* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program must end, and
  * whether its kernels end by themselves: after a few such launches, the graph is counted. */
 static CUresult let_through(const struct passage *p, struct kp_launch *l, enum kp_reason why,
@@ -316,12 +334,8 @@ static CUresult let_through(const struct passage *p, struct kp_launch *l, enum k
     kp_window_close(why);
     bool watched = !is_known_to_wait(p) && kp_stuck_settle(p->setup->driver, p->context);
     CUresult rc = pass(l, why, skip_reason);
-    watched &= rc == CUDA_SUCCESS;
-    bool ended = watched && kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE);
-    struct kp_known_function *f;
-    for (size_t i = 0; watched && i < p->of->n; i++)
-        if ((f = waiter(p, i)))
-            kp_stuck_learn(f, ended);
+    if (rc == CUDA_SUCCESS && watched)
+        learn_waiters(p, kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE));
     return rc;
 }
 

@@ -34,13 +34,14 @@ for set in basic quick; do
 done
 KPROF_REPLAY_MODE=rotate gate "rotation" mapped 69
 
-# A graph passes until its gate was seen to end twice, and always where it was not.
+# A graph passes until its gates were seen to end twice, and always where they were not, or where their argument is an
+# address of host memory.
 for set in basic quick; do
     export KPROF_SET=$set
-    for case in 'open captured 4' 'shut captured-shut 12'; do
+    for case in 'open captured 6' 'shut captured-shut 18' 'given captured-host 18'; do
         set -- $case
-        gate "a graph whose gate is $1, $set" "$2" 108
-        expect "a graph whose gate is $1, $set: kernels that passed" \
+        gate "a graph whose gates are $1, $set" "$2" 114
+        expect "a graph whose gates are $1, $set: kernels that passed" \
             "$(sed -n 's/.*graph with a kernel that may wait for the host, not replayed: \([0-9]*\).*/\1/p' "$tmp/report")" "$3"
     done
 done

@@ -219,19 +219,23 @@ static void filled(void)
     opened(1 + ROUNDS);
 }
 
-/* A graph of a gate and what follows. Its address stands in device memory. The first `open` gates are open when they
- * are launched, as all kernels are whose code only looks as if it waited for the host. */
-static void graph_of_gate(int open)
+/* A graph of two gates and what follows. The first `open` launches find their gates open, as all kernels do whose code
+ * only looks as if it waited for the host. */
+static void graph_of_gates(const char *kernel, int open)
 {
     int *flag = host_memory(CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr at;
     CUgraph graph;
     CUgraphExec exec;
 
-    MUST(cuMemAlloc(&at, sizeof(flag)));
-    MUST(cuMemcpyHtoD(at, &flag, sizeof(flag)));
+    at = (CUdeviceptr)(uintptr_t)flag;
+    if (!strcmp(kernel, "gate_behind")) {
+        MUST(cuMemAlloc(&at, sizeof(flag)));
+        MUST(cuMemcpyHtoD(at, &flag, sizeof(flag)));
+    }
     MUST(cuStreamBeginCapture(session.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    gate("gate_behind", at);
+    gate(kernel, at);
+    gate(kernel, at);
     increment(session.stream);
     MUST(cuStreamEndCapture(session.stream, &graph));
     MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -244,17 +248,22 @@ static void graph_of_gate(int open)
         *(volatile int *)flag = 1;
         MUST(cuStreamSynchronize(session.stream));
     }
-    opened(GRAPHS);
+    opened(2 * GRAPHS);
 }
 
 static void captured(void)
 {
-    graph_of_gate(GRAPHS);
+    graph_of_gates("gate_behind", GRAPHS);
 }
 
 static void captured_shut(void)
 {
-    graph_of_gate(1);
+    graph_of_gates("gate_behind", 1);
+}
+
+static void captured_host(void)
+{
+    graph_of_gates("gate", GRAPHS);
 }
 
 /* While a gate is closed, the program does what would close a window. */
@@ -340,13 +349,21 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"mapped", mapped},         {"write-combined", write_combined},
-        {"registered", registered}, {"managed", managed},
-        {"behind", behind},         {"copied", copied},
-        {"filled", filled},         {"busy", busy},
-        {"proxied", proxied},       {"host-pool", host_pool},
-        {"numa-pool", numa_pool},   {"managed-pool", managed_pool},
-        {"captured", captured},     {"captured-shut", captured_shut},
+        {"mapped", mapped},
+        {"write-combined", write_combined},
+        {"registered", registered},
+        {"managed", managed},
+        {"behind", behind},
+        {"copied", copied},
+        {"filled", filled},
+        {"busy", busy},
+        {"proxied", proxied},
+        {"host-pool", host_pool},
+        {"numa-pool", numa_pool},
+        {"managed-pool", managed_pool},
+        {"captured", captured},
+        {"captured-shut", captured_shut},
+        {"captured-host", captured_host},
     };
     const char *name = argc > 1 ? argv[1] : "mapped";
 
