@@ -236,9 +236,20 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
 
 static int run_word(int argc, char **argv, struct kp_query *q);
 
+/* Returns the flag that says what a query is to list; NULL: none was given. */
+static const char *subject_of(const struct kp_query *q)
+{
+    return q->mode               ? "query-metrics-mode"
+           : q->collection       ? "query-metrics-collection"
+           : q->chip || q->chips ? "chip"
+                                 : NULL;
+}
+
 /* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
 static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
 {
+    if (!q->command && optind == argc && (q->mode || q->collection))
+        q->command = "query-metrics";
     if (q->command && optind < argc)
         return kp_console_error(KP_EXIT_USAGE, "kprof %s does not accept '%s'; " KP_TRY_HELP, q->command, argv[optind]);
     if (q->command) {
@@ -246,10 +257,10 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
         kp_idle_tell_answer(command->name, command->heeds, q);
         return command->answer(q);
     }
-    if (optind == argc && (q->chip || q->mode))
+    if (optind == argc && subject_of(q))
         return kp_console_error(
-            KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
-            q->chip ? "chip" : "query-metrics-mode", q->mode ? "" : ", --list-sets or --list-sections");
+            KP_EXIT_USAGE,
+            "--chip says which metrics, sets or sections to list: add --query-metrics, --list-sets or --list-sections");
     if (optind == argc) {
         kp_help_usage();
         return kp_console_error(KP_EXIT_USAGE, "no program given; " KP_TRY_HELP);
@@ -257,9 +268,8 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
     bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
     if (!is_program && !separated && kp_command_find(argv[optind]))
         return run_word(argc - optind, argv + optind, q);
-    if (q->chip || q->mode)
-        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP,
-                                q->chip ? "chip" : "query-metrics-mode");
+    if (subject_of(q))
+        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP, subject_of(q));
     return kp_main_run(argv + optind, kp_command_names());
 }
 

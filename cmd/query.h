@@ -7,7 +7,7 @@
 /* The flags of the queries; NULL: not given. */
 struct kp_query {
     const char *command; /* the sub-command */
-    const char *chip, *mode;
+    const char *chip, *chips, *mode, *collection;
 };
 
 /* A flag of the command that is not an option of the library. A flag named like a sub-command means that sub-command;

@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/pattern.h"
 #include "base/text.h"
+#include "preload/os/log.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 #include "report/view/chooser.h"
@@ -121,7 +122,10 @@ static struct kernel *intern(struct kp_filter *f, const char *name)
 
 static void judge(const struct kp_filter *f, struct kernel *k, const char *mangled)
 {
+    bool gave_up = kp_pattern_gave_up(f->name);
     k->wanted = kp_pattern_match(f->name, k->name);
+    if (!gave_up && kp_pattern_gave_up(f->name))
+        kp_log_warning("kernel-name takes too long to match '%s', which is left out; other names may be, too", k->name);
     k->in_id = !f->id || kp_kernel_id_name(f->id, k->name);
     atomic_store(&k->outside, kp_filter_waits_outside(mangled));
     bool by_name = f->id && !k->in_id && !kp_kernel_id_asks_place(f->id);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/pattern.h"
-#include "base/regex.h"
 #include "base/room.h"
 #include "base/text.h"
 
@@ -15,7 +14,7 @@
 struct numbers {
     uint64_t *list;
     size_t n;
-    struct kp_regex *regex; /* NULL: none */
+    struct kp_pattern *regex; /* NULL: none */
 };
 
 struct kp_kernel_id {
@@ -60,7 +59,7 @@ static int read_numbers(const char *what, const char *text, struct numbers *out,
             err,
             "'%s' is not a valid %s; as a regular expression it would match only that text: write a list of numbers",
             text, what);
-    return kp_regex_new(text, true, &out->regex, err);
+    return kp_pattern_whole(text, &out->regex, err);
 }
 
 /* Splits `text` in place: zeros replace colons. */
@@ -119,7 +118,7 @@ out:
 
 static void free_numbers(struct numbers *s)
 {
-    kp_regex_free(s->regex);
+    kp_pattern_free(s->regex);
     free(s->list);
 }
 
@@ -145,7 +144,7 @@ static bool has_number(const struct numbers *s, uint64_t number)
     if (!s->regex)
         return false;
     snprintf(text, sizeof text, "%" PRIu64, number);
-    return kp_regex_match(s->regex, text);
+    return kp_pattern_match(s->regex, text);
 }
 
 bool kp_kernel_id_asks_place(const struct kp_kernel_id *id)
