@@ -157,7 +157,7 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
     kp_timeline_ours_copy(j->context->id, bytes);
     if (d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS)
         return true;
-    kp_defer_ours(j->context->ctx, i->backup); /* whose contents nothing may be restored from */
+    kp_defer_ours(j->context->ctx, i->backup, bytes); /* whose contents nothing may be restored from */
     kp_journal_drop_last();
     return false;
 }

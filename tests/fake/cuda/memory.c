@@ -28,6 +28,31 @@ enum { FOUND_PLACES = 1 << 10 };
 static struct allocation *found[FOUND_PLACES];
 static uintptr_t lowest = UINTPTR_MAX, highest; /* the addresses of all allocations */
 
+/* FAKE_HANDS_ON: as with the real driver, fresh memory is zero, but a small allocation shows what was in the last small
+ * one that was freed, because both are parts of one block. */
+static unsigned char *handed_on;
+
+static bool hands_on(size_t size)
+{
+    return size < BLOCK && getenv("FAKE_HANDS_ON");
+}
+
+static void fill_fresh(unsigned char *base, size_t size)
+{
+    if (!getenv("FAKE_HANDS_ON"))
+        memset(base, POISON, size);
+    else if (handed_on && hands_on(size))
+        memcpy(base, handed_on, size);
+}
+
+/* Keeps what memory that is freed contains. */
+static void hand_on(const void *base, size_t size)
+{
+    handed_on = handed_on ? handed_on : calloc(1, BLOCK);
+    if (handed_on && hands_on(size))
+        memcpy(handed_on, base, size);
+}
+
 static struct allocation *list_allocation(struct context *ctx, void *base, size_t size)
 {
     struct allocation *a = make(sizeof(*a), KIND_ALLOCATION, ctx);
@@ -68,7 +93,7 @@ static CUresult allocate(void **out, size_t size, bool pinned_host)
     a->canary = mapped - size;
     a->host_flags = CU_MEMHOSTALLOC_DEVICEMAP;
     if (!a->info.sparse && !pinned_host)
-        memset(base, POISON, size);
+        fill_fresh(base, size);
     memset(base + size, CANARY, a->canary);
     if (!pinned_host)
         used_bytes[ctx->device] += size;
@@ -86,6 +111,8 @@ static void release_memory(struct object *object)
             fake_misuse("written %zu bytes beyond an allocation of %zu bytes", i + 1, a->info.size);
     if (!a->info.pinned_host && !a->of_graph)
         used_bytes[object->ctx->device] -= a->info.size;
+    if (!a->info.pinned_host && hands_on(a->info.size))
+        hand_on(a->info.base, a->info.size);
     madvise(a->info.base, a->mapped, MADV_DONTNEED);
     mprotect(a->info.base, a->mapped, PROT_NONE);
     object->dead = true;
