@@ -613,6 +613,12 @@ int kp_collector_save(struct kp_collector *c, struct kp_why *why)
     return saved ? 0 : -1;
 }
 
+void kp_collector_unwatch(struct kp_collector *c)
+{
+    c->setup.unwatched = true;
+    kp_providers_unwatch(c->providers);
+}
+
 uint64_t kp_collector_copied(const struct kp_collector *c)
 {
     return c->saved ? c->copied : 0;

@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "preload/contexts/unending.h"
 #include "preload/gate/fast_path.h"
+#include "preload/gate/window_facts.h"
 #include "preload/mode/budget.h"
 #include "preload/mode/strategy.h"
 #include "preload/mode/timing_records.h"
@@ -20,6 +21,7 @@ static struct kp_budget budget;
 static unsigned depth;      /* of kp_bounded_enter */
 static uint64_t entered_ns; /* at depth 0 */
 static bool passes;         /* a kind was let through, and that was told */
+static bool records;        /* what passes is recorded, or was to be */
 static atomic_bool spent;   /* so was that nothing is left */
 
 /* Returns true if the mode is bounded and the user has not lifted the bound. */
@@ -68,6 +70,10 @@ void kp_bounded_leave(const struct kp_context_setup *setup)
     spend();
     if (kp_budget_is_spent(&budget))
         tell_spent();
+    if (records || kp_window_is_open() || !(passes || kp_bounded_is_spent()))
+        return;
+    records = true;
+    kp_context_begin_durations(setup);
 }
 
 bool kp_bounded_is_spent(void)

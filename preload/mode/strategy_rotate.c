@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "preload/os/progress.h"
+#include "preload/who/durations.h"
 #include "preload/rotation/rotation.h"
 #include "preload/mode/counter_owner.h"
 #include "preload/mode/job.h"
@@ -58,6 +59,8 @@ static int begin_count(struct kp_window *w, struct kp_why *why)
     const struct kp_rotation *r = w->context->rotation;
     size_t extra = kp_rotation_extra_of(r, now.turn.group);
     kp_claim_counters(w->setup->driver, w->context);
+    if (extra != SIZE_MAX)
+        kp_durations_end(); /* CUPTI's activity records cannot be combined with other providers */
     return extra == SIZE_MAX
                ? kp_collector_count_begin(c, w->mode, w->most, now.turn.group, why)
                : kp_collector_beside_begin(c, extra, w->most, kp_rotation_longest(r, now.turn.group), why);

@@ -53,6 +53,8 @@ struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_
 struct kp_rotation *kp_rotation_new_beside(uint64_t each);
 /* Gives it both, once. Returns 0 or -ENOMEM. Nothing may be collected meanwhile. */
 int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan, const struct kp_rotation_extras *extras);
+/* Says which context's it is, as CUPTI numbers them: activity records name it. */
+void kp_rotation_of_context(struct kp_rotation *r, uint64_t id);
 bool kp_rotation_has_plan(const struct kp_rotation *r);
 /* Makes NVTX paths part of the key, or not: the push-pop ranges of the launching thread, ignoring numbers in their
  * names. Alongside a replay they never are. Call it before the first launch. */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "preload/gate/fast_path.h"
 #include "preload/rotation/rotation_state.h"
+#include "preload/who/durations.h"
 
 enum {
     PLACE_BUCKETS = 1 << 12,
@@ -107,6 +108,7 @@ struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct 
     if (!k)
         return NULL;
     k->of = r;
+    k->context = r->context;
     k->shape = *s;
     k->mangled = kp_strdup(mangled);
     k->taken = calloc(r->groups + 1, sizeof(*k->taken));
@@ -283,11 +285,12 @@ void kp_rotation_note_taken(struct kp_rotation_key *k, size_t group)
         k->lacking--;
 }
 
-uint64_t kp_rotation_launches(const struct kp_rotation_key *k)
+void kp_rotation_stands_for(const struct kp_rotation_key *k, struct kp_launch_info *l)
 {
+    const struct kp_duration_of what = {k->mangled, k->context, k->shape.grid, k->shape.block, k->shape.dynamic_shared};
     kp_passing_settle();
-    uint64_t n = atomic_load(&k->others);
+    l->alike = atomic_load(&k->others);
     for (struct kp_rotation_place *p = atomic_load(&k->places); p; p = p->next_of_key)
-        n += atomic_load(&p->launches);
-    return n;
+        l->alike += atomic_load(&p->launches);
+    l->recorded = kp_durations_of(&what, &l->recorded_ns);
 }

@@ -661,17 +661,21 @@ void kp_session_replace(struct kp_result *result, const char *base, struct kp_se
     kp_lock_give(storing);
 }
 
-void kp_session_alike(uint64_t id, uint64_t alike)
+void kp_session_alike(const struct kp_launch_info *l)
 {
     char *err = NULL;
     kp_lock_take(storing, KP_FOREVER);
     struct kp_quiet q = kp_quiet_begin();
-    struct kept *k = atomic_load(&session.open) ? find_kept(id) : NULL;
-    if (k)
-        k->result.launch.alike = alike;
-    else if (atomic_load(&session.open) && session.store && !session.store_failed &&
-             kp_store_put_alike(session.store, id, alike, &err))
+    struct kept *k = atomic_load(&session.open) ? find_kept(l->id) : NULL;
+    struct kp_launch_info *kept = k ? &k->result.launch : NULL;
+    if (kept) {
+        kept->alike = l->alike;
+        kept->recorded = l->recorded;
+        kept->recorded_ns = l->recorded_ns;
+    } else if (atomic_load(&session.open) && session.store && !session.store_failed &&
+               kp_store_put_alike(session.store, l, &err)) {
         kp_log_error("%s", err ? err : "the session file failed");
+    }
     free(err);
     kp_quiet_end(&q);
     kp_lock_give(storing);

@@ -14,6 +14,7 @@
 #include "base/work.h"
 #include "base/text.h"
 #include "collectors/providers/observe.h"
+#include "preload/who/durations.h"
 
 enum {
     MANY = 1 << 16,       /* number of waiting activities at which the session is asked to store them */
@@ -223,6 +224,7 @@ static void add_locked(const struct kp_activity *a, const char *name, bool mangl
 
 static void take_record(const struct kp_device_record *r)
 {
+    kp_durations_add(r);
     /* A record without times belongs to an activity that had not ended, or never ran. */
     if (kp_timeline_is_on() && r->activity.start_ns && r->activity.end_ns >= r->activity.start_ns)
         add_locked(&r->activity, r->name, r->activity.kind == KP_ACTIVITY_KERNEL);
@@ -242,7 +244,7 @@ int kp_timeline_begin(const struct kp_cupti *c, void (*on_many)(void))
     number_of("", false);
     line.offset = (int64_t)kp_observe_now(c) - (int64_t)kp_clock_ns();
     atomic_store(&on, true);
-    int rc = kp_observe_begin(c, take_record);
+    int rc = kp_observe_begin(c, take_record, false);
     atomic_store(&on, !rc);
     atomic_store(&begun, !rc);
     return rc;
@@ -255,6 +257,7 @@ void kp_timeline_stop(void)
 
 void kp_timeline_forked(void)
 {
+    kp_durations_stop();
     atomic_store(&on, false);
     atomic_store(&begun, false);
     own_id = 0;
@@ -372,6 +375,7 @@ static void end_span(void)
 
 void kp_timeline_pause(uint32_t context_id)
 {
+    kp_durations_pause();
     if (!kp_timeline_is_on())
         return;
     begin_span(context_id);
@@ -380,6 +384,7 @@ void kp_timeline_pause(uint32_t context_id)
 
 void kp_timeline_resume(void)
 {
+    kp_durations_resume();
     if (!kp_timeline_is_on())
         return;
     if (kp_observe_resume(line.c)) {
@@ -440,6 +445,7 @@ void kp_timeline_leave(int64_t entered)
 
 void kp_timeline_flush(bool all)
 {
+    kp_durations_flush(all);
     if (!kp_timeline_is_on())
         return;
     kp_observe_flush(line.c, false);

@@ -159,7 +159,7 @@ static void write_savings(struct kp_data *d, FILE *to, const struct kp_messages 
 static double duration_of(const struct kp_result *r)
 {
     double ns;
-    return kp_result_duration(r, &ns) ? ns : NAN;
+    return kp_result_mean_duration(r, &ns) ? ns : NAN;
 }
 
 static void write_verdict(struct kp_data *d, FILE *to, const struct kp_shown *s)

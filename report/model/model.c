@@ -306,6 +306,19 @@ uint64_t kp_launch_weight(const struct kp_launch_info *l)
     return l->alike ? l->alike : 1;
 }
 
+bool kp_result_mean_duration(const struct kp_result *r, double *ns)
+{
+    const struct kp_launch_info *l = &r->launch;
+    bool known = kp_result_duration(r, ns);
+    double all = (double)kp_launch_weight(l), own = l->groups ? (double)l->counted : 1;
+    if (!l->recorded || !isfinite(l->recorded_ns) || l->recorded_ns < 0)
+        return known;
+    double mean = l->recorded_ns / (double)l->recorded;
+    own = !known ? 0 : own < all ? own : all;
+    *ns = ((known ? *ns : 0) * own + mean * (all - own)) / all;
+    return true;
+}
+
 static void variant_free(struct kp_variant *v)
 {
     free(v->name);

@@ -181,6 +181,10 @@ struct kp_launch_info {
     uint64_t alike;                  /* launches of the kernel and shape, which this one stands for */
     uint64_t counted;                /* those that were counted, each for one group of counters */
     uint32_t groups, groups_counted; /* groups of counters, and those that were counted */
+    /* Also where a budget lets launches pass: those of the kernel and shape that activity records have timed, and how
+     * long these took together, ns; 0 = there were no records. */
+    uint64_t recorded;
+    double recorded_ns;
 };
 
 /* A way of launching a kernel that kprof tried in place of the program's own, for a profile series. */
@@ -328,8 +332,12 @@ bool kp_metric_number(const struct kp_metric *m, double *out);
  * edited file). */
 bool kp_result_duration(const struct kp_result *r, double *ns);
 
-/* Returns how many launches an entry stands for: those of its kernel and shape if rotation counted it, else 1. */
+/* Returns how many launches an entry stands for: those of its kernel and shape if rotation counted it, or if others
+ * passed within a budget; else 1. */
 uint64_t kp_launch_weight(const struct kp_launch_info *l);
+/* Reads how long these ran on the GPU on average, in ns: those that were measured as they were, the others as activity
+ * records have it, or else like the measured ones. False if neither is known. */
+bool kp_result_mean_duration(const struct kp_result *r, double *ns);
 
 void kp_result_free(struct kp_result *r); /* frees what `r` owns and zeroes it, not `r` itself */
 void kp_session_free(struct kp_session *s);

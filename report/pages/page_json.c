@@ -321,6 +321,12 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     }
     if (!l->groups && l->alike > 1)
         kp_json_count(j, "stands_for", l->alike);
+    if (l->recorded) {
+        kp_json_object(j, "recorded", false);
+        kp_json_count(j, "launches", l->recorded);
+        kp_json_real(j, "ns", l->recorded_ns);
+        kp_json_end(j);
+    }
     kp_json_real(j, "profiler_ns", l->profiler_ns);
     kp_json_text(j, "note", l->note);
     write_reason(j, l->reason);

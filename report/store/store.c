@@ -48,7 +48,7 @@ static const char schema[] =
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
     " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT,"
     " stack INTEGER, graph INTEGER, node INTEGER, alike INTEGER, counted INTEGER, groups INTEGER,"
-    " groups_counted INTEGER);"
+    " groups_counted INTEGER, recorded INTEGER, recorded_ns REAL);"
     "CREATE TABLE launch_range(launch INTEGER, position INTEGER, kind INTEGER, domain TEXT, name TEXT, category TEXT,"
     " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
@@ -125,6 +125,8 @@ static const struct kp_sql_field launch_fields[] = {F(id),
                                                     F(counted),
                                                     F(groups),
                                                     F(groups_counted),
+                                                    F(recorded),
+                                                    F(recorded_ns),
                                                     {KP_SQL_LAST, 0, 0}};
 #undef F
 #undef F3
@@ -596,19 +598,21 @@ int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, 
     return rc ? rc : leave(s, alone, replace_result(s, result), err);
 }
 
-static int put_alike(struct kp_store *s, uint64_t id, uint64_t alike)
+static int put_alike(struct kp_store *s, const struct kp_launch_info *l)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_ALIKE);
-    kp_bind_uint(&r, id);
-    kp_bind_uint(&r, alike);
+    kp_bind_uint(&r, l->id);
+    kp_bind_uint(&r, l->alike);
+    kp_bind_uint(&r, l->recorded);
+    kp_bind_real(&r, l->recorded_ns);
     return kp_sql_end(&r);
 }
 
-int kp_store_put_alike(struct kp_store *s, uint64_t id, uint64_t alike, char **err)
+int kp_store_put_alike(struct kp_store *s, const struct kp_launch_info *l, char **err)
 {
     bool alone;
     int rc = enter(s, &alone, err);
-    return rc ? rc : leave(s, alone, put_alike(s, id, alike), err);
+    return rc ? rc : leave(s, alone, put_alike(s, l), err);
 }
 
 int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err)

@@ -55,10 +55,10 @@ void kp_session_skip(enum kp_reason reason, uint64_t launches)
     skipped += launches;
 }
 
-void kp_session_alike(uint64_t id, uint64_t alike)
+void kp_session_alike(const struct kp_launch_info *l)
 {
-    assert_true(id < MOST);
-    t.alike[id] = alike;
+    assert_true(l->id < MOST);
+    t.alike[l->id] = l->alike;
 }
 
 void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told)

@@ -100,9 +100,9 @@ void kp_session_replace(struct kp_result *result, const char *base, struct kp_se
     (void)result, (void)base, (void)told;
 }
 
-void kp_session_alike(uint64_t id, uint64_t alike)
+void kp_session_alike(const struct kp_launch_info *l)
 {
-    (void)id, (void)alike;
+    (void)l;
 }
 
 void kp_session_timeline(void)

@@ -22,7 +22,7 @@ static struct {
     uint64_t now, dropped;
     unsigned paused, resumed, flushed, forced;
     int rc;
-    bool missing;
+    bool missing, kernels;
 } t;
 
 bool kp_observe_available(const struct kp_cupti *c)
@@ -37,9 +37,10 @@ uint64_t kp_observe_now(const struct kp_cupti *c)
     return t.now;
 }
 
-int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink)
+int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink, bool kernels)
 {
     (void)c;
+    t.kernels = kernels;
     t.sink = sink;
     return t.rc;
 }

@@ -201,6 +201,8 @@ static struct kp_result full_result(uint64_t id)
                                      .chip = kp_strdup("GB103"),
                                      .passes = 11,
                                      .alike = 1234,
+                                     .recorded = 1200,
+                                     .recorded_ns = 1200.5,
                                      .counted = 21,
                                      .groups = 9,
                                      .groups_counted = 7,
@@ -237,6 +239,7 @@ static void assert_same_launch(const struct kp_result *a, const struct kp_result
     assert_same_text(l->chip, m->chip);
     assert_int_equal(l->passes, m->passes);
     assert_true(l->alike == m->alike && l->counted == m->counted);
+    assert_true(l->recorded == m->recorded && l->recorded_ns == m->recorded_ns);
     assert_true(l->groups == m->groups && l->groups_counted == m->groups_counted);
     assert_true(l->profiler_ns == m->profiler_ns);
     assert_int_equal(!l->note, !m->note);
@@ -321,7 +324,11 @@ static void every_field_comes_back(void **state)
     session.end_unix_ns = 9;
     put_session(s, &session);
     char *err = NULL;
-    assert_int_equal(kp_store_put_alike(s, 7, results[1].launch.alike = 5678, &err), 0);
+    struct kp_launch_info *more = &results[1].launch;
+    more->alike = 5678;
+    more->recorded = 5000;
+    more->recorded_ns = 77.25;
+    assert_int_equal(kp_store_put_alike(s, more, &err), 0);
     kp_store_close(s);
 
     s = kp_test_reopen(p->file);
