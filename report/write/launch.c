@@ -80,21 +80,23 @@ static void write_counted(const struct kp_launch_info *l, char out[128])
         snprintf(out, 128, "%s counted, each for one of %" PRIu32 " groups of counters", were, l->groups);
 }
 
+enum { RECORDED_MAX = 80 + KP_NUMBER_MAX + KP_UNIT_MAX };
+
 /* Writes how long the launches took that activity records have timed; nothing without records. */
-static void write_recorded(const struct kp_launch_info *l, char out[128])
+static void write_recorded(const struct kp_launch_info *l, char out[RECORDED_MAX])
 {
     char time[KP_NUMBER_MAX + KP_UNIT_MAX];
     *out = '\0';
     if (!l->recorded)
         return;
     kp_format_quantity(l->recorded_ns, "ns", false, time);
-    snprintf(out, 128, "; records have the times of %" PRIu64 ", %s in total", l->recorded, time);
+    snprintf(out, RECORDED_MAX, "; records have the times of %" PRIu64 ", %s in total", l->recorded, time);
 }
 
 /* Says how many launches that passed unmeasured the launch stands for, and how their times are known. */
 static void print_passed(struct kp_out *o, const struct kp_launch_info *l)
 {
-    char *text, recorded[128];
+    char *text, recorded[RECORDED_MAX];
     if (l->groups || l->alike < 2)
         return;
     write_recorded(l, recorded);
@@ -112,7 +114,7 @@ static void print_passed(struct kp_out *o, const struct kp_launch_info *l)
 /* Says what the values of a rotation are. */
 static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
 {
-    char *text, counted[128], recorded[128];
+    char *text, counted[128], recorded[RECORDED_MAX];
     if (!l->groups)
         return;
     write_counted(l, counted);
