@@ -240,17 +240,12 @@ struct choice {
     bool nodes;           /* its nodes are issued instead */
 };
 
-/* Returns the function of a kernel of the graph if it may wait for the host: its code looks like it, and either the
- * launch has an address of host memory, or launches of the function were not yet seen to end often enough. Else NULL.
- */
+/* Returns the function of a kernel of the graph if its code looks as if it waited for the host, and launches of it were
+ * not yet seen to end often enough; else NULL. */
 static struct kp_known_function *waiter(const struct passage *p, size_t i)
 {
-    struct kp_launch *l = &p->of->kernels[i].launch;
-    struct kp_known_function *f = kp_launches_function(p->setup, p->context, l);
-    bool looks = f && f->once & KP_WAITS_FOR_OTHERS;
-    bool may = looks && (!kp_admit_ends(f) || !f->facts.params_known || kp_launch_copy(l, &f->facts) ||
-                         kp_reach_host(p->setup->driver, l, NULL, 0, NULL));
-    return may ? f : NULL;
+    struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
+    return f && f->once & KP_WAITS_FOR_OTHERS && !kp_admit_ends(f) ? f : NULL;
 }
 
 /* Returns why the graph is let through, if there is a reason. A node that waits for the host would hold up the program,

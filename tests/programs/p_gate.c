@@ -221,21 +221,18 @@ static void filled(void)
 
 /* A graph of two gates and what follows. The first `open` launches find their gates open, as all kernels do whose code
  * only looks as if it waited for the host. */
-static void graph_of_gates(const char *kernel, int open)
+static void graph_of_gates(int open)
 {
     int *flag = host_memory(CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr at;
     CUgraph graph;
     CUgraphExec exec;
 
-    at = (CUdeviceptr)(uintptr_t)flag;
-    if (!strcmp(kernel, "gate_behind")) {
-        MUST(cuMemAlloc(&at, sizeof(flag)));
-        MUST(cuMemcpyHtoD(at, &flag, sizeof(flag)));
-    }
+    MUST(cuMemAlloc(&at, sizeof(flag)));
+    MUST(cuMemcpyHtoD(at, &flag, sizeof(flag)));
     MUST(cuStreamBeginCapture(session.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    gate(kernel, at);
-    gate(kernel, at);
+    gate("gate_behind", at);
+    gate("gate_behind", at);
     increment(session.stream);
     MUST(cuStreamEndCapture(session.stream, &graph));
     MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -253,17 +250,12 @@ static void graph_of_gates(const char *kernel, int open)
 
 static void captured(void)
 {
-    graph_of_gates("gate_behind", GRAPHS);
+    graph_of_gates(GRAPHS);
 }
 
 static void captured_shut(void)
 {
-    graph_of_gates("gate_behind", 1);
-}
-
-static void captured_host(void)
-{
-    graph_of_gates("gate", GRAPHS);
+    graph_of_gates(1);
 }
 
 /* While a gate is closed, the program does what would close a window. */
@@ -349,21 +341,13 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"mapped", mapped},
-        {"write-combined", write_combined},
-        {"registered", registered},
-        {"managed", managed},
-        {"behind", behind},
-        {"copied", copied},
-        {"filled", filled},
-        {"busy", busy},
-        {"proxied", proxied},
-        {"host-pool", host_pool},
-        {"numa-pool", numa_pool},
-        {"managed-pool", managed_pool},
-        {"captured", captured},
-        {"captured-shut", captured_shut},
-        {"captured-host", captured_host},
+        {"mapped", mapped},         {"write-combined", write_combined},
+        {"registered", registered}, {"managed", managed},
+        {"behind", behind},         {"copied", copied},
+        {"filled", filled},         {"busy", busy},
+        {"proxied", proxied},       {"host-pool", host_pool},
+        {"numa-pool", numa_pool},   {"managed-pool", managed_pool},
+        {"captured", captured},     {"captured-shut", captured_shut},
     };
     const char *name = argc > 1 ? argv[1] : "mapped";
 
