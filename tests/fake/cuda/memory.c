@@ -194,10 +194,12 @@ static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *func
     }
 }
 
-/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, because
- * sweeping a large cache over a small piece of memory would slow every test. */
+/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, and of the
+ * last one all but a page, because sweeping a large cache over a small piece of memory would slow every test. */
 static void copy_bytes(void *dst, const void *src, size_t n)
 {
+    bool swept = false;
+
     for (;;) {
         const struct allocation *a = allocation_of((uintptr_t)dst), *next;
         size_t here = a && a->physical ? (uintptr_t)a->info.base + a->info.size - (uintptr_t)dst : n;
@@ -205,13 +207,14 @@ static void copy_bytes(void *dst, const void *src, size_t n)
         if (here >= n)
             break;
         next = allocation_of((uintptr_t)dst + here);
-        if (!next || next->physical != a->physical || next->info.size < a->info.size || next->info.size > n - here)
+        swept = next && next->physical == a->physical && next->info.size >= a->info.size && next->info.size <= n - here;
+        if (!swept)
             memmove(dst, src, here);
         dst = (char *)dst + here;
         src = (const char *)src + here;
         n -= here;
     }
-    memmove(dst, src, n);
+    memmove(dst, src, swept && n > PAGE ? PAGE : n);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
@@ -615,7 +618,9 @@ static void fill(void *dst, unsigned int value, size_t element_size, size_t n)
         memset((char *)dst + a->info.size / PAGE * PAGE, 0, a->info.size % PAGE);
         return;
     }
-    for (size_t i = 0; i < n; i++)
+    if (element_size == 1 || !value)
+        memset(dst, (int)value, n * element_size);
+    for (size_t i = element_size == 1 || !value ? n : 0; i < n; i++)
         memcpy((char *)dst + i * element_size, &value, element_size);
 }
 
