@@ -194,8 +194,8 @@ static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *func
     }
 }
 
-/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, and of the
- * last one all but a page, because sweeping a large cache over a small piece of memory would slow every test. */
+/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, and of
+ * the last one all but a page: sweeping a large cache over a small piece of memory would slow every test. */
 static void copy_bytes(void *dst, const void *src, size_t n)
 {
     bool swept = false;
