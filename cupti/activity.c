@@ -35,6 +35,7 @@ static struct {
     bool registered;
     _Atomic(kp_record_sink *) sinks[2]; /* of the watch, and of kp_activity_on */
     atomic_int buffers;
+    _Atomic(uint8_t *) spare; /* the last one that was given back */
     atomic_uint_fast64_t dropped;
     bool kernels;  /* the watch is for kernels alone */
     bool watching; /* the watch's kinds are on */
@@ -52,7 +53,7 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *max_rec
 {
     kp_work_begin(); /* CUPTI calls from within the program's calls */
     *buffer = NULL;
-    if (atomic_fetch_add(&run.buffers, 1) < MOST_BUFFERS)
+    if (atomic_fetch_add(&run.buffers, 1) < MOST_BUFFERS && !(*buffer = atomic_exchange(&run.spare, NULL)))
         *buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_SIZE);
     if (!*buffer)
         atomic_fetch_sub(&run.buffers, 1);
@@ -173,9 +174,10 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer
     kp_work_begin();
     while (valid && KP_CALL(run.c, cuptiActivityGetNextRecord, buffer, valid, &record) == CUPTI_SUCCESS)
         hand_on(record);
-    free(buffer);
-    if (buffer)
+    if (buffer) {
+        free(atomic_exchange(&run.spare, buffer));
         atomic_fetch_sub(&run.buffers, 1);
+    }
     if (atomic_load(&run.sinks[OF_WATCH]) && run.c->cuptiActivityGetNumDroppedRecords &&
         KP_CALL(run.c, cuptiActivityGetNumDroppedRecords, ctx, stream, &lost) == CUPTI_SUCCESS)
         atomic_fetch_add(&run.dropped, lost);

@@ -1115,7 +1115,7 @@ static void forget_functions(struct kp_context *c)
 
 static void free_context(struct kp_context *c, bool alive)
 {
-    if (c->rotation)
+    if (c->rotation && c->mode->bounded)
         kp_rotation_count_ended(c->rotation);
     kp_rotation_end(c->rotation); /* asks the collector */
     kp_collector_close(c->collector, alive);

@@ -115,7 +115,8 @@ static void settle_kind(struct kp_rotation_key *k, void *arg)
 {
     const struct kp_rotation_served s = kp_rotation_served(k);
     (void)arg;
-    if (s.measured && !s.passes && serve(&s) == KP_SERVE_PASS)
+    bool has_or_gets = s.measured || (kp_budget_is_spent(&budget) && s.taken > s.lost);
+    if (has_or_gets && !s.passes && serve(&s) == KP_SERVE_PASS)
         let_pass(k);
 }
 
@@ -172,22 +173,19 @@ enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what
 {
     if (!what->wanted || !is_bounded(q->setup))
         return KP_REASON_NONE;
-    if (kp_bounded_is_spent()) {
-        what->wanted = false;
-        return KP_REASON_BUDGET;
+    bool nothing = kp_bounded_is_spent(), recurs = kp_mode_recurs(q->setup->mode);
+    q->kind = recurs ? NULL : find_kind(q->setup, q->context, q->launch, q->function);
+    if (!q->kind) {
+        what->wanted &= !nothing;
+        return nothing ? KP_REASON_BUDGET : KP_REASON_NONE;
     }
-    if (kp_mode_recurs(q->setup->mode))
-        return KP_REASON_NONE;
-    q->kind = find_kind(q->setup, q->context, q->launch, q->function);
-    if (!q->kind)
-        return KP_REASON_NONE;
     const struct kp_rotation_served s = kp_rotation_served(q->kind);
     enum kp_serve how = serve(&s);
     if (how == KP_SERVE_PASS) {
         if (s.measured)
             let_pass(q->kind);
         what->wanted = false;
-        return KP_REASON_ROTATED;
+        return nothing && !s.measured ? KP_REASON_BUDGET : KP_REASON_ROTATED;
     }
     bool turns = how == KP_SERVE_TURNS || kp_rotation_takes_turns(q->kind);
     q->turns_reason = turns && kp_mode_repeats(q->setup->mode) ? KP_REASON_REPLAYS_FAIL : KP_REASON_NONE;
@@ -246,7 +244,6 @@ void kp_bounded_tell(void)
         kp_log_progress("all %zu kernels and shapes have results; profiling added %.1f s", t.keys, added);
     else
         kp_log_progress(
-            "%zu of %zu kernels and shapes have results, %zu of these a part of them; profiling added %.1f s%s%s%s",
-            t.with_results, t.keys, t.in_part, added, *t.without ? "; without are: " : "", t.without,
-            *t.without ? " (add them with --kernel-name)" : "");
+            "%zu of %zu kernels and shapes have results, %zu of these a part of them; profiling added %.1f s",
+            t.with_results, t.keys, t.in_part, added);
 }

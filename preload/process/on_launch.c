@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/demangle.h"
 #include "base/lock.h"
 #include "base/wait_limits.h"
 #include "base/work.h"
@@ -123,10 +124,23 @@ static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
     *known = (struct kp_pass_known){atomic_load(&process->profiling) ? KP_PASS_NOT : KP_PASS_PROFILER, 0, NULL};
     if (!known->why)
         known->why = kp_filter_passes(process->filter, l->f, &known->also);
-    if (!known->why && kp_bounded_is_spent())
-        known->why = KP_PASS_BUDGET;
+    bool spent = kp_bounded_is_spent();
     if (!known->why && lets_kinds_pass() && kp_filter_takes_all(process->filter, l->f))
-        kp_rotation_passing(l, known);
+        kp_rotation_passing(l, spent, known);
+    if (!known->why && spent)
+        known->why = KP_PASS_BUDGET;
+}
+
+/* Notes a kernel and shape that came when the budget was spent. */
+static void note_late(const struct kp_launch *l)
+{
+    KP_GUARDED;
+    char *mangled = kp_rotation_is_new(l) ? kp_kernel_mangled(&process->driver, l->f) : NULL;
+    char *base = mangled ? kp_demangle_base(mangled) : NULL;
+    if (base)
+        kp_session_lacks(base, 0);
+    free(base);
+    free(mangled);
 }
 
 /* Makes launches like this one, which has passed, go straight to the driver if none can be wanted. `epoch` was read
@@ -141,6 +155,8 @@ static void learn(const struct kp_launch *l, unsigned epoch)
     find_known(l, &known);
     if (known.why)
         kp_passing_learn(l->f, &shape, &known, epoch);
+    if (known.why == KP_PASS_BUDGET)
+        note_late(l);
     /* Otherwise nothing is wanted any more, or nothing of a rotation for now. */
     bool others = known.why == KP_PASS_PROFILER || known.why == KP_PASS_NAME || known.why == KP_PASS_ID;
     if (known.why && !others)
@@ -267,9 +283,9 @@ static enum kp_reason unwanted_for(struct kp_launch *l, struct kp_candidate *wha
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    if (kp_bounded_is_spent())
-        return KP_REASON_BUDGET;
-    return lets_kinds_pass() ? kp_rotation_passes(l) : KP_REASON_NONE;
+    bool spent = kp_bounded_is_spent();
+    enum kp_reason passes = lets_kinds_pass() ? kp_rotation_passes(l, spent) : KP_REASON_NONE;
+    return passes || !spent ? passes : KP_REASON_BUDGET;
 }
 
 enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside)

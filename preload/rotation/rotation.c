@@ -305,14 +305,14 @@ bool kp_rotation_takes_turns(const struct kp_rotation_key *k)
 static void count_key(struct kp_rotation_key *k, void *arg)
 {
     struct kp_rotation_tally *t = arg;
-    size_t at = strlen(t->without);
     bool has = atomic_load(&k->measured) || k->apart || kp_rotation_has_any(k);
     t->keys++;
     t->with_results += has;
-    t->in_part += has && kp_rotation_lacks_any(k);
-    char *name = has ? NULL : kp_demangle_base(k->mangled);
-    if (name && !strstr(t->without, name) && at + strlen(name) + 3 < sizeof(t->without))
-        snprintf(t->without + at, sizeof(t->without) - at, "%s%s", at ? ", " : "", name);
+    bool in_part = has && kp_rotation_lacks_any(k);
+    t->in_part += in_part;
+    char *name = has && !in_part ? NULL : kp_demangle_base(k->mangled);
+    if (name)
+        kp_session_lacks(name, 1);
     free(name);
 }
 

@@ -817,6 +817,13 @@ void kp_session_unwanted(const char *base, uint64_t n)
     kp_lock_give(lock);
 }
 
+void kp_session_lacks(const char *base, uint64_t shapes)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    kp_session_add_lacking(&session.facts, base, shapes);
+    kp_lock_give(lock);
+}
+
 void kp_session_range(const struct kp_nvtx_range *r, uint64_t n)
 {
     char *expression = kp_nvtx_expression(r);

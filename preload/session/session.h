@@ -77,6 +77,8 @@ struct kp_session_told {
  * Leaves the result empty. */
 void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told);
 
+/* Notes shapes of a kernel that lack results: see kp_session_add_lacking. */
+void kp_session_lacks(const char *base, uint64_t shapes);
 /* Sets how many launches the one of number `l->id` stands for, after more have been made, and their recorded times. */
 void kp_session_alike(const struct kp_launch_info *l);
 /* Stores what the timeline has recorded since the last time, if a file is open. */

@@ -265,7 +265,10 @@ struct kp_session {
     size_t n_kernels;
     struct kp_kernel_count *ranges; /* likewise for nvtx-include: opened NVTX ranges, written as filter expressions */
     size_t n_ranges;
-    struct kp_count_index kernel_index, range_index; /* of kp_session_add_kernel and kp_session_add_range */
+    struct kp_kernel_count *lacking; /* kernels that lack results or parts of them, as a budget ended; of how many
+                                        shapes: 0 = not known */
+    size_t n_lacking;
+    struct kp_count_index kernel_index, range_index, lacking_index; /* of kp_session_add_kernel and its like */
     struct kp_device_info *devices;
     size_t n_devices;
     bool complete;             /* the program ended and everything was written */
@@ -349,6 +352,12 @@ int kp_session_add_skip(struct kp_session *s, struct kp_why why, uint64_t n);
 int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n);
 /* Counts `n` openings of an NVTX range. Returns 0 or -ENOMEM. */
 int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t n);
+
+/* Notes `n` shapes of a kernel that lack results, or parts of them. Returns 0 or -ENOMEM. */
+int kp_session_add_lacking(struct kp_session *s, const char *name, uint64_t n);
+/* Returns the option with which a further run measures just these kernels, the first 20 of them, as a shell takes it;
+ * malloc'ed. NULL: none lacks anything, or memory is short. */
+char *kp_session_further(const struct kp_session *s);
 
 /* Free what the structs own and zero them, but not the structs themselves. */
 void kp_stack_free(struct kp_stack *s);

@@ -43,6 +43,7 @@ static const char schema[] =
     "CREATE TABLE skip(reason TEXT, count INTEGER, key TEXT);"
     "CREATE TABLE kernel(name TEXT, count INTEGER);"
     "CREATE TABLE range_seen(name TEXT, count INTEGER);"
+    "CREATE TABLE lacking(name TEXT, count INTEGER);"
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
     " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
@@ -437,7 +438,7 @@ static int put_skip(struct kp_store *s, const struct kp_skip *skip)
     return kp_sql_end(&r);
 }
 
-/* Puts a row of `kernel` or `range_seen`. */
+/* Puts a row of `kernel`, `range_seen` or `lacking`. */
 static int put_count(struct kp_store *s, enum kp_sql_id q, const char *text, uint64_t count)
 {
     struct kp_sql r = kp_sql_begin(s, q);
@@ -461,6 +462,9 @@ static int put_session(struct kp_store *s, const struct kp_session *f)
     rc = rc ? rc : run(s, KP_SQL_CLEAR_RANGES_SEEN);
     for (size_t i = 0; !rc && i < f->n_ranges; i++)
         rc = put_count(s, KP_SQL_PUT_RANGE_SEEN, f->ranges[i].name, f->ranges[i].count);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_LACKING);
+    for (size_t i = 0; !rc && i < f->n_lacking; i++)
+        rc = put_count(s, KP_SQL_PUT_LACKING, f->lacking[i].name, f->lacking[i].count);
     return rc;
 }
 
@@ -737,7 +741,7 @@ static int get_skips(struct kp_store *s, struct kp_session *f)
     return kp_sql_finish(&r);
 }
 
-/* Reads rows of `kernel` or `range_seen`, each into `add`. */
+/* Reads rows of `kernel`, `range_seen` or `lacking`, each into `add`. */
 static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f,
                       int (*add)(struct kp_session *, const char *, uint64_t))
 {
@@ -781,6 +785,7 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     rc = rc ? rc : get_skips(s, out);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_KERNELS, out, kp_session_add_kernel);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
+    rc = rc ? rc : get_counts(s, KP_SQL_GET_LACKING, out, kp_session_add_lacking);
     rc = rc ? rc : get_rotated(s, out);
     rc = read_error(s, rc, err);
     if (!rc && !found)

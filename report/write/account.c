@@ -54,7 +54,7 @@ static void print_seen(struct kp_out *o, const char *what, const char *name, uin
     kp_format_count(count, number);
     kp_out_print(o, "==KPROF==   %s: ", what);
     kp_out_one_line(o, name, strlen(name));
-    kp_out_print(o, " (%s)\n", number);
+    kp_out_print(o, count ? " (%s)\n" : "\n", number);
 }
 
 /* Prints the kernels that the session saw: a line for each of the first ones and one line for the others. */
@@ -251,6 +251,24 @@ static void print_choice(struct kp_out *o, const struct kp_choice *choice)
     print_graphs(o, choice->graphs);
 }
 
+/* Says which kernels a budget left without all that was asked for, and what a further run should add. */
+static void print_lacking(struct kp_out *o, const struct kp_session *s)
+{
+    char *further = kp_session_further(s);
+    if (!s->n_lacking)
+        return;
+    kp_out_print(o, "==KPROF== The budget was not enough for all shapes of ");
+    print_counted(o, s->n_lacking, "kernel", "kernels");
+    kp_out_print(o, ". What a further run should add:\n");
+    kp_out_print(o, "==KPROF==   ");
+    kp_out_one_line(o, kp_or_empty(further), strlen(kp_or_empty(further)));
+    kp_out_print(o, "\n");
+    for (size_t i = 0; i < s->n_lacking && i < SEEN_SHOWN; i++)
+        print_seen(o, "lacks shapes", s->lacking[i].name, s->lacking[i].count);
+    print_more(o, s->n_lacking);
+    free(further);
+}
+
 int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, const struct kp_choice *choice)
 {
     struct kp_out o = {.sink = sink};
@@ -272,6 +290,7 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, co
     kp_out_print(&o, "\n");
     if (!s->launches_profiled)
         print_why_nothing(&o, s);
+    print_lacking(&o, s);
     if (choice)
         print_choice(&o, choice);
     return o.rc;

@@ -80,7 +80,7 @@ static void write_counted(const struct kp_launch_info *l, char out[128])
         snprintf(out, 128, "%s counted, each for one of %" PRIu32 " groups of counters", were, l->groups);
 }
 
-enum { RECORDED_MAX = 80 + KP_NUMBER_MAX + KP_UNIT_MAX };
+enum { RECORDED_MAX = 128 + KP_NUMBER_MAX + KP_UNIT_MAX };
 
 /* Writes how long the launches took that activity records have timed; nothing without records. */
 static void write_recorded(const struct kp_launch_info *l, char out[RECORDED_MAX])

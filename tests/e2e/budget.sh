@@ -86,6 +86,16 @@ spent() {
         says "spent, which says so: $of" "is spent: all further launches pass unmeasured"
         expect "spent, accounted: $of" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
     done
+    # The first kernel has a result and stands for all of its launches, also those after the end; the other one came too
+    # late, and is what a further run should add.
+    KPROF_EXPORT=$tmp/spent both "spent: two kernels" "$programs/p_many" 30
+    says "spent: what to add" "of 1 kernel. What a further run should add: ==KPROF== -k 'regex:^(append)\$' ==KPROF== lacks shapes: append"
+    expect "spent: what to add, in JSON" "$(stored --json "$tmp/spent" | tr -d '\n ' |
+        grep -c '"kernels_lacking":\[{"name":"append","count":0}\],"further_run":"-k.regex:^(append)\$')" 1
+    expect "spent: what the first stands for" "$(query "$tmp/spent" "SELECT alike FROM launch")" 60
+    KPROF_KERNEL_NAME="regex:^(append)\$" KPROF_BUDGET=60s both "spent: added" "$programs/p_many" 30
+    expect "spent: added" "$(account profiled)" 30
+    silent "spent: nothing to add" "What a further run should add"
     KPROF_SET=quick both "spent, quick" "$programs/p_shapes" 30
     says "spent, quick: why" "after the budget was spent"
     export KPROF_BUDGET=0.05

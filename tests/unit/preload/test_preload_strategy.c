@@ -90,6 +90,11 @@ void kp_session_warn(enum kp_failure kind, const char *text)
     snprintf(t.warning, sizeof(t.warning), "%s", text);
 }
 
+void kp_session_lacks(const char *base, uint64_t shapes)
+{
+    (void)base, (void)shapes;
+}
+
 void kp_session_skip(enum kp_reason reason, uint64_t launches)
 {
     (void)reason, (void)launches;

@@ -100,7 +100,9 @@ static void put_in(uint32_t context, enum kp_activity_kind kind, const char *nam
                    uint64_t bytes)
 {
     const struct kp_device_record r = {
-        {.kind = kind, .context_id = context, .start_ns = start, .end_ns = end, .bytes = bytes, .ordinal = -1}, name};
+        {.kind = kind, .context_id = context, .start_ns = start, .end_ns = end, .bytes = bytes, .ordinal = -1},
+        name,
+        0};
     t.sink(&r);
 }
 

@@ -188,6 +188,31 @@ static void counts_add_up(void **state)
     assert_null(s.skips);
 }
 
+/* What a further run should add: each name alone, literally, within a shell's quotes; the first 20 of many. */
+static void a_further_run_names_what_lacks(void **state)
+{
+    struct kp_session s = {0};
+    char name[16];
+    (void)state;
+    assert_null(kp_session_further(&s));
+    assert_int_equal(kp_session_add_lacking(&s, "gemm", 2), 0);
+    assert_int_equal(kp_session_add_lacking(&s, "gemm", 1), 0);
+    assert_int_equal(kp_session_add_lacking(&s, "f::{lambda(int)#1}::operator()", 0), 0);
+    assert_int_equal(s.n_lacking, 2);
+    assert_int_equal(s.lacking[0].count, 3);
+    char *text = kp_session_further(&s);
+    assert_string_equal(text, "-k 'regex:^(gemm|f::\\{lambda\\(int\\)#1\\}::operator\\(\\))$'");
+    free(text);
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        assert_int_equal(kp_session_add_lacking(&s, name, 1), 0);
+    }
+    text = kp_session_further(&s);
+    assert_non_null(strstr(text, "|k17)$'"));
+    free(text);
+    kp_session_free(&s);
+}
+
 /* Many names keep their order, each once, in a list that grew before it had an index, too. */
 static void many_names_are_counted_once(void **state)
 {
@@ -264,6 +289,7 @@ int main(void)
         cmocka_unit_test(instances_belong_to_a_metric),
         cmocka_unit_test(records_weigh_in),
         cmocka_unit_test(counts_add_up),
+        cmocka_unit_test(a_further_run_names_what_lacks),
         cmocka_unit_test(many_names_are_counted_once),
         cmocka_unit_test(strdup_of_nothing),
     };

@@ -96,6 +96,8 @@ static struct kp_session full_session(void)
     kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"first"), 3);
     kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"a reason"), 4);
     kp_session_add_kernel(&s, "k<int>()", 5);
+    kp_session_add_lacking(&s, "late", 0);
+    kp_session_add_lacking(&s, "few", 3);
     return s;
 }
 
@@ -140,6 +142,11 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
     for (size_t i = 0; i < a->n_kernels; i++) {
         assert_string_equal(a->kernels[i].name, b->kernels[i].name);
         assert_true(a->kernels[i].count == b->kernels[i].count);
+    }
+    assert_int_equal(a->n_lacking, b->n_lacking);
+    for (size_t i = 0; i < a->n_lacking; i++) {
+        assert_string_equal(a->lacking[i].name, b->lacking[i].name);
+        assert_true(a->lacking[i].count == b->lacking[i].count);
     }
     assert_int_equal(a->n_devices, b->n_devices);
     for (size_t i = 0; i < a->n_devices; i++) {
