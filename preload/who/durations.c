@@ -102,8 +102,11 @@ int kp_durations_begin(const struct kp_cupti *c, bool beside, void (*on_full)(vo
 {
     if (!kp_observe_available(c))
         return -ENOTSUP;
+    kp_lock_take(all.lock, KP_FOREVER);
     all.sums = all.sums ? all.sums : calloc(SLOTS, sizeof(*all.sums));
-    if (!all.sums)
+    bool made = all.sums;
+    kp_lock_give(all.lock);
+    if (!made)
         return -ENOMEM;
     all.c = c;
     all.beside = beside;
@@ -154,14 +157,10 @@ void kp_durations_stop(void)
 
 uint64_t kp_durations_of(const struct kp_duration_of *what, double *ns)
 {
-    *ns = 0;
-    if (!all.sums) /* it never began */
-        return 0;
     const struct key k = key_of(what);
     kp_lock_take(all.lock, KP_FOREVER);
-    const struct sum *s = find_sum(&k);
-    uint64_t launches = s->launches;
-    *ns = (double)s->ns;
+    const struct sum none = {.launches = 0}, s = all.sums ? *find_sum(&k) : none; /* none: it never began */
     kp_lock_give(all.lock);
-    return launches;
+    *ns = (double)s.ns;
+    return s.launches;
 }
