@@ -67,7 +67,8 @@ WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvl
 # initial-exec: a preloaded object has its thread-local storage from the start, and so needs no call into ld.so for it.
 BASE_FLAGS := -std=gnu11 -D_GNU_SOURCE= -I. -fPIC -fvisibility=hidden \
               -ftls-model=initial-exec $(WARNINGS) $(INSTRUMENT)
-COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+# The tests' own code is compiled each time that they are, and runs for moments.
+COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) $(if $(filter tests/unit/% tests/support/%,$<),-O0) -MMD -MP
 # Fakes and the programs that load them stand for other people's binaries: no sanitiser, nothing hidden.
 PLAIN_COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE= -I. $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -fPIC $(WARNINGS) $(CFLAGS)
 

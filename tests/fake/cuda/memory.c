@@ -194,11 +194,12 @@ static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *func
     }
 }
 
-/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, and of
- * the last one all but a page: sweeping a large cache over a small piece of memory would slow every test. */
+/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, and after
+ * many also the last one but for a page: sweeping a large cache over a small piece of memory would slow every test. */
 static void copy_bytes(void *dst, const void *src, size_t n)
 {
-    bool swept = false;
+    enum { MANY = 8 };
+    int skipped = 0;
 
     for (;;) {
         const struct allocation *a = allocation_of((uintptr_t)dst), *next;
@@ -207,14 +208,15 @@ static void copy_bytes(void *dst, const void *src, size_t n)
         if (here >= n)
             break;
         next = allocation_of((uintptr_t)dst + here);
-        swept = next && next->physical == a->physical && next->info.size >= a->info.size && next->info.size <= n - here;
-        if (!swept)
+        if (!next || next->physical != a->physical || next->info.size < a->info.size || next->info.size > n - here)
             memmove(dst, src, here);
+        else
+            skipped++;
         dst = (char *)dst + here;
         src = (const char *)src + here;
         n -= here;
     }
-    memmove(dst, src, swept && n > PAGE ? PAGE : n);
+    memmove(dst, src, skipped > MANY && n > PAGE ? PAGE : n);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
