@@ -262,14 +262,14 @@ bool kp_journal_is_scarce(const struct kp_context_setup *setup)
     return j->open && j->rewinds && is_scarce(setup->driver);
 }
 
-static bool has_ended(CUcontext ctx)
+static bool context_has_ended(CUcontext ctx)
 {
     return !kp_context_is_known(ctx);
 }
 
 void kp_journal_contexts_ended(void)
 {
-    kp_defer_forget(has_ended);
+    kp_defer_forget(context_has_ended);
 }
 
 bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes, bool later)

@@ -56,12 +56,6 @@ static int record_node(void *arg, const struct kp_graph_node *node)
     return 0;
 }
 
-static CUresult pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
-{
-    *skip_reason = why;
-    return kp_launch_issue_own(l);
-}
-
 /* Returns why the window cannot accept the graph's kernels, if there is a reason: repetitions would find host memory
  * changed, or it is too much. Adds the host memory that they can reach to the window's. */
 static enum kp_reason refuses_host(const struct passage *p)
@@ -181,7 +175,7 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, enum kp_reas
     if (rc != CUDA_ERROR_OUT_OF_MEMORY || !w->strategy->rewinds)
         return rc;
     kp_window_close(KP_REASON_WANT_DEVICE_MEMORY);
-    return pass(l, KP_REASON_MADE_AGAIN, skip_reason);
+    return kp_launches_pass(l, KP_REASON_MADE_AGAIN, skip_reason);
 }
 
 static CUresult record_and_issue(struct passage *p, struct kp_launch *l, enum kp_reason *skip_reason)
@@ -192,7 +186,7 @@ static CUresult record_and_issue(struct passage *p, struct kp_launch *l, enum kp
         return issue_whole(p, l, skip_reason);
     drop_from(p->nodes.first);
     kp_window_close(KP_REASON_WANT_MEMORY);
-    return pass(l, KP_REASON_LOST, skip_reason);
+    return kp_launches_pass(l, KP_REASON_LOST, skip_reason);
 }
 
 /* ---- the nodes run instead ---- */
@@ -288,9 +282,9 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, enum kp_
 {
     p->of->whole = why;
     if (p->what->graph->waits)
-        return pass(l, p->what->graph->once_reason, skip_reason);
+        return kp_launches_pass(l, p->what->graph->once_reason, skip_reason);
     if (p->of->named)
-        return pass(l, why, skip_reason);
+        return kp_launches_pass(l, why, skip_reason);
     for (size_t i = 0; i < p->of->n && !l->nvtx.ranges; i++) {
         l->nvtx = p->of->kernels[i].launch.nvtx;
         p->of->kernels[i].launch.nvtx = (struct kp_nvtx){.ranges = NULL};
@@ -328,7 +322,7 @@ static CUresult let_through(const struct passage *p, struct kp_launch *l, enum k
 {
     kp_window_close(why);
     bool watched = !is_known_to_wait(p) && kp_stuck_settle(p->setup->driver, p->context);
-    CUresult rc = pass(l, why, skip_reason);
+    CUresult rc = kp_launches_pass(l, why, skip_reason);
     if (rc == CUDA_SUCCESS && watched)
         learn_waiters(p, kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE));
     return rc;
@@ -368,7 +362,7 @@ static CUresult run_by_node(struct passage *p, struct kp_launch *l, enum kp_reas
     if (close_reason)
         kp_window_close(close_reason);
     if (!w->open && !kp_window_open(w, &q, &why))
-        return pass(l, why, skip_reason);
+        return kp_launches_pass(l, why, skip_reason);
     bool counts = !w->strategy->rewinds && w->strategy->close;
     if (!counts && !refuses_host(p))
         return record_and_issue(p, l, skip_reason);

@@ -96,7 +96,7 @@ static void open_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool
 
 /* Opens the window of a range at its start, so that copies before its first launch are part of it. During a capture the
  * first launch does. */
-static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
+static void begin_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
 {
     bool idle;
     char *bad_input = NULL;
@@ -148,7 +148,7 @@ static void look_at_edge(void *arg)
     if (kp_ranges_id() || !atomic_load(&process->profiling))
         return;
     if (kp_nvtx_judge(NULL, &nvtx))
-        begin(e->id, e->name, &nvtx, true);
+        begin_range(e->id, e->name, &nvtx, true);
     kp_nvtx_free(&nvtx);
 }
 
@@ -201,7 +201,7 @@ void kp_process_profile(bool on)
         end(OF_PROFILER);
     } else if (!kp_ranges_id()) {
         bool inside = kp_nvtx_judge(NULL, &nvtx);
-        begin(OF_PROFILER, "cudaProfilerStart", &nvtx, inside);
+        begin_range(OF_PROFILER, "cudaProfilerStart", &nvtx, inside);
         kp_nvtx_free(&nvtx);
     }
 }

@@ -144,7 +144,7 @@ static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
     return k;
 }
 
-static struct slot *slot_of(struct kp_filter *f, CUfunction function)
+static struct slot *slot_of_function(struct kp_filter *f, CUfunction function)
 {
     return &f->slots[((uintptr_t)function >> 4) % SLOTS];
 }
@@ -160,7 +160,7 @@ static void fill(struct slot *s, CUfunction function, struct kernel *k)
 /* Finds a kernel without the lock; NULL if it is unknown, or being changed. */
 static struct kernel *known_kernel(struct kp_filter *f, CUfunction function)
 {
-    const struct slot *s = slot_of(f, function);
+    const struct slot *s = slot_of_function(f, function);
     unsigned before = atomic_load(&s->writes);
     struct kernel *k = atomic_load(&s->f) == function ? atomic_load(&s->kernel) : NULL;
     bool whole = before % 2 == 0 && atomic_load(&s->writes) == before;
@@ -175,7 +175,7 @@ static struct kernel *kernel_of(struct kp_filter *f, CUfunction function)
             fill(&f->slots[i], NULL, NULL);
         atomic_store(&f->cleared, forgotten);
     }
-    struct slot *s = slot_of(f, function);
+    struct slot *s = slot_of_function(f, function);
     if (atomic_load(&s->f) != function || !atomic_load(&s->kernel))
         fill(s, function, read_kernel(f, function));
     return atomic_load(&s->kernel);

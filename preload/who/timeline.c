@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -73,16 +72,8 @@ static struct {
 static atomic_bool on, begun, not_resumed;
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
-THREAD_LOCAL size_t own_note; /* number + 1 of this thread's last launch; 0 = none */
-THREAD_LOCAL uint64_t own_id;
+THREAD_LOCAL size_t own_note;   /* number + 1 of this thread's last launch; 0 = none */
 THREAD_LOCAL int64_t own_since; /* when this thread started to work for kprof; 0: it does not */
-
-static uint64_t thread_id(void)
-{
-    if (!own_id)
-        own_id = (uint64_t)syscall(SYS_gettid);
-    return own_id;
-}
 
 bool kp_timeline_is_on(void)
 {
@@ -260,7 +251,6 @@ void kp_timeline_forked(void)
     kp_durations_stop();
     atomic_store(&on, false);
     atomic_store(&begun, false);
-    own_id = 0;
 }
 
 /* ---- the program ---- */
@@ -313,7 +303,7 @@ void kp_timeline_launching(const uint32_t *grid, const uint32_t *block)
         kp_timeline_held(own_since);
     const struct kp_launch_note note = {.launched_ns = kp_timeline_now(),
                                         .ordinal = -1,
-                                        .thread = thread_id(),
+                                        .thread = (uint64_t)kp_thread_id(),
                                         .shape = grid ? kp_timeline_shape(grid, block) : 0,
                                         .is_graph = !grid};
     if (!enter())
