@@ -100,5 +100,5 @@ void kp_commands_know_flags(void)
             owners[n].at = commands[i].flags(&owners[n].n);
             n++;
         }
-    kp_flags_know(owners, n);
+    kp_cli_know(owners, n);
 }

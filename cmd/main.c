@@ -40,7 +40,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     const struct kp_query_flag *query = kp_query_flags(&n_queries);
     char *letter = stpcpy(f->letters, "+:hv"); /* stops at the program; reports a missing value as such */
     for (size_t i = 0; i < n; i++) {
-        bool is_switch = kp_flags_is_plain_switch(&rows[i]);
+        bool is_switch = kp_cli_is_plain_switch(&rows[i]);
         f->longs[i] =
             (struct option){rows[i].flag, is_switch ? optional_argument : required_argument, NULL, FIRST_ROW + (int)i};
         if (!rows[i].letter)
@@ -72,10 +72,10 @@ static int refuse_flag(const struct flags *f, const char *word)
     for (size_t i = 0; f->longs[i].name; i++)
         names[i] = f->longs[i].val == LIST_WORDS || f->longs[i].val >= FIRST_OF_NCU ? "" : f->longs[i].name;
     int len = (int)strcspn(word, "=");
-    char *meant = kp_flags_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
+    char *meant = kp_cli_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
     const char *instead = flag ? kp_option_instead(flag) : NULL;
     if (flag && !instead)
-        instead = kp_flags_home(flag);
+        instead = kp_cli_home(flag);
     int status = kp_console_error(KP_EXIT_USAGE, "unknown option %.*s; %s", len, word,
                                   instead ? instead
                                   : meant ? meant
@@ -112,7 +112,7 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     /* A child of the program may have changed its folder. */
     bool is_path = row->kind == KP_OPT_FOLDER || row->kind == KP_OPT_FILE || row->kind == KP_OPT_RENAMES;
     char *whole = !rc && is_path ? realpath(value, NULL) : NULL;
-    if (!rc && again && kp_flags_separator(row) && !(whole = kp_flags_joined(row, getenv(name), value)))
+    if (!rc && again && kp_cli_separator(row) && !(whole = kp_cli_joined(row, getenv(name), value)))
         rc = -ENOMEM;
     if (!rc && setenv(name, whole ? whole : value, 1))
         rc = -ENOMEM;
@@ -161,7 +161,7 @@ static int take_folder(int argc, char **argv, const struct flags *f, const struc
     optind = 0; /* GNU: restarts getopt */
     for (size_t i = 0; !rc && !given && i < n; i++)
         if (rows[i].kind == KP_OPT_FOLDER)
-            rc = kp_flags_check_folder(&rows[i]);
+            rc = kp_cli_check_folder(&rows[i]);
     return rc;
 }
 
@@ -206,7 +206,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
     int rc = take_folder(argc, argv, &f, rows, n);
     for (int at = -1; !rc && (c = getopt_long(argc, argv, f.letters, f.longs, &at)) != -1; at = -1) {
         const char *word;
-        if (at >= 0 && c != '?' && c != ':' && kp_flags_is_abbreviated(&f.longs[at], &word, argv))
+        if (at >= 0 && c != '?' && c != ':' && kp_cli_is_abbreviated(&f.longs[at], &word, argv))
             return refuse_flag(&f, word);
         if (c == 'h')
             return help(kp_command_find(q->command ? q->command : *argv));
@@ -230,7 +230,7 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
         rc = take_row(row, optarg, &given[row - rows]);
     }
     if (!rc)
-        kp_flags_tell_repeated(given);
+        kp_cli_tell_repeated(given);
     return rc ? rc : -1;
 }
 

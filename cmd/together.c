@@ -180,7 +180,7 @@ static int take_stack(struct together *t, struct kp_launch_info *l)
     rc = kp_store_put_stack(t->to, &s, t->err);
     if (!rc)
         l->stack = ++t->stacks;
-    kp_stack_free(&s);
+    kp_frames_free(&s);
     return rc;
 }
 

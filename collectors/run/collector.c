@@ -815,7 +815,7 @@ static void replay(struct kp_collector *c, struct kp_window_job *job, struct kp_
     if (open_window(&f, false) || !passes)
         request.groups = 0;
     f.timed = kp_providers_want_longest(c->providers) ? 2 : 0;
-    kp_replay_run(&operations, &f, &request, &out->replay);
+    kp_passes_run(&operations, &f, &request, &out->replay);
     tell_times(&f);
     out->counters = kp_providers_take(c->providers);
     bool ended = out->replay.code != KP_ISSUE_UNENDED; /* else freeing memory and disabling counters might wait */

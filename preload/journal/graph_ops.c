@@ -116,7 +116,7 @@ bool kp_journal_node(struct kp_journal_graph *g, const struct kp_graph_node *nod
 {
     const struct kp_graph_row row = node->kind == KP_NODE_COPY ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
     if (node->kind == KP_NODE_HOST)
-        kp_host_calls_note(j);
+        kp_hostcalls_note(j);
     if (node->kind == KP_NODE_COPY && node->to_host)
         return !j->rewinds || record_read(g, node);
     if (node->kind == KP_NODE_COPY && node->from_host && is_written(g, &row))

@@ -93,7 +93,7 @@ static bool is_as_before(const struct kp_launch *l, size_t most)
 
 enum kp_reason kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet)
 {
-    if (kp_host_calls_hinder(j))
+    if (kp_hostcalls_hinder(j))
         return KP_REASON_HOST_FUNCTION;
     if ((reaches && !(settle() && kp_reads_arrive(j))) || (j->rewinds && quiet && !is_as_before(l, MOST_COMPARED)))
         return KP_REASON_REACHES_HOST;
@@ -177,7 +177,7 @@ bool kp_journal_repeats_graph(CUgraphExec exec)
 
 CUresult kp_journal_wait(long *ms, bool *called)
 {
-    return kp_host_calls_wait(j, ms, called);
+    return kp_hostcalls_wait(j, ms, called);
 }
 
 void kp_journal_collect(void)
@@ -259,7 +259,7 @@ static void give_back(void)
 {
     if (j->context->dead)
         return;
-    kp_host_calls_drop(j);
+    kp_hostcalls_drop(j);
     kp_hostmem_window_closed(!j->hangs);
     kp_new_memory_leave(j);
     kp_reads_leave_log(j);

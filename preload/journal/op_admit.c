@@ -83,13 +83,13 @@ static bool is_reached(const struct call *c, const struct kp_op *op)
 {
     bool blocks = op->waits && (op->result || op->copied);
     CUstream stream = op->stream ? op->stream : CU_STREAM_LEGACY;
-    return !blocks || kp_wait_stream(c->d, stream, kp_wait_first(KP_WAIT_BEFORE_COPY)) == CUDA_SUCCESS;
+    return !blocks || kp_wait_stream(c->d, stream, kp_limit_first(KP_WAIT_BEFORE_COPY)) == CUDA_SUCCESS;
 }
 
 /* Returns true if the window accepts the operation: reads and host functions under conditions. */
 static bool takes(const struct call *c, const struct kp_op *op)
 {
-    return (!op->result || kp_reads_admit(j, op, c->symbol)) && (!op->calls_host || kp_host_calls_admit(j)) &&
+    return (!op->result || kp_reads_admit(j, op, c->symbol)) && (!op->calls_host || kp_hostcalls_admit(j)) &&
            is_reached(c, op);
 }
 
@@ -107,7 +107,7 @@ enum kp_joined kp_journal_join(const struct kp_context_setup *setup, const char 
     const struct call c = {setup->driver, symbol, real, args};
     if (!j->open)
         return KP_JOINED_NOT;
-    bool joins = takes_operations(c.d) && !kp_host_calls_hinder(j) && record_arrived(&c, &op);
+    bool joins = takes_operations(c.d) && !kp_hostcalls_hinder(j) && record_arrived(&c, &op);
     struct kp_item *i = joins && takes(&c, &op) ? kp_record_new(j) : NULL;
     if (!i) {
         if (joins)
@@ -118,7 +118,7 @@ enum kp_joined kp_journal_join(const struct kp_context_setup *setup, const char 
     if (op.result)
         kp_reads_begin(j, i, symbol);
     if (op.calls_host)
-        kp_host_calls_begin(j, i);
+        kp_hostcalls_begin(j, i);
     return kind_of(&op);
 }
 
@@ -126,7 +126,7 @@ bool kp_journal_log(uint64_t ticket)
 {
     struct kp_item *i = j->open ? kp_record_find(j, ticket) : NULL;
     if (i && i->op.calls_host) {
-        kp_host_calls_end(j, i);
+        kp_hostcalls_end(j, i);
         return true;
     }
     return !i || (kp_reads_log(j, i) && (j->whole || kp_reads_trusted(i)));

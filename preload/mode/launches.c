@@ -247,7 +247,7 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
     if (!w->open)
         kp_batch_settle();
     if (f)
-        f->writes_host = kp_host_writes_known(f->facts.mangled);
+        f->writes_host = kp_hostwrites_known(f->facts.mangled);
     return f;
 }
 
@@ -295,7 +295,7 @@ static bool is_held(const struct kp_context_setup *setup, CUcontext ctx, const s
         return false;
     if (kp_now_ms() - last_ms < kp_span_ms(KP_SPAN_HELD_APART) || d->cuStreamQuery(kp_launch_stream(l)) != CUDA_SUCCESS)
         return true;
-    bool ends = kp_patience_ends(ctx, kp_wait_first(KP_WAIT_MOMENT));
+    bool ends = kp_patience_ends(ctx, kp_limit_first(KP_WAIT_MOMENT));
     last_ms = ends ? 0 : kp_now_ms();
     return !ends;
 }

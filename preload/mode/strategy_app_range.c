@@ -43,7 +43,7 @@ static bool carry_app_range(const struct kp_window *w)
 static struct kp_why find_open_reason(const struct kp_window *w, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
-    long least = kp_wait_next(KP_WAIT_MANY), patience = c->stalled ? least : kp_wait_first(KP_WAIT_MANY);
+    long least = kp_limit_next(KP_WAIT_MANY), patience = c->stalled ? least : kp_limit_first(KP_WAIT_MANY);
     bool carried = carry_app_range(w); /* counts the range, so in any case */
     CUresult rc =
         kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY : kp_wait_context(w->setup->driver, c->ctx, patience, least);
@@ -94,10 +94,10 @@ static void give_up_app_range(struct kp_window *w)
 
 static void finish(struct kp_window *w, struct kp_window_outcome *out)
 {
-    long least = kp_wait_next(KP_WAIT_RANGE_END);
+    long least = kp_limit_next(KP_WAIT_RANGE_END);
     long ms = w->close_reason == KP_REASON_RANGE_END ? least
-              : kp_flags_hurried()                   ? kp_wait_at_exit(KP_WAIT_RANGE_END)
-                                                     : kp_wait_first(KP_WAIT_RANGE_END);
+              : kp_flags_hurried()                   ? kp_limit_at_exit(KP_WAIT_RANGE_END)
+                                                     : kp_limit_first(KP_WAIT_RANGE_END);
     CUresult rc =
         kp_gate_captures() > 0 ? CUDA_ERROR_NOT_READY : kp_wait_context(w->setup->driver, w->context->ctx, ms, least);
     if (rc == CUDA_ERROR_NOT_READY) {

@@ -86,7 +86,7 @@ static CUresult wait_for_end(const struct kp_window *w)
         return kp_wait_quietly(d, w->context->ctx, KP_WAIT_ROTATION_END);
     if (kp_journal_may_wait())
         return kp_wait_quietly(d, w->context->ctx, KP_WAIT_COUNTED_WAITS);
-    long ms = kp_flags_hurried() ? kp_wait_at_exit(KP_WAIT_COUNTED) : kp_wait_first(KP_WAIT_COUNTED);
+    long ms = kp_flags_hurried() ? kp_limit_at_exit(KP_WAIT_COUNTED) : kp_limit_first(KP_WAIT_COUNTED);
     return kp_wait_briefly(d, w->context->ctx, ms, ms);
 }
 

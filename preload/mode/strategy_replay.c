@@ -92,7 +92,7 @@ void kp_replay_passes(struct kp_window *w, const struct kp_order *how, enum kp_w
                       struct kp_window_outcome *out)
 {
     struct kp_mute mute;
-    struct kp_repeat repeat = {kp_wait_first(more) + 2 * w->ran_ms, kp_wait_next(more)};
+    struct kp_repeat repeat = {kp_limit_first(more) + 2 * w->ran_ms, kp_limit_next(more)};
     kp_journal_begin_repeats();
     if (!j->wanted)
         return;
@@ -181,7 +181,7 @@ static void count_own(struct kp_window *w, const struct kp_order *how, struct kp
 /* Repeats nothing: another thread's call may have changed memory within the window. */
 static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
 {
-    if (kp_patience_wait(w->setup->driver, w->context->ctx, kp_wait_first(KP_WAIT_LEAVE)) != CUDA_SUCCESS) {
+    if (kp_patience_wait(w->setup->driver, w->context->ctx, kp_limit_first(KP_WAIT_LEAVE)) != CUDA_SUCCESS) {
         kp_journal_hangs();
         kp_collector_leave(w->context->collector);
     } else {
@@ -219,7 +219,7 @@ static long end_wait(const struct kp_window *w)
     enum kp_wait for_what = w->left && kp_context_beside(w->context, NULL) ? KP_WAIT_WINDOW_LEFT
                             : kp_journal_may_wait()                        ? KP_WAIT_WINDOW_WAITS
                                                                            : KP_WAIT_WINDOW_END;
-    return kp_flags_hurried() ? kp_wait_at_exit(for_what) : kp_wait_first(for_what);
+    return kp_flags_hurried() ? kp_limit_at_exit(for_what) : kp_limit_first(for_what);
 }
 
 /* Waits with a limit: closing a window may be what lets the program go on, and a launch may wait for exactly that. */

@@ -185,7 +185,7 @@ static CUresult leave_out(const struct kp_launch *l, const struct way *way, enum
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
 {
     kp_process_begin();
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE));
     if (!gate.in)
         return leave_out(l, way, KP_REASON_BUSY);
     if (kp_gate_captures() > 0) { /* a capture has begun; no further one can begin here */
@@ -487,7 +487,7 @@ static CUresult choose_in_range(struct kp_launch *l)
 static void open_late(const struct kp_launch *l)
 {
     char *bad_input = NULL;
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE));
     if (gate.in && kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0) {
         decide_range(l);
         kp_range_open_window(&process->setup, l, &bad_input);

@@ -49,8 +49,8 @@ static bool counts_at(uint64_t ends)
 static long limit_of(uint64_t ends, long wasted_ms)
 {
     enum kp_wait w = !ends ? KP_WAIT_BEFORE_RANGE : kp_gate_captures() > 0 ? KP_WAIT_RANGE_CAPTURE : KP_WAIT_RANGE_END;
-    const long ms = kp_wait_first(w), all = kp_span_ms(KP_SPAN_BUDGET);
-    long left = wasted_ms < all ? all - wasted_ms : kp_wait_next(w);
+    const long ms = kp_limit_first(w), all = kp_span_ms(KP_SPAN_BUDGET);
+    long left = wasted_ms < all ? all - wasted_ms : kp_limit_next(w);
     return ms < left ? ms : left;
 }
 
@@ -101,7 +101,7 @@ static void begin_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, boo
     bool idle;
     char *bad_input = NULL;
     kp_process_begin();
-    KP_ALONE gate = enter(0, kp_wait_first(KP_WAIT_GATE), &idle);
+    KP_ALONE gate = enter(0, kp_limit_first(KP_WAIT_GATE), &idle);
     if (!gate.in || !may_begin())
         return;
     open_range(id, name, nvtx, inside);
@@ -115,7 +115,7 @@ static void begin_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, boo
 static void end(uint64_t id)
 {
     bool idle;
-    KP_ALONE gate = enter(id, kp_wait_first(KP_WAIT_GATE_LAST), &idle);
+    KP_ALONE gate = enter(id, kp_limit_first(KP_WAIT_GATE_LAST), &idle);
     if (!gate.in)
         kp_window_spoil();
     else if (kp_ranges_id() == id)

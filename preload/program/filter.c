@@ -126,9 +126,9 @@ static void judge(const struct kp_filter *f, struct kernel *k, const char *mangl
     k->wanted = kp_pattern_match(f->name, k->name);
     if (!gave_up && kp_pattern_gave_up(f->name))
         kp_log_warning("kernel-name takes too long to match '%s', which is left out; other names may be, too", k->name);
-    k->in_id = !f->id || kp_kernel_id_name(f->id, k->name);
+    k->in_id = !f->id || kp_kernelid_name(f->id, k->name);
     atomic_store(&k->outside, kp_filter_waits_outside(mangled));
-    bool by_name = f->id && !k->in_id && !kp_kernel_id_asks_place(f->id);
+    bool by_name = f->id && !k->in_id && !kp_kernelid_asks_place(f->id);
     atomic_store(&k->never, !k->wanted ? KP_PASS_NAME : by_name ? KP_PASS_ID : KP_PASS_NOT);
 }
 
@@ -268,7 +268,7 @@ static void count_at(struct kp_filter *f, struct kp_filter_counted *c, struct ke
 static enum kp_reason with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
                                     struct kernel *k)
 {
-    bool asks = kp_kernel_id_asks_place(f->id);
+    bool asks = kp_kernelid_asks_place(f->id);
     uint64_t context = 0, stream = 0;
     if (asks) {
         kp_lock_give(lock);
@@ -277,8 +277,8 @@ static enum kp_reason with_other_id(struct kp_filter *f, const struct kp_launch 
         if (why)
             return why;
     }
-    if (k->in_id && (!asks || kp_kernel_id_place(f->id, context, stream)) &&
-        kp_kernel_id_invocation(f->id, count_in(c, &k->invocations) + 1))
+    if (k->in_id && (!asks || kp_kernelid_place(f->id, context, stream)) &&
+        kp_kernelid_invocation(f->id, count_in(c, &k->invocations) + 1))
         return KP_REASON_NONE;
     if (asks)
         count_at(f, c, k, context, stream);
@@ -518,7 +518,7 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
     f->chooses_more = *o->kernel_id || *o->nvtx_include || *o->nvtx_exclude;
     int rc = kp_pattern_new(o->kernel_name, &f->name, err);
     if (!rc && *o->kernel_id)
-        rc = kp_kernel_id_new(o->kernel_id, &f->id, err);
+        rc = kp_kernelid_new(o->kernel_id, &f->id, err);
     if (rc)
         kp_filter_free(f);
     else
@@ -542,7 +542,7 @@ void kp_filter_free(struct kp_filter *f)
         }
     }
     kp_pattern_free(f->name);
-    kp_kernel_id_free(f->id);
+    kp_kernelid_free(f->id);
     free(f);
 }
 

@@ -764,7 +764,7 @@ void kp_session_timeline_end(void)
     char *err = NULL;
     bool on = kp_timeline_is_on();
     uint64_t dropped = on ? kp_timeline_dropped() : 0;
-    if (!kp_timeline_has_begun() || !kp_lock_take(storing, kp_wait_first(KP_WAIT_SESSION)))
+    if (!kp_timeline_has_begun() || !kp_lock_take(storing, kp_limit_first(KP_WAIT_SESSION)))
         return;
     kp_timeline_stop(); /* later records are too late */
     struct kp_quiet q = kp_quiet_begin();
@@ -984,7 +984,7 @@ static int put_names(uint64_t stacks, char **err)
         if (kp_stack_get(id, &s))
             continue;
         rc = put_stack(&s, err);
-        kp_stack_free(&s);
+        kp_frames_free(&s);
     }
     return rc ? rc : kp_store_commit(session.store, err);
 }
@@ -1126,9 +1126,9 @@ static void close_session(void)
 void kp_session_close(void)
 {
     /* An exit from a signal handler may have interrupted a lock's holder on this same thread. */
-    if (!kp_lock_take(storing, kp_wait_first(KP_WAIT_SESSION)))
+    if (!kp_lock_take(storing, kp_limit_first(KP_WAIT_SESSION)))
         return;
-    if (kp_lock_take(lock, kp_wait_first(KP_WAIT_SESSION))) {
+    if (kp_lock_take(lock, kp_limit_first(KP_WAIT_SESSION))) {
         close_session();
         kp_lock_give(lock);
     }

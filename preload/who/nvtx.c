@@ -453,7 +453,7 @@ void kp_nvtx_end(uint64_t id)
 /* The locks are only tried: a handler may end the program on a thread that holds one. */
 void kp_nvtx_end_timeline(void)
 {
-    const long ms = kp_wait_first(KP_WAIT_NVTX);
+    const long ms = kp_limit_first(KP_WAIT_NVTX);
     if (!kp_timeline_is_on() || !enter_stacks())
         return;
     bool taken = kp_lock_take(stacks.lock, ms);

@@ -296,7 +296,7 @@ int kp_stack_each_new(int (*fn)(const struct kp_stack *s, void *arg), void *arg)
         if (kp_stack_get(kept.given + 1, &s))
             return 0;
         rc = fn(&s, arg);
-        kp_stack_free(&s);
+        kp_frames_free(&s);
         kept.given += !rc;
     }
     return rc;

@@ -329,12 +329,12 @@ int kp_stack_frames(const struct kp_raw_stack *raw, const struct kp_stack_module
     if (!native.rc && raw->n_lines) {
         merge(&merged, &native, raw);
         struct kp_stack before = {.frames = native.at, .n_frames = native.n};
-        kp_stack_free(&before);
+        kp_frames_free(&before);
         out->frames = merged.at;
         out->n_frames = merged.n;
     }
     if (native.rc || merged.rc) {
-        kp_stack_free(out);
+        kp_frames_free(out);
         return -ENOMEM;
     }
     return 0;

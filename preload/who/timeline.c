@@ -110,7 +110,7 @@ static int64_t converted(int64_t t)
 static bool enter(void)
 {
     kp_work_begin(); /* CUPTI calls from within the program's calls, too */
-    bool entered = kp_lock_take(line.lock, kp_wait_first(KP_WAIT_TIMELINE));
+    bool entered = kp_lock_take(line.lock, kp_limit_first(KP_WAIT_TIMELINE));
     if (!entered)
         kp_work_end();
     return entered;

@@ -53,7 +53,7 @@ static void write_stack(struct kp_folded *f, FILE *to, uint64_t id)
         const struct kp_frame *frame = &stack.frames[i - 1];
         write_frame(f, to, *frame->function ? frame->function : kp_base_name(frame->module), ';');
     }
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
 }
 
 static void write_ranges(struct kp_folded *f, FILE *to, const struct kp_launch_info *l)

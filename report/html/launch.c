@@ -74,7 +74,7 @@ static size_t stack_of(struct kp_data *d, const struct kp_lookup *lookup, uint64
         }
         fputc(']', draft.to);
     }
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
     return kp_draft_add(d, &draft, KP_DATA_STACKS);
 }
 

@@ -91,7 +91,7 @@ static int read_parts(char *const parts[4], struct kp_kernel_id *id, char **err)
     return rc;
 }
 
-int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err)
+int kp_kernelid_new(const char *text, struct kp_kernel_id **out, char **err)
 {
     char *parts[4];
     *out = NULL;
@@ -111,7 +111,7 @@ int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err)
         id = NULL;
     }
 out:
-    kp_kernel_id_free(id);
+    kp_kernelid_free(id);
     free(copy);
     return rc;
 }
@@ -122,7 +122,7 @@ static void free_numbers(struct numbers *s)
     free(s->list);
 }
 
-void kp_kernel_id_free(struct kp_kernel_id *id)
+void kp_kernelid_free(struct kp_kernel_id *id)
 {
     if (!id)
         return;
@@ -147,22 +147,22 @@ static bool has_number(const struct numbers *s, uint64_t number)
     return kp_pattern_match(s->regex, text);
 }
 
-bool kp_kernel_id_asks_place(const struct kp_kernel_id *id)
+bool kp_kernelid_asks_place(const struct kp_kernel_id *id)
 {
     return !is_any(&id->context) || !is_any(&id->stream);
 }
 
-bool kp_kernel_id_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream)
+bool kp_kernelid_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream)
 {
     return has_number(&id->context, context) && has_number(&id->stream, stream);
 }
 
-bool kp_kernel_id_name(const struct kp_kernel_id *id, const char *name)
+bool kp_kernelid_name(const struct kp_kernel_id *id, const char *name)
 {
     return kp_pattern_match(id->name, name);
 }
 
-bool kp_kernel_id_invocation(const struct kp_kernel_id *id, uint64_t nth)
+bool kp_kernelid_invocation(const struct kp_kernel_id *id, uint64_t nth)
 {
     return has_number(&id->invocation, nth);
 }

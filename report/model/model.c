@@ -608,7 +608,7 @@ void kp_nvtx_free(struct kp_nvtx *n)
     *n = (struct kp_nvtx){.ranges = NULL};
 }
 
-void kp_stack_free(struct kp_stack *s)
+void kp_frames_free(struct kp_stack *s)
 {
     for (size_t i = 0; i < s->n_frames; i++) {
         free(s->frames[i].function);

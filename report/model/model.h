@@ -360,7 +360,7 @@ int kp_session_add_lacking(struct kp_session *s, const char *name, uint64_t n);
 char *kp_session_further(const struct kp_session *s);
 
 /* Free what the structs own and zero them, but not the structs themselves. */
-void kp_stack_free(struct kp_stack *s);
+void kp_frames_free(struct kp_stack *s);
 void kp_code_free(struct kp_code *c);
 void kp_code_counts_free(struct kp_code_counts *s);
 void kp_series_free(struct kp_series *s);

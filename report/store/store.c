@@ -928,7 +928,7 @@ int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, ch
     int rc = kp_store_read_stack(s, id, out, &found);
     rc = looked_up(s, rc, found, err);
     if (rc)
-        kp_stack_free(out);
+        kp_frames_free(out);
     return rc;
 }
 

@@ -1151,7 +1151,7 @@ static int put_typical(struct kp_store *s, uint64_t id)
         kp_code_free(&code);
     }
     rc = rc ? rc : kp_store_put_result(s, &r, &err);
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
     kp_result_free(&r);
     return rc;
 }
@@ -1208,8 +1208,8 @@ static int expect_typical(struct kp_result *r, void *arg)
     kp_test_same_stack(&got, &stack);
     for (size_t i = 0; i < r->n_counts; i++)
         expect_code(t->store, r->counts[i].code);
-    kp_stack_free(&got);
-    kp_stack_free(&stack);
+    kp_frames_free(&got);
+    kp_frames_free(&stack);
     kp_result_free(&expected);
     return 0;
 }
