@@ -62,7 +62,7 @@ static void join_words(const char *const *words, char *out, size_t size)
 /* Names the value of an option for --help. */
 static void value_name(const struct kp_option *row, char *out, size_t size)
 {
-    if (kp_flags_is_plain_switch(row))
+    if (kp_cli_is_plain_switch(row))
         *out = '\0';
     else if (row->kind == KP_OPT_COUNT || row->kind == KP_OPT_AUTO_COUNT)
         snprintf(out, size, " N");
@@ -71,7 +71,7 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
     else if (row->kind == KP_OPT_SET)
         join_words(kp_set_names(), out, size);
     else if (row->words) {
-        size_t opened = kp_flags_meant_alone(row) ? (size_t)snprintf(out, size, "[=") : 0;
+        size_t opened = kp_cli_meant_alone(row) ? (size_t)snprintf(out, size, "[=") : 0;
         join_words(row->words, out + opened, size - opened - 1);
         if (opened) {
             out[opened] = '{'; /* in place of the blank before it */
@@ -116,7 +116,7 @@ static void print_row(const struct kp_option *row)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     value_name(row, value, sizeof value);
     snprintf(flags, sizeof flags, "  %s--%s%s", letter, row->flag, value);
-    if (*row->fallback && !kp_flags_is_plain_switch(row))
+    if (*row->fallback && !kp_cli_is_plain_switch(row))
         snprintf(text, sizeof text, "%s (default %s)", row->help, row->fallback);
     else
         snprintf(text, sizeof text, "%s", row->help);
@@ -313,7 +313,7 @@ static void list_options(void)
         if (row->group <= KP_OPT_TOOLS)
             continue;
         printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
-               *value ? value + 1 : value, kp_flags_is_plain_switch(row) ? "" : row->fallback, "user", row->help);
+               *value ? value + 1 : value, kp_cli_is_plain_switch(row) ? "" : row->fallback, "user", row->help);
     }
 }
 

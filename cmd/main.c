@@ -70,7 +70,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     char *letter = stpcpy(f->letters, "+:hv"); /* stops at the program; reports a missing value as such */
     struct option *to = f->longs;
     for (size_t i = 0; i < n; i++) {
-        int argument = kp_flags_meant_alone(&rows[i]) ? optional_argument : required_argument;
+        int argument = kp_cli_meant_alone(&rows[i]) ? optional_argument : required_argument;
         *to++ = (struct option){rows[i].flag, argument, NULL, FIRST_ROW + (int)i};
         if (rows[i].letter)
             letter = stpcpy(letter, (char[]){rows[i].letter, argument == required_argument ? ':' : '\0', '\0'});
@@ -92,10 +92,10 @@ static int refuse_flag(const struct flags *f, const char *word)
     for (size_t i = 0; f->longs[i].name; i++)
         names[i] = f->longs[i].val == LIST_WORDS ? "" : f->longs[i].name;
     int len = (int)strcspn(word, "=");
-    char *meant = kp_flags_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
+    char *meant = kp_cli_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
     const char *instead = flag ? kp_ncu_instead(flag) : NULL;
     if (flag && !instead)
-        instead = kp_flags_home(flag);
+        instead = kp_cli_home(flag);
     int status = kp_console_error(KP_EXIT_USAGE, "unknown option %.*s; %s", len, word,
                                   instead ? instead
                                   : meant ? meant
@@ -127,8 +127,8 @@ static char *value_to_keep(const struct kp_option *row, const char *name, const 
     if (row->kind == KP_OPT_RENAMES && !strcmp(value, KP_RENAMES_ON) && again) /* the file was named already */
         return strdup(before);
     char *whole = kp_option_absolute(row, value), *kept = whole ? whole : strdup(value);
-    if (kept && again && kp_flags_separator(row)) {
-        char *both = kp_flags_joined(row, before, kept);
+    if (kept && again && kp_cli_separator(row)) {
+        char *both = kp_cli_joined(row, before, kept);
         free(kept);
         kept = both;
     }
@@ -143,7 +143,7 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     kp_option_env_name(row, name);
     if (value && (!*value || !strcmp(value, "--")))
         return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; %s", shown, KP_TRY_HELP);
-    value = value ? value : kp_flags_meant_alone(row);
+    value = value ? value : kp_cli_meant_alone(row);
     int rc = kp_option_check(row, shown, value, &err);
     if (rc == -EINVAL)
         kp_console_error(0, "%s", err);
@@ -313,7 +313,7 @@ static int take_folder(const struct kp_words *w, const struct flags *f)
         given |= row->kind == KP_OPT_FOLDER;
     }
     optind = 0; /* GNU: restarts getopt */
-    return !rc && !given ? kp_flags_check_folder(kp_option_row(offsetof(struct kp_options, section_folder))) : rc;
+    return !rc && !given ? kp_cli_check_folder(kp_option_row(offsetof(struct kp_options, section_folder))) : rc;
 }
 
 /* Handles one of the command's own flags. */
@@ -331,7 +331,7 @@ static int take_given(int c, const char *value, struct kp_repeated *given)
         return take_any(&kp_ncu_options(&n)[c - FIRST_OF_NCU], value);
     given += row - kp_option_rows(&n);
     int rc = take_value(c, row, value, given->times > 0);
-    kp_repeated_note(given, value ? value : kp_flags_meant_alone(row));
+    kp_repeated_note(given, value ? value : kp_cli_meant_alone(row));
     return rc;
 }
 
@@ -386,7 +386,7 @@ static int take_flags(struct kp_words *w, struct kp_query *q)
             rc = take_given(c, optarg, given);
     }
     if (!rc && kp_options_face(environ) != KP_FACE_NCU)
-        kp_flags_tell_repeated(given);
+        kp_cli_tell_repeated(given);
     return rc ? rc : -1;
 }
 
@@ -422,10 +422,21 @@ static bool only_resets_clocks(void)
     return value && !strcmp(value, row->words[KP_CLOCKS_RESET]);
 }
 
+/* Returns the flag that says what a query is to list; NULL: none was given. */
+static const char *subject_of(const struct kp_query *q)
+{
+    return q->mode               ? "query-metrics-mode"
+           : q->collection       ? "query-metrics-collection"
+           : q->chip || q->chips ? "chip"
+                                 : NULL;
+}
+
 /* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
 static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
 {
     char **rest = w->at + optind;
+    if (!q->command && !*rest && (q->mode || q->collection))
+        q->command = "query-metrics";
     if (q->command && *rest)
         return kp_console_error(KP_EXIT_USAGE, "kprof %s does not accept '%s'; " KP_TRY_HELP, q->command, *rest);
     if (q->command) {
@@ -435,10 +446,10 @@ static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
     }
     if (q->import)
         return import(q->import, q->names);
-    if (!*rest && (q->chip || q->mode))
+    if (!*rest && subject_of(q))
         return kp_console_error(
-            KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
-            q->chip ? "chip" : "query-metrics-mode", q->mode ? "" : ", --list-sets or --list-sections");
+            KP_EXIT_USAGE,
+            "--chip says which metrics, sets or sections to list: add --query-metrics, --list-sets or --list-sections");
     if (!*rest && only_resets_clocks())
         return 0;
     if (!*rest) {
@@ -449,9 +460,8 @@ static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
     const struct kp_command *command = is_program || separated ? NULL : kp_command_find(*rest);
     if (command)
         return run_command(command, (struct kp_words){rest, w->n - optind}, q);
-    if (q->chip || q->mode)
-        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP,
-                                q->chip ? "chip" : "query-metrics-mode");
+    if (subject_of(q))
+        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP, subject_of(q));
     return kp_main_run(rest, kp_command_names());
 }
 

@@ -13,7 +13,7 @@ documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs
 [ "$(wc -c <CHANGELOG.md)" -le 4096 ] || fail "CHANGELOG.md has more than 4 KB: $(wc -c <CHANGELOG.md)"
 
 # --- what `make demo` fetches ---
-for word in 'apt-get' git 'ca-certificates' 'Python 3' SQLite libdw libunwind 'CUDA 13'; do
+for word in 'apt-get' git 'ca-certificates' 'Python 3' SQLite PCRE2 libdw libunwind 'CUDA 13'; do
     sed -n '/^## Two commands/,/^## /p' README.md | grep -q "$word" || fail "README.md says nothing of $word, which make demo fetches"
 done
 
