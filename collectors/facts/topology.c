@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -663,4 +664,35 @@ int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const stru
     kp_nvlink_free(&x.nvlink);
     kp_gpus_free(&x.gpus);
     return x.rc;
+}
+
+static void print_attribute(FILE *f, const struct kp_metric *m)
+{
+    if (m->kind == KP_VALUE_COUNT)
+        fprintf(f, "%s\t%" PRIu64 "\n", m->name, m->count);
+    else
+        fprintf(f, "%s\t%s\n", m->name, m->kind == KP_VALUE_TEXT ? m->text : "");
+}
+
+char *kp_device_attributes(const struct kp_driver *d, const struct kp_device *device, const struct kp_machine *machine)
+{
+    struct kp_result r = {.metrics = NULL};
+    struct reading x = {.r = &r, .d = d, .device = device, .machine = machine};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    x.rc = f ? kp_gpus_list(d, device, machine->gpus, &x.gpus) : -ENOMEM;
+    for (size_t i = 0; !x.rc && i < sizeof(rows) / sizeof(*rows); i++)
+        if (!strncmp(rows[i].name, KP_DEVICE_ATTRIBUTES, strlen(KP_DEVICE_ATTRIBUTES)))
+            rows[i].find(&x, &rows[i]);
+    for (size_t i = 0; !x.rc && i < r.n_metrics; i++)
+        print_attribute(f, &r.metrics[i]);
+    if (f && kp_text_end(f, &text) && !x.rc)
+        x.rc = -ENOMEM;
+    kp_result_free(&r);
+    kp_nvlink_free(&x.nvlink);
+    kp_gpus_free(&x.gpus);
+    if (x.rc)
+        free(text);
+    return x.rc ? NULL : text;
 }

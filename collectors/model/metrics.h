@@ -25,6 +25,7 @@ struct kp_config {
     size_t passes;
     const char **names; /* points to the caller's strings; the array is owned */
     size_t n_names;
+    size_t n_more; /* names after these, which are not scheduled: the counters of the others give their values, too */
     /* If lists share an image: this list's first pass in it, and its total passes; turns 0: all passes are this
      * list's. */
     size_t turn, turns;

@@ -64,7 +64,9 @@ static int schedule_groups(struct kp_planner *x, unsigned how)
         rc = kp_plan_watch(x);
     if (!rc)
         rc = kp_plan_share_images(x);
-    return rc ? rc : kp_plan_lay_out(x);
+    if (!rc)
+        rc = kp_plan_lay_out(x);
+    return rc ? rc : kp_plan_roll_up(x);
 }
 
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
@@ -99,6 +101,8 @@ int kp_plan_watch_more(const struct kp_cupti *c, const char *chip, const uint8_t
         rc = kp_plan_share_images(&x);
     if (!rc)
         rc = kp_plan_lay_out(&x);
+    if (!rc)
+        rc = kp_plan_roll_up(&x);
     kp_tables_close(x.host);
     return rc;
 }

@@ -35,6 +35,8 @@ struct kp_planned {
     bool part;      /* planned only for `parts` of another metric */
     size_t passes;  /* of its list, one per run from that list on; 0 = one */
     bool watch;     /* counted only for kp_plan_host_writes: no result has it */
+    bool rolls;     /* a counter of a section, beside which results have its other roll-ups */
+    bool rolled;    /* such a roll-up: not scheduled, as the counter's list gives it */
 };
 
 struct kp_plan {
@@ -113,7 +115,7 @@ int kp_plan_watch_more(const struct kp_cupti *c, const char *chip, const uint8_t
 /* Returns true if the plan has any counter. */
 bool kp_plan_counts(const struct kp_plan *p);
 
-/* Stores the values of group `g` (values[i] belongs to its i-th name) in `r`. 0 or -ENOMEM. */
+/* Stores the values of group `g` (values[i] belongs to its i-th name; n_more included) in `r`. 0 or -ENOMEM. */
 int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struct kp_result *r);
 
 /* Marks every counter of the plan that `r` lacks as missing for `why`. 0 or -ENOMEM. */

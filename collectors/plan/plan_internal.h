@@ -24,6 +24,7 @@ struct kp_planner {
     size_t n_known, n_unknown; /* items of the list so far */
     FILE *unknown;             /* becomes kp_plan.unknown */
     bool own;                  /* the user names metrics, with or without sections */
+    bool rolls;                /* the current row's metric gets its other roll-ups */
     struct kp_host *first;     /* the plan's first list alone, so that others can be added to it; NULL = none */
     bool slow;                 /* schedule instead of asking what fits: the quick answers were wrong */
     char **err;
@@ -52,6 +53,9 @@ void kp_plan_note_listed(struct kp_planner *x, const char *mark, const char *nam
 
 /* Plans the user's list; notes items that the chip lacks. */
 int kp_plan_list(struct kp_planner *x, const char *metrics);
+
+/* Adds the other roll-ups of the counters that have them in results, once all is scheduled. They cost no pass. */
+int kp_plan_roll_up(struct kp_planner *x);
 
 /* Names of counters of what kernels write to host memory; NULL at the end. A chip has some of them, or none. */
 extern const char *const kp_plan_watched[];

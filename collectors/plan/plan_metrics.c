@@ -98,7 +98,7 @@ bool kp_plan_is_counter(const struct kp_plan *p, const char *metric)
 int kp_plan_store(const struct kp_plan *p, size_t g, const double *values, struct kp_result *r)
 {
     const struct kp_config *group = &p->groups[g];
-    for (size_t i = 0; i < group->n_names; i++) {
+    for (size_t i = 0; i < group->n_names + group->n_more; i++) {
         const struct kp_planned *m = kp_plan_find(p, group->names[i]);
         int rc = isfinite(values[i]) ? kp_result_set_real(r, m->name, m->unit, values[i])
                                      : kp_result_set_na(r, m->name, KP_REASON_NO_NUMBER);

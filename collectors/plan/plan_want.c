@@ -62,6 +62,14 @@ static int want_counter(struct kp_planner *x, const char *metric, const char *un
     return required ? want_absent(x, metric, unit, KP_REASON_NOT_OFFERED) : 0;
 }
 
+/* Notes that the metric of a section's row gets its other roll-ups. */
+static void roll(struct kp_planner *x, const char *metric)
+{
+    struct kp_planned *m = x->rolls ? kp_plan_find(x->plan, metric) : NULL;
+    if (m)
+        m->rolls = true;
+}
+
 /* The inputs of a derived metric: being looked up, or planned. */
 struct inputs {
     struct kp_planner *x;
@@ -153,6 +161,7 @@ int kp_plan_want_breakdown(struct kp_planner *x, const char *metric, bool *had)
         rc = want_counter(x, name, KP_UNIT_OF_CHIP, false, &one);
         if (rc || !one)
             continue;
+        roll(x, name);
         if (recording)
             fprintf(x->breakdowns, "%s%s%s", taken ? "" : metric, taken ? "," : "\t", name);
         taken++;
@@ -186,7 +195,10 @@ static int want_row(struct kp_planner *x, const struct kp_row *row, bool require
         *had = true; /* other collectors have them: a plan only knows the ones that the user listed */
         return x->listing ? want_of_launch(x, row->metric, kp_row_unit(row), had) : 0;
     }
-    return kp_plan_want(x, row->metric, kp_row_unit(row), required, had);
+    int rc = kp_plan_want(x, row->metric, kp_row_unit(row), required, had);
+    if (!rc)
+        roll(x, row->metric);
+    return rc;
 }
 
 /* Plans one of rows[first..to) for the place of row `first`. */
@@ -218,6 +230,22 @@ int kp_plan_want_rows(struct kp_planner *x, const struct kp_section *s, size_t f
     return rc;
 }
 
+/* As in ncu, the counters of a section have all roll-ups, except that tables and charts of memory and links have what
+ * they show. */
+static bool has_roll_ups(const struct kp_section *s, size_t from)
+{
+    switch (from ? s->rows[from - 1].body : KP_BODY_NONE) {
+    case KP_BODY_TABLE:
+    case KP_BODY_CHART:
+    case KP_BODY_SERIES:
+        return false;
+    case KP_BODY_GRID:
+        return strncmp(s->id, "Memory", strlen("Memory")) != 0;
+    default:
+        return true;
+    }
+}
+
 int kp_plan_want_section(struct kp_planner *x, const struct kp_section *s)
 {
     int rc = 0;
@@ -226,9 +254,11 @@ int kp_plan_want_section(struct kp_planner *x, const struct kp_section *s)
         return 0;
     for (size_t from = 0, to; !rc && from < s->n_rows; from = to + 1) {
         to = kp_section_body_end(s, from);
+        x->rolls = has_roll_ups(s, from);
         if (!from || applies(x, &s->rows[from - 1])) /* the preceding row opens the body */
             rc = kp_plan_want_rows(x, s, from, to, &any);
     }
+    x->rolls = false;
     return rc;
 }
 

@@ -813,7 +813,7 @@ static int evaluate_launch(const struct evaluation *e, struct kp_host *host, siz
         kp_chosen_read(e->part->data, &image, &size);
     else
         kp_image_data(e->part->lease->image, &image, &size);
-    int rc = kp_host_evaluate(host, image, size, k->ranges[i], config->names, config->n_names, values);
+    int rc = kp_host_evaluate(host, image, size, k->ranges[i], config->names, config->n_names + config->n_more, values);
     return rc ? rc : k->lists.store(k->lists.of, e->part->list, values, e->results[i]);
 }
 
@@ -825,7 +825,8 @@ static void *take_launches(void *arg)
     const struct kp_providers_setup *setup = e->k->r->setup;
     if (!*turn->host && kp_host_open(setup->cupti, setup->chip, setup->availability, turn->host))
         return NULL;
-    double *values = calloc(e->k->lists.at[e->part->list].n_names + 1, sizeof(*values));
+    const struct kp_config *list = &e->k->lists.at[e->part->list];
+    double *values = calloc(list->n_names + list->n_more + 1, sizeof(*values));
     if (!values)
         return NULL;
     for (size_t i; (i = atomic_fetch_add(&e->next, 1)) < e->k->n_results;) {

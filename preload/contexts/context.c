@@ -617,6 +617,9 @@ static void read_machine(const struct kp_context_setup *setup, struct kp_context
     if (names && *names)
         kp_device_metrics(&c->machine, setup->driver, &c->device, &machine, names);
     free(names);
+    char *attributes = kp_device_attributes(setup->driver, &c->device, &machine);
+    c->device_lines = kp_asprintf("%s%s", c->plan ? c->plan->breakdowns : "", kp_or_empty(attributes));
+    free(attributes);
 }
 
 /* Returns true if launches that take turns must do without the providers other than the counters: they do not work
@@ -1124,6 +1127,7 @@ static void free_context(struct kp_context *c, bool alive)
     kp_plan_free(c->one_pass);
     kp_plan_free(c->turns);
     kp_result_free(&c->machine);
+    free(c->device_lines);
     free(c->modules);
     free(c->listed.list);
     forget_functions(c);

@@ -62,6 +62,7 @@ struct kp_context {
     unsigned extras;              /* bits of the requested providers other than the counters, see providers.h */
     bool curves;                  /* the occupancy curves are shown */
     struct kp_result machine;     /* metrics of the device and the machine, the same for each launch */
+    char *device_lines;           /* as kp_device_info.breakdowns; NULL = none */
     struct kp_rotation *rotation; /* made by the first launch that takes part */
     struct kp_plan *one_pass;     /* for launches that must not be replayed; made when first needed */
     bool no_one_pass;             /* making it failed */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "base/lock.h"
 #include "base/wait_limits.h"
 #include "collectors/code/cubin.h"
@@ -332,7 +333,7 @@ static CUresult run_in_context(const struct kp_context_setup *setup, struct kp_l
         note_held(d, l);
         rc = kp_launches_pass(l, why, skip_reason);
     } else {
-        kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
+        kp_session_device(&c->device, c->chip, kp_or_empty(c->device_lines));
         kp_session_collection(c->plan ? c->plan->listed : NULL,
                               kp_context_cupti() ? kp_library_version(kp_context_cupti()) : NULL);
         rc = way->run(way->arg, setup, c, l, skip_reason);

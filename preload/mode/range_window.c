@@ -1,5 +1,6 @@
 #include "preload/mode/range_window.h"
 
+#include "base/text.h"
 #include "preload/mode/window_state.h"
 #include "collectors/providers/library.h"
 #include "preload/gate/gate.h"
@@ -21,7 +22,7 @@ static enum kp_reason open_in(const struct kp_context_setup *setup, struct kp_co
     const struct kp_candidate what = {.wanted = true};
     struct kp_question q = {.window = w, .setup = setup, .context = c, .launch = &nothing, .what = &what};
     enum kp_reason reason = KP_REASON_NONE;
-    kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
+    kp_session_device(&c->device, c->chip, kp_or_empty(c->device_lines));
     kp_session_collection(c->plan ? c->plan->listed : NULL,
                           kp_context_cupti() ? kp_library_version(kp_context_cupti()) : NULL);
     kp_admit_judge(&q);

@@ -141,6 +141,31 @@ int kp_result_add_mean(struct kp_result *r, const char *name, const char *unit, 
     return 0;
 }
 
+bool kp_is_device_attribute(const char *line)
+{
+    return !strncmp(line, KP_DEVICE_ATTRIBUTES, strlen(KP_DEVICE_ATTRIBUTES));
+}
+
+int kp_session_read_attributes(const struct kp_device_info *d, struct kp_result *r)
+{
+    int rc = 0;
+    for (const char *line = kp_or_empty(d->breakdowns), *end; !rc && *line; line = *end ? end + 1 : end) {
+        end = line + strcspn(line, "\n");
+        size_t len = strcspn(line, "\t\n");
+        char *name = kp_is_device_attribute(line) && line[len] == '\t' ? strndup(line, (size_t)(end - line)) : NULL;
+        if (!name)
+            continue;
+        char *value = name + len + 1;
+        name[len] = '\0';
+        if (*value && strspn(value, "0123456789") == strlen(value))
+            rc = kp_result_set_count(r, name, "", strtoull(value, NULL, 10));
+        else
+            rc = *value ? kp_result_set_text(r, name, "", value) : kp_result_set_na(r, name, KP_REASON_UNTOLD);
+        free(name);
+    }
+    return rc;
+}
+
 int kp_result_add_value(struct kp_result *r, const char *name, const char *unit, double value)
 {
     return kp_result_add_mean(r, name, unit, &(struct kp_mean){.counted = 1, .mean = value});

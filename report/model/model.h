@@ -237,9 +237,13 @@ struct kp_device_info {
     int cc_major, cc_minor;
     uint32_t sm_count;
     /* Constituents of throughputs on this chip. Each line has the metric, a tab and its constituents separated by
-     * commas, all with suffixes; "" when not asked for. */
+     * commas, all with suffixes; "" when not asked for. Then come lines of the device's attributes: each has the
+     * metric, which begins with KP_DEVICE_ATTRIBUTES, a tab, and its value as printed, empty for n/a. */
     char *breakdowns;
 };
+#define KP_DEVICE_ATTRIBUTES "device__attribute_"
+/* Returns true if a line of the breakdowns is one of an attribute. */
+bool kp_is_device_attribute(const char *line);
 
 /* Facts of the run, for the process line, the account and the session page. Times are UTC seconds or ns as named. */
 struct kp_session {
@@ -287,6 +291,8 @@ int kp_result_set_text(struct kp_result *r, const char *name, const char *unit, 
  * Setting the metric again removes its instances. */
 int kp_result_set_instances(struct kp_result *r, const char *name, const char *const *keys, const double *values,
                             size_t n);
+/* Sets a device's attributes as metrics of `r`: counts, texts, or n/a. 0 or -ENOMEM. */
+int kp_session_read_attributes(const struct kp_device_info *d, struct kp_result *r);
 /* Marks a wanted metric as unreadable for that reason. */
 int kp_result_set_na(struct kp_result *r, const char *name, enum kp_reason reason);
 int kp_result_set_why(struct kp_result *r, const char *name, struct kp_why why);

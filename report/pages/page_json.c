@@ -156,7 +156,8 @@ static int write_breakdowns(struct kp_json *j, const char *lines)
 {
     int rc = 0;
     kp_json_object(j, "breakdowns", false);
-    for (size_t whole; !rc && lines && *lines; lines += whole + (lines[whole] == '\n')) {
+    for (size_t whole; !rc && lines && *lines && !kp_is_device_attribute(lines);
+         lines += whole + (lines[whole] == '\n')) {
         whole = strcspn(lines, "\n");
         size_t name = strcspn(lines, "\t\n");
         char *key = name < whole ? strndup(lines, name) : NULL;
@@ -167,6 +168,24 @@ static int write_breakdowns(struct kp_json *j, const char *lines)
         free(key);
     }
     kp_json_end(j);
+    return rc;
+}
+
+/* Writes the device's attributes, if the session has them. */
+static int write_attributes(struct kp_json *j, const struct kp_device_info *d)
+{
+    struct kp_result r = {.metrics = NULL};
+    int rc = kp_session_read_attributes(d, &r);
+    if (!rc && r.n_metrics)
+        kp_json_object(j, "attributes", false);
+    for (size_t i = 0; !rc && i < r.n_metrics; i++)
+        if (r.metrics[i].kind == KP_VALUE_COUNT)
+            kp_json_count(j, r.metrics[i].name, r.metrics[i].count);
+        else if (r.metrics[i].kind == KP_VALUE_TEXT)
+            write_word(j, r.metrics[i].name, r.metrics[i].text);
+    if (!rc && r.n_metrics)
+        kp_json_end(j);
+    kp_result_free(&r);
     return rc;
 }
 
@@ -184,6 +203,7 @@ static int write_devices(struct kp_json *j, const struct kp_session *s)
         write_capability(j, d->cc_major, d->cc_minor);
         kp_json_count(j, "sm_count", d->sm_count);
         rc = write_breakdowns(j, d->breakdowns);
+        rc = rc ? rc : write_attributes(j, d);
         kp_json_end(j);
     }
     kp_json_end(j);

@@ -4,15 +4,45 @@
 #include <string.h>
 
 #include "base/room.h"
+#include "base/text.h"
 #include "report/pages/page_body.h"
 #include "report/view/narrow.h"
 
 /* What is done with the chosen metrics of each launch. */
 struct narrowed {
     const struct kp_page *page;
+    struct kp_result *devices; /* the attributes of the session's devices, where all metrics are shown */
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;
 };
+
+/* Puts the attributes of the launch's device among its metrics. Both lists are sorted, and own no text of theirs here.
+ */
+static int add_attributes(const struct narrowed *n, struct kp_result *to)
+{
+    const struct kp_session *s = n->page->session;
+    size_t d = 0, from = 0, at = 0, had = 0;
+    while (d < s->n_devices && s->devices[d].ordinal != to->launch.device)
+        d++;
+    if (!n->devices || d == s->n_devices)
+        return 0;
+    const struct kp_result *more = &n->devices[d];
+    struct kp_metric *all = calloc(to->n_metrics + more->n_metrics + 1, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    while (had < to->n_metrics || from < more->n_metrics) {
+        int order = had == to->n_metrics      ? 1
+                    : from == more->n_metrics ? -1
+                                              : strcmp(to->metrics[had].name, more->metrics[from].name);
+        all[at++] = order <= 0 ? to->metrics[had] : more->metrics[from];
+        had += order <= 0;
+        from += order >= 0;
+    }
+    free(to->metrics);
+    to->metrics = all;
+    to->n_metrics = at;
+    return 0;
+}
 
 static int narrow_launch(struct kp_result *r, void *arg)
 {
@@ -21,14 +51,27 @@ static int narrow_launch(struct kp_result *r, void *arg)
     int rc = kp_narrow(n->page->display, n->page->session, r, &chosen);
     if (rc)
         return rc;
-    rc = n->fn(&chosen, n->arg);
+    rc = add_attributes(n, &chosen);
+    rc = rc ? rc : n->fn(&chosen, n->arg);
     free(chosen.metrics);
     return rc;
 }
 
 static int each_narrowed(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
 {
-    return kp_page_each(p, narrow_launch, &(struct narrowed){p, fn, arg});
+    const struct kp_session *s = p->session;
+    struct narrowed n = {p, NULL, fn, arg};
+    bool all = !p->display->choose && (*kp_or_empty(s->set) || *kp_or_empty(s->sections));
+    int rc = 0;
+    if (all && !(n.devices = calloc(s->n_devices + 1, sizeof *n.devices)))
+        return -ENOMEM;
+    for (size_t i = 0; !rc && all && i < s->n_devices; i++)
+        rc = kp_session_read_attributes(&s->devices[i], &n.devices[i]);
+    rc = rc ? rc : kp_page_each(p, narrow_launch, &n);
+    for (size_t i = 0; all && i < s->n_devices; i++)
+        kp_result_free(&n.devices[i]);
+    free(n.devices);
+    return rc;
 }
 
 static int write_raw(struct kp_result *r, void *arg)

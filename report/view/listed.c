@@ -246,6 +246,8 @@ static int see_breakdowns(struct nearest *n, const struct kp_view *v)
     bool whole = n->word[base_length(n->word)];
     for (size_t i = 0; !rc && i < v->session->n_devices; i++)
         for (const char *line = v->session->devices[i].breakdowns; !rc && line && *line;) {
+            if (kp_is_device_attribute(line))
+                break;
             rc = see(n, line, whole ? strcspn(line, "\t") : base_length(line));
             line += strcspn(line, "\n");
             line += *line == '\n';

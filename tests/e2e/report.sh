@@ -170,4 +170,25 @@ stored "$tmp/one.kprof" "$tmp/other.kprof" "$tmp/link.kprof" >"$tmp/out" 2>"$tmp
 expect "one session twice: exit code" $? 0
 grep -q "==WARNING== $tmp/link.kprof is the same file as $tmp/one.kprof: its launches are counted twice" "$tmp/err" ||
     { fail "one session twice: no warning"; cat "$tmp/err"; }
+# The device's attributes are stored once, and are columns of each launch; not where metrics are chosen.
+"$build/kprof" report --page raw --csv "$tmp/one.kprof" >"$tmp/csv" 2>"$tmp/err"
+expect "attributes of the device" "$(python3 - "$tmp/csv" "$tmp/one.kprof" "$source/collectors/facts/device_metrics.def" <<'END'
+import csv, re, sqlite3, sys
+rows = list(csv.reader(open(sys.argv[1])))
+head, launches = rows[0], rows[2:]
+of_table = re.findall(r'"(device__attribute_[^"]*)"', open(sys.argv[3]).read())
+names = [n for n in head if n.startswith("device__attribute_")]
+filled = [sum(r[head.index(n)] != "n/a" for n in names) for r in launches]
+db = sqlite3.connect(sys.argv[2])
+stored = db.execute("SELECT count(*) FROM metrics WHERE name LIKE 'device__attribute_%'").fetchone()[0]
+print(sorted(of_table) == names, head == head[:11] + sorted(head[11:]), len(set(filled)), min(filled) > 100, stored < len(names),
+      launches[0][head.index("device__attribute_compute_capability_major")])
+END
+)" "True True 1 True True 9"
+"$build/kprof" report --page raw --csv --metrics launch__grid_size "$tmp/one.kprof" >"$tmp/csv" 2>"$tmp/err"
+expect "attributes beside chosen metrics" "$(head -n 1 "$tmp/csv" | grep -c device__attribute)" 0
+"$build/kprof" report --json "$tmp/one.kprof" >"$tmp/json" 2>"$tmp/err"
+expect "attributes in JSON" "$(python3 -c 'import json, sys
+a = json.load(open(sys.argv[1]))["devices"][0]["attributes"]
+print(a["device__attribute_compute_capability_major"], len(a) > 100)' "$tmp/json")" "9 True"
 finish

@@ -237,7 +237,7 @@ static void test_alternatives(void **state)
     static const struct kp_row rows[] = {
         HEADER("Second", "sm__no_such_thing.avg", "cycle", "", COUNTER),
         HEADER("Second", "sm__cycles_active.max", "cycle", "", COUNTER),
-        HEADER("Second", "sm__cycles_active.min", "cycle", "", COUNTER),
+        HEADER("Second", "sm__cycles_elapsed.min", "cycle", "", COUNTER),
         HEADER("None", "sm__of_another_chip.avg", "", "100-", COUNTER),
         HEADER("None", "sm__first_of_none.avg", "", "", COUNTER),
         HEADER("None", "sm__second_of_none.avg", "", "", COUNTER),
@@ -260,7 +260,7 @@ static void test_alternatives(void **state)
         const char *metric;
         int group; /* -9: not planned */
     } expected[] = {
-        {"sm__no_such_thing.avg", -9},   {"sm__cycles_active.max", 0},      {"sm__cycles_active.min", -9},
+        {"sm__no_such_thing.avg", -9},   {"sm__cycles_active.max", 0},      {"sm__cycles_elapsed.min", -9},
         {"sm__of_another_chip.avg", -9}, {"sm__first_of_none.avg", -2},     {"sm__second_of_none.avg", -9},
         {"sm__another_chips.avg", -9},   {"sm__no_such_item.avg", -9},      {"smsp__cycles_active.max", 0},
         {"smsp__cycles_active.min", -9}, {"sm__nowhere.avg", -9},           {"smsp__cycles_active.sum", 0},
@@ -274,7 +274,7 @@ static void test_alternatives(void **state)
         if ((m ? m->group : -9) != expected[i].group)
             fail_msg("%s: %d", expected[i].metric, m ? m->group : -9);
     }
-    assert_int_equal(p->n_metrics, 6);
+    assert_int_equal(p->n_metrics, 6 + 3); /* other roll-ups of the header's counter */
     kp_plan_free(p);
 }
 
@@ -449,7 +449,7 @@ static void test_basic_set(void **state)
     assert_string_equal(p->listed, "");
     for (size_t i = 0; i < p->n_metrics; i++)
         counters += p->metrics[i].group == 0;
-    assert_int_equal(counters, p->groups[0].n_names);
+    assert_int_equal(counters, p->groups[0].n_names + p->groups[0].n_more);
     /* in two sections, collected once */
     assert_int_equal(planned(p, "sm__cycles_active.avg")->group, 0);
     assert_string_equal(planned(p, "gpu__time_duration.sum")->unit, "ns");
@@ -471,7 +471,7 @@ static void test_missing_metric_of_a_section(void **state)
     struct kp_plan *p = NULL;
     struct kp_result r = {.metrics = NULL};
     char *err = NULL;
-    const double value = 12.5;
+    const double values[] = {12.5, 14, 11, 25};
     (void)state;
     assert_int_equal(make(list, 1, "", &p, &err), 0);
     assert_int_equal(planned(p, "sm__cycles_active.avg")->group, 0);
@@ -479,14 +479,75 @@ static void test_missing_metric_of_a_section(void **state)
     assert_true(planned(p, "sm__no_such_thing.avg")->why.reason);
     assert_null(planned(p, "sm__nor_this.avg"));
     assert_int_equal(p->groups[0].n_names, 1);
+    assert_int_equal(p->groups[0].n_more, 3);
 
-    assert_int_equal(kp_plan_store(p, 0, &value, &r), 0);
+    assert_int_equal(kp_plan_store(p, 0, values, &r), 0);
     assert_int_equal(kp_plan_store_missing(p, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"not this time"), &r), 0);
-    assert_int_equal(r.n_metrics, 2);
+    assert_int_equal(r.n_metrics, 5);
     assert_float_equal(kp_result_find(&r, "sm__cycles_active.avg")->real, 12.5, 0);
+    assert_float_equal(kp_result_find(&r, "sm__cycles_active.sum")->real, 25, 0);
     assert_string_equal(kp_result_find(&r, "sm__no_such_thing.avg")->text,
                         kp_why_text(&planned(p, "sm__no_such_thing.avg")->why));
     kp_result_free(&r);
+    kp_plan_free(p);
+}
+
+/* The other roll-ups of a section's counters come without a schedule; those of tables of memory, of ratios, of what the
+ * user lists, and of a plan that turns or has one pass, do not. */
+static void test_roll_ups(void **state)
+{
+    static const struct kp_row rows[] = {
+        HEADER("Line", "sm__cycles_active.avg", "tick", "", COUNTER),
+        HEADER("Ratio", "smsp__thread_inst_executed_per_inst_executed.ratio", "", "", COUNTER),
+        BODY(BARS, "Bars", ""),
+        ITEM("", "Bar", "breakdown:gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%", "", COUNTER),
+        BODY(GRID, "Grid", ""),
+        ITEM("a", "b", "lts__t_sectors.sum", "sector", "", COUNTER),
+    };
+    static const struct kp_section section = {"MemoryTest", "Test", 1, "", "", rows, 6, KP_PASSES_ANY};
+    const struct kp_section *const list[] = {&section};
+    static const struct {
+        const char *name;
+        bool planned, rolled;
+    } expected[] = {
+        {"sm__cycles_active.avg", true, false},
+        {"sm__cycles_active.max", true, true},
+        {"sm__cycles_active.min", true, true},
+        {"sm__cycles_active.sum", true, true},
+        {"dram__cycles_active.avg.pct_of_peak_sustained_elapsed", true, false},
+        {"dram__cycles_active.sum.pct_of_peak_sustained_elapsed", true, true},
+        {"dram__cycles_active.sum", false, false},
+        {"lts__t_sectors.sum", true, false},
+        {"lts__t_sectors.max", false, false},
+        {"smsp__cycles_active.avg", true, false}, /* the user's */
+        {"smsp__cycles_active.max", false, false},
+    };
+    (void)state;
+    static const unsigned without[] = {KP_PLAN_ONE_PASS, KP_PLAN_ROTATE, KP_PLAN_RUNS};
+    struct kp_plan *p = NULL;
+    char *err = NULL;
+    assert_int_equal(make(list, 1, "smsp__cycles_active.avg", &p, &err), 0);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const struct kp_planned *m = planned(p, expected[i].name);
+        if (!m != !expected[i].planned || (m && m->rolled != expected[i].rolled))
+            fail_msg("%s: %s", expected[i].name, !m ? "not planned" : m->rolled ? "rolled" : "scheduled");
+    }
+    assert_string_equal(planned(p, "sm__cycles_active.sum")->unit, "tick");
+    size_t more = p->groups[0].n_more, passes = p->passes;
+    assert_int_equal(p->groups[0].n_names + more, p->n_metrics);
+    assert_true(more >= 6);
+    kp_plan_free(p);
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        assert_int_equal(
+            kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, list, 1, "", without[i], &p, &err), 0);
+        assert_null(planned(p, "sm__cycles_active.max"));
+        kp_plan_free(p);
+    }
+    /* what watches the host's memory makes the first list anew */
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), chip, NULL, MAJOR, MINOR, list, 1, "", 0, &p, &err), 0);
+    assert_int_equal(kp_plan_watch_more(kp_test_real_cupti(), chip, NULL, p), 0);
+    assert_int_equal(p->groups[0].n_more, more);
+    assert_int_equal(p->passes, passes);
     kp_plan_free(p);
 }
 
@@ -1544,6 +1605,7 @@ int main(void)
         cmocka_unit_test(test_derived_rows),
         cmocka_unit_test(test_derived_row_left_out),
         cmocka_unit_test(test_missing_metric_of_a_section),
+        cmocka_unit_test(test_roll_ups),
         cmocka_unit_test(test_no_counters_wanted),
         cmocka_unit_test(test_quick_on_every_chip),
         cmocka_unit_test(test_quick_on_gh100),

@@ -485,6 +485,49 @@ static void test_all_tables(void **state)
     free(shown);
 }
 
+/* Evaluates what a plan adds beside its schedule, all at once. Returns how many of them have a value where the counter
+ * that was scheduled has one. */
+static size_t roll_ups_with_values(struct kp_host *h, const struct kp_config *list, const struct group *g)
+{
+    double *values = calloc(list->n_more + 1, sizeof *values);
+    size_t n = 0;
+    assert_non_null(values);
+    assert_int_equal(kp_host_evaluate(h, g->image, g->image_size, 0, list->names + list->n_names, list->n_more, values),
+                     0);
+    for (size_t i = 0; i < list->n_more; i++)
+        n += isfinite(values[i]);
+    free(values);
+    return n;
+}
+
+/* The image of one roll-up has the others: they are in no schedule. */
+static void test_roll_ups_need_no_counter(void **state)
+{
+    const struct kp_section **sections;
+    struct kp_plan *plan = NULL;
+    struct kp_host *h = NULL;
+    size_t n;
+    char *err = NULL;
+    (void)state;
+    load();
+    assert_int_equal(kp_sections_select("", "SpeedOfLight,WorkloadDistribution,SchedulerStats", &sections, &n, &err),
+                     0);
+    assert_int_equal(kp_plan_make(kp_test_real_cupti(), rec.chip, NULL, 9, 0, sections, n, "", 0, &plan, &err), 0);
+    assert_int_equal(kp_host_open(kp_test_real_cupti(), rec.chip, NULL, &h), 0);
+    assert_true(plan->groups[0].n_more > 200);
+    assert_int_equal(roll_ups_with_values(h, &plan->groups[0], &rec.groups[0]), plan->groups[0].n_more);
+
+    double values[4];
+    const char *const cycles[] = {"sm__cycles_active.avg", "sm__cycles_active.max", "sm__cycles_active.min",
+                                  "sm__cycles_active.sum"};
+    assert_int_equal(kp_host_evaluate(h, rec.groups[0].image, rec.groups[0].image_size, 0, cycles, 4, values), 0);
+    assert_float_equal(values[0], value(0, cycles[0]), 1e-6);
+    assert_true(values[2] < values[0] && values[0] < values[1] && values[1] < values[3]);
+    kp_host_close(h);
+    kp_plan_free(plan);
+    free(sections);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_cache_tables),
         cmocka_unit_test(test_rooflines),
         cmocka_unit_test(test_all_tables),
+        cmocka_unit_test(test_roll_ups_need_no_counter),
     };
     return cmocka_run_group_tests(tests, NULL, unload);
 }
