@@ -223,9 +223,10 @@ int kp_log_to(const char *path)
 bool kp_log_report_to_pipe(uint64_t inode)
 {
     struct stat s;
-    if (!inode || fstat(STDOUT_FILENO, &s) || !S_ISFIFO(s.st_mode) || s.st_ino != inode || kp_log_to("stdout"))
+    if (!inode || fstat(STDOUT_FILENO, &s) || s.st_ino != inode || kp_log_to("stdout"))
         return false;
-    log_apart = log_piped = true;
+    log_apart = true;
+    log_piped = S_ISFIFO(s.st_mode);
     return true;
 }
 

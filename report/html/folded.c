@@ -144,6 +144,7 @@ void kp_folded_display(struct kp_display *d)
     d->pages[0] = KP_PAGE_DETAILS;
     d->n_pages = 1;
     d->brief_above = 1; /* the list of all is enough */
+    d->brief_lines = 0;
     d->brief_most = 1;
 }
 

@@ -541,9 +541,15 @@ static const struct kp_option *find_row(const char *entry)
 /* Options that say what is printed, and how: whoever gives one of them gets just that. */
 static const size_t choosing[] = {
 #define OF(field) offsetof(struct kp_options, field)
-    OF(page),          OF(set),           OF(section),           OF(metrics),     OF(csv),
-    OF(json),          OF(print_details), OF(print_metric_name), OF(print_units), OF(print_metric_instances),
-    OF(print_summary), OF(print_source),
+    OF(page),
+    OF(csv),
+    OF(json),
+    OF(print_details),
+    OF(print_metric_name),
+    OF(print_units),
+    OF(print_metric_instances),
+    OF(print_summary),
+    OF(print_source),
 #undef OF
 };
 
@@ -808,6 +814,18 @@ bool kp_options_want_nvtx(char *const *env)
     return wanted;
 }
 
+/* Gives the session the ending of its kind if its name has none. */
+static int end_export(struct kp_options *o)
+{
+    bool none = !*o->export_file || is_dash(o->export_file);
+    char *whole = none ? NULL : kp_session_path(o->export_file);
+    if (!whole)
+        return none ? 0 : -ENOMEM;
+    free(o->export_file);
+    o->export_file = whole;
+    return 0;
+}
+
 /* Reads the options from the environment and its file of options. */
 static int read_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, char **err)
 {
@@ -822,6 +840,8 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
         *o->set = '\0';
     else if (!rc && !set_given && !(rc = kp_options_wants_trace(o)) && !(rc = kp_options_wants_timeline(o)))
         rc = kp_options_wants_page(o);
+    if (!rc)
+        rc = end_export(o);
     if (!rc)
         rc = check_together(o, err);
     o->nvtx = !rc && want(env, needs_nvtx);

@@ -9,6 +9,8 @@
 
 /* What a summary of text lists at most: kernels twice. With what stands around them, this is one screen. */
 enum { TOP_KERNELS = 15, TOP_RANGES = 8, SCREEN = 60 };
+/* What anyone reads to the end. */
+enum { BRIEF_LINES = 200 };
 
 static size_t top_of(const struct kp_options *o, size_t of_text)
 {
@@ -42,6 +44,7 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.top_ranges = top_of(o, TOP_RANGES);
     d.screen = o->top == KP_OPTION_AUTO ? SCREEN : 0;
     d.brief_above = o->as_it_comes ? o->brief_above : 0;
+    d.brief_lines = d.brief_above ? BRIEF_LINES : 0;
     free(err);
     return d;
 }
