@@ -24,6 +24,13 @@ static const struct kp_command_topic of_diff = {
     "set, section, metrics, print-details and the like",
 };
 
+static const struct kp_command_topic of_ncu = {
+    "Usage: kprof ncu [options] [--] program [arguments]\n       kprof ncu --import FILE [options]",
+    "Runs a program as ncu does: with its defaults, each launch by itself in the report, the report on stdout, and no "
+    "line that ncu does not print. The command does so under the name ncu, too.",
+    NULL,
+};
+
 static const struct kp_command_topic of_series = {
     "Usage: kprof series --vary NAME=LIST [options] [--] program [arguments]",
     "Runs a program, tries a launch with other launch parameters, and reports the fastest. It accepts the options of a "
@@ -49,16 +56,17 @@ static const char *const by_lists[] = {OF_TABLES, "set",         "section",     
 static const char *const by_rules[] = {OF_ALL, NULL};
 
 static const struct kp_command commands[] = {
-    {"run", NULL, NULL, NULL, NULL, NULL, KP_OPT_TOOLS, NULL},
-    {"series", kp_main_series, NULL, NULL, NULL, &of_series, KP_OPT_TOOLS, by_series},
-    {"report", NULL, kp_main_report, NULL, kp_main_report_flags, &of_report, KP_OPT_REPORT, NULL},
-    {"diff", NULL, kp_main_diff, NULL, kp_main_diff_flags, &of_diff, KP_OPT_DIFF, NULL},
-    {"doctor", NULL, NULL, doctor, NULL, &of_doctor, KP_OPT_TOOLS, by_cupti},
-    {"query-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_metrics},
-    {"list-sets", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists},
-    {"list-sections", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists},
-    {"list-rules", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_rules},
-    {"list-chips", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_cupti},
+    {.name = "run", .least = KP_OPT_TOOLS},
+    {.name = "ncu", .topic = &of_ncu, .least = KP_OPT_TOOLS, .face = KP_FACE_NCU},
+    {"series", kp_main_series, NULL, NULL, NULL, &of_series, KP_OPT_TOOLS, by_series, KP_FACE_KPROF},
+    {"report", NULL, kp_main_report, NULL, kp_main_report_flags, &of_report, KP_OPT_REPORT, NULL, KP_FACE_KPROF},
+    {"diff", NULL, kp_main_diff, NULL, kp_main_diff_flags, &of_diff, KP_OPT_DIFF, NULL, KP_FACE_KPROF},
+    {"doctor", NULL, NULL, doctor, NULL, &of_doctor, KP_OPT_TOOLS, by_cupti, KP_FACE_KPROF},
+    {"query-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_metrics, KP_FACE_KPROF},
+    {"list-sets", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists, KP_FACE_KPROF},
+    {"list-sections", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists, KP_FACE_KPROF},
+    {"list-rules", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_rules, KP_FACE_KPROF},
+    {"list-chips", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_cupti, KP_FACE_KPROF},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -29,6 +29,7 @@ struct kp_command {
     /* Flags, NULL at the end: all that has an effect on an answer, and what is listed by --help. NULL: those of the
      * group. */
     const char *const *heeds;
+    enum kp_face face; /* that it begins */
 };
 
 /* Returns all of them; *n receives their number. Static data. */

@@ -22,6 +22,7 @@ enum {
     MAX_ROWS = 256,                      /* most rows of options.def that the arrays can hold */
     MAX_QUERIES = 32,                    /* most flags of the queries */
     LIST_WORDS = 127,                    /* getopt_long's value for --list-words */
+    IMPORT = 'i',                        /* and for --import */
     FIRST_QUERY = 128,                   /* getopt_long's value for the first flag of the queries: above all letters, */
     FIRST_ROW = 256,                     /* for the first row, */
     MAX_OF_NCU = 32,                     /* most options of ncu that are accepted without one, */
@@ -30,8 +31,8 @@ enum {
 
 /* The rows as getopt's arrays. */
 struct flags {
-    struct option longs[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 4];
-    char letters[2 * MAX_ROWS + 8];
+    struct option longs[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 5];
+    char letters[2 * MAX_ROWS + 10];
 };
 
 static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
@@ -49,7 +50,8 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
         if (!is_switch)
             *letter++ = ':';
     }
-    *letter = '\0';
+    bool as_ncu = kp_options_face(environ) == KP_FACE_NCU;
+    strcpy(letter, as_ncu ? "i:" : "");
     f->longs[n] = (struct option){"help", no_argument, NULL, 'h'};
     f->longs[n + 1] = (struct option){"version", no_argument, NULL, 'v'};
     for (size_t i = 0; i < n_queries; i++)
@@ -60,6 +62,8 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     const char *flag, *accepts;
     for (int i = 0; (flag = kp_option_of_ncu((size_t)i, &accepts)); i++)
         *last++ = (struct option){flag, *accepts ? required_argument : no_argument, NULL, FIRST_OF_NCU + i};
+    if (as_ncu)
+        *last++ = (struct option){"import", required_argument, NULL, IMPORT};
     *last = (struct option){0};
 }
 
@@ -68,7 +72,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 /* Reports an unknown long flag; an abbreviation is unknown, too, because a later flag could change its meaning. */
 static int refuse_flag(const struct flags *f, const char *word)
 {
-    const char *names[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 4] = {0};
+    const char *names[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 5] = {0};
     for (size_t i = 0; f->longs[i].name; i++)
         names[i] = f->longs[i].val == LIST_WORDS || f->longs[i].val >= FIRST_OF_NCU ? "" : f->longs[i].name;
     int len = (int)strcspn(word, "=");
@@ -179,9 +183,15 @@ static int take_row(const struct kp_option *row, const char *value, struct kp_re
     return rc;
 }
 
+#define NCU_VERSION "2025.3.1" /* the version whose options and output are those of the face */
+
 static int version(void)
 {
-    printf("kprof %s\n", KP_VERSION);
+    if (kp_options_face(environ) == KP_FACE_NCU)
+        printf("In place of NVIDIA (R) Nsight Compute Command Line Profiler\nVersion %s.0 (kprof %s)\n", NCU_VERSION,
+               KP_VERSION);
+    else
+        printf("kprof %s\n", KP_VERSION);
     return kp_console_end(0, NULL);
 }
 
@@ -214,6 +224,10 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
             return version();
         if (c == LIST_WORDS)
             return kp_help_words();
+        if (c == IMPORT) {
+            q->import = optarg;
+            continue;
+        }
         if (c == '?')
             return bad_flag(&f, argv);
         if (c == ':')
@@ -234,7 +248,21 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
     return rc ? rc : -1;
 }
 
-static int run_word(int argc, char **argv, struct kp_query *q);
+static int run_command(const struct kp_command *command, int argc, char **argv, struct kp_query *q);
+
+/* Prints the session that the face ncu imports. Its ending may be left out, or be that of ncu's. */
+static int import(const char *name)
+{
+    static const char ending[] = ".kprof", of_ncu[] = ".ncu-rep";
+    size_t len = strlen(name),
+           stem = len - (len > strlen(of_ncu) && !strcmp(name + len - strlen(of_ncu), of_ncu) ? strlen(of_ncu) : 0);
+    char report[] = "report", *path = access(name, F_OK) ? kp_asprintf("%.*s%s", (int)stem, name, ending) : NULL,
+         *own = path && access(path, F_OK) ? NULL : path,
+         *args[] = {report, own ? own : (char *)(uintptr_t)name, NULL}; /* which a command does not change */
+    int status = kp_main_report(2, args);
+    free(path);
+    return status;
+}
 
 /* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
 static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
@@ -246,6 +274,8 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
         kp_idle_tell_answer(command->name, command->heeds, q);
         return command->answer(q);
     }
+    if (q->import)
+        return import(q->import);
     if (optind == argc && (q->chip || q->mode))
         return kp_console_error(
             KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
@@ -255,8 +285,9 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
         return kp_console_error(KP_EXIT_USAGE, "no program given; " KP_TRY_HELP);
     }
     bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
-    if (!is_program && !separated && kp_command_find(argv[optind]))
-        return run_word(argc - optind, argv + optind, q);
+    const struct kp_command *command = is_program || separated ? NULL : kp_command_find(argv[optind]);
+    if (command)
+        return run_command(command, argc - optind, argv + optind, q);
     if (q->chip || q->mode)
         return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP,
                                 q->chip ? "chip" : "query-metrics-mode");
@@ -273,9 +304,11 @@ static bool asks_for_help(int argc, char **argv)
 }
 
 /* Runs `kprof COMMAND ...`; argv[0] is the command. */
-static int run_word(int argc, char **argv, struct kp_query *q)
+static int run_command(const struct kp_command *command, int argc, char **argv, struct kp_query *q)
 {
-    const struct kp_command *command = kp_command_find(argv[0]);
+    const struct kp_option *face = kp_option_row(offsetof(struct kp_options, face));
+    if (command->face && setenv("KPROF_FACE", face->words[command->face], 1))
+        return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     if (command->own && asks_for_help(argc, argv))
         return kp_help_of(command);
     if (command->own)
@@ -292,6 +325,10 @@ int kp_main(int argc, char **argv)
 {
     struct kp_query q = {0};
     kp_commands_know_flags();
+    char *slash = strrchr(*argv, '/');
+    *argv = slash ? slash + 1 : *argv;
+    if (!strcmp(*argv, kp_option_row(offsetof(struct kp_options, face))->words[KP_FACE_NCU]))
+        return run_command(kp_command_find(*argv), argc, argv, &q);
     int status = take_flags(argc, argv, &q);
     return status >= 0 ? status : go_on(argc, argv, &q, false);
 }

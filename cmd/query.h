@@ -8,6 +8,7 @@
 struct kp_query {
     const char *command; /* the sub-command */
     const char *chip, *mode;
+    const char *import; /* of the face ncu: the session to print */
 };
 
 /* A flag of the command that is not an option of the library. A flag named like a sub-command means that sub-command;

@@ -324,7 +324,9 @@ static void print_session(FILE *log, const struct kp_display *d, struct kp_store
     char *err = NULL;
     struct kp_sink out = kp_stream_sink(log);
     FILE *words = d->format == KP_FORMAT_TEXT ? log : stderr;
-    if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
+    if (d->face == KP_FACE_NCU)
+        fprintf(words, "==WARNING== Process %" PRIu64 " ended without its report\n", s->pid);
+    else if (WIFSIGNALED(c->status) && s->pid == (uint64_t)c->pid)
         fprintf(words, "==KPROF== Process %" PRIu64 " was killed by signal %d (%s); its report up to then:\n", s->pid,
                 WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
     else
@@ -372,7 +374,7 @@ static bool settle_session(const char *path, struct settling *t)
     in_use = !s.complete && still_runs(&s, c);
     if (!in_use)
         add_html(t, store);
-    if (!in_use && !s.complete) {
+    if (!in_use && !s.complete && !o->unprinted) {
         FILE *log = open_log(o, &s);
         struct kp_display d = kp_display_of(o);
         kp_display_fit(&d, o, fileno(log));
@@ -451,6 +453,10 @@ static char *find_earlier(const struct run *r, const char **earlier)
 static void say_why_nothing(const struct run *r)
 {
     const char *why = kp_check_not_followed(r->program), *earlier;
+    if (r->o.face == KP_FACE_NCU) {
+        fputs("==WARNING== No kernels were profiled.\n", stdout);
+        return;
+    }
     char *path = find_earlier(r, &earlier);
     if (*r->o.export_file)
         fprintf(stderr, "==KPROF== Nothing was written to %s%s. ", r->o.export_file, earlier);
@@ -591,14 +597,15 @@ static int settle(struct run *r)
     return known && r->o.strict ? strict_status(r) : -1;
 }
 
-/* Sends the report to stdout if that is a pipe (say, to a pager) or the report is data, and no output is named. Of text,
- * a file or a terminal gets nothing on stdout but what the program prints. Programs below this one may have another
- * stdout: the file is named. */
+/* Sends the report to stdout if that is a pipe (say, to a pager) or the report is data, and no output is named. Of
+ * text, a file or a terminal gets nothing on stdout but what the program prints. Programs below this one may have
+ * another stdout: the file is named. */
 static int choose_pipe(struct kp_options *o)
 {
     char inode[32], *given = kp_options_value(environ, KP_OPTION_PREFIX "LOG_FILE");
     struct stat s;
-    bool piped = !given && !o->report_pipe && !fstat(STDOUT_FILENO, &s) && (o->csv || o->json || S_ISFIFO(s.st_mode));
+    bool data = o->csv || o->json, own = !given && o->face != KP_FACE_NCU && !o->report_pipe; /* ncu's is stdout */
+    bool piped = own && !fstat(STDOUT_FILENO, &s) && (data || S_ISFIFO(s.st_mode));
     free(given);
     if (!piped)
         return 0;
@@ -664,7 +671,11 @@ static void print_joined(void *arg, struct kp_store *store, const struct kp_sess
     kp_display_fit(&d, o, fileno(log));
     d.file = kept;
     struct kp_sink out = kp_stream_sink(log);
-    int rc = kp_page_print_store(&out, &d, store, &err);
+    int rc = 0;
+    if (o->unprinted)
+        fprintf(log, "==PROF== Report: %s\n", kept ? kept : o->export_file);
+    else
+        rc = kp_page_print_store(&out, &d, store, &err);
     if (rc && rc != -EPIPE)
         kp_console_error(0, "%s", err ? err : "the report could not be written");
     fflush(log);

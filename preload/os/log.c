@@ -24,7 +24,7 @@
 #include "preload/os/stdout_mute.h"
 #include "report/options/options.h"
 
-static const char progress_mark[] = "==KPROF==";
+static const char own_mark[] = "==KPROF==", mark_of_ncu[] = "==PROF==";
 
 /* A destination of lines. A program may close descriptors that it does not know, and its own files may get their
  * numbers. So each line first checks that the descriptor is still the same file. */
@@ -36,7 +36,7 @@ struct place {
 
 static struct place error = {.fd = STDERR_FILENO}, log_file = {.fd = -1};
 static _Atomic(struct place *) log_to = &error;
-static bool log_quiet, log_apart, log_piped;
+static bool log_quiet, log_apart, log_piped, log_as_ncu;
 static atomic_int writing;
 
 enum { COLUMNS_LEAST = 40 };
@@ -246,6 +246,11 @@ void kp_log_quiet(bool quiet)
     log_quiet = quiet;
 }
 
+void kp_log_as_ncu(bool as_ncu)
+{
+    log_as_ncu = as_ncu;
+}
+
 bool kp_log_is_writing(void)
 {
     return writing > 0;
@@ -296,16 +301,22 @@ static void line(const char *mark, const char *format, va_list ap)
 
 void kp_log_progress(const char *format, ...)
 {
+    if (!log_quiet && !log_as_ncu)
+        LINE(own_mark);
+}
+
+void kp_log_profiler(const char *format, ...)
+{
     if (!log_quiet)
-        LINE(progress_mark);
+        LINE(log_as_ncu ? mark_of_ncu : own_mark);
 }
 
 void kp_log_still(const char *text)
 {
     char whole[256];
-    int n = snprintf(whole, sizeof(whole), "%s %s\n", progress_mark, text);
+    int n = snprintf(whole, sizeof(whole), "%s %s\n", own_mark, text);
     bool to_stdout = log_to == &log_file && !log_file.path;
-    if (log_quiet || n <= 0 || (size_t)n >= sizeof(whole))
+    if (log_quiet || log_as_ncu || n <= 0 || (size_t)n >= sizeof(whole))
         return;
     write_lines(whole, (size_t)n, to_stdout || log_apart);
 }
@@ -322,7 +333,7 @@ void kp_log_lines_add(struct kp_log_lines *l, const char *format, ...)
     if (len < 0)
         return;
     kp_blank_controls(text, (size_t)len);
-    fprintf(l->to, "%s %s\n", progress_mark, text);
+    fprintf(l->to, "%s %s\n", log_as_ncu ? mark_of_ncu : own_mark, text);
     free(text);
 }
 

@@ -40,11 +40,13 @@ int kp_log_descriptor(void);
 
 /* Returns the descriptor, 1 or 2, by which the program writes into that file; -1 = neither. */
 int kp_log_own_output(const struct stat *s);
-void kp_log_quiet(bool quiet); /* drops progress lines */
-bool kp_log_is_writing(void);  /* a write is in progress, which may wait for a reader */
-void kp_log_apart(void);       /* from here on, lines go to stderr even if the report goes to a file */
+void kp_log_quiet(bool quiet);   /* drops progress lines */
+void kp_log_as_ncu(bool as_ncu); /* drops those that ncu has not, and marks the others like ncu */
+bool kp_log_is_writing(void);    /* a write is in progress, which may wait for a reader */
+void kp_log_apart(void);         /* from here on, lines go to stderr even if the report goes to a file */
 
 /* Print one line each: "==KPROF== ...", "==WARNING== ...", "==ERROR== ...". */
+void kp_log_profiler(const char *format, ...) __attribute__((format(printf, 1, 2))); /* a progress line of ncu's, too */
 void kp_log_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void kp_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

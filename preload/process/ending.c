@@ -210,7 +210,7 @@ static void tell_forked(void)
 {
     char line[160];
     const struct kp_sink *log = kp_log_sink();
-    if (process->forked != getpid() || process->options.quiet)
+    if (process->forked != getpid() || process->options.quiet || process->options.face == KP_FACE_NCU)
         return;
     int n =
         snprintf(line, sizeof(line), "==KPROF== Process %d, forked from %d after CUDA had started, was left alone\n",
@@ -225,7 +225,7 @@ static void tell_late(void)
     char line[160];
     const struct kp_sink *log = kp_log_sink();
     unsigned n = atomic_exchange(&process->late, 0);
-    if (!n || process->options.quiet)
+    if (!n || process->options.quiet || process->options.face == KP_FACE_NCU)
         return;
     int len = snprintf(line, sizeof(line), "==KPROF== %u %s made after the report, while the program ended\n", n,
                        n == 1 ? "launch was" : "launches were");

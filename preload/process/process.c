@@ -193,6 +193,7 @@ static bool read_options(void)
     kp_debug_show(domains_of(&process->options.debug));
     kp_outcome_strict(process->options.strict);
     kp_log_quiet(process->options.quiet);
+    kp_log_as_ncu(process->options.face == KP_FACE_NCU);
     if (*kp_sections_note())
         kp_log_warning("%s", kp_sections_note());
     if (kp_sections_select(process->options.set, process->options.section, &process->sections, &process->n_sections,

@@ -326,7 +326,7 @@ int kp_session_open(const struct kp_options *o, const struct kp_driver *d, const
     session.kept_end = &session.kept;
     session.display = kp_display_of(o);
     session.display.trace_columns = session.trace_columns = kp_strdup(o->trace_columns);
-    if (session.display.format != KP_FORMAT_TEXT)
+    if (session.display.format != KP_FORMAT_TEXT && o->face != KP_FACE_NCU)
         kp_log_apart(); /* programs read the log file */
     int rc = note_facts(o, d, sections, n_sections);
     atomic_store(&session.open, !rc);
@@ -348,7 +348,7 @@ static int begin_log(char **err)
     int rc = open_log(session.options, err);
     if (rc)
         return lose(KP_FAILURE_LOG, rc);
-    kp_log_progress("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
+    kp_log_profiler("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
     return 0;
 }
 
@@ -471,6 +471,9 @@ static void add_line(struct kp_log_lines *lines, const char *base, const struct 
     if (is_first_run())
         kp_log_lines_add(lines, "Profiling \"%s\" - %llu: the first run is without counters", base,
                          (unsigned long long)l->id);
+    else if (session.options->face == KP_FACE_NCU)
+        kp_log_lines_add(lines, "Profiling \"%s\" - %llu: 0%%....50%%....100%% - %u pass%s", base,
+                         (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es");
     else
         kp_log_lines_add(lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", base, (unsigned long long)l->id,
                          l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);
@@ -1033,6 +1036,10 @@ static void report(void)
     if (session.options->replay_run) /* the command joins the runs, and reports */
         return;
     kp_display_fit(&session.display, session.options, kp_log_descriptor());
+    if (session.options->unprinted) {
+        kp_log_profiler("Report: %s", session.file ? session.file : session.options->export_file);
+        return;
+    }
     session.display.file = *session.options->export_file && !session.store_failed ? session.file : NULL;
     if (kp_page_print(kp_log_sink(), &session.display, &session.facts, &launches, &err)) {
         kp_log_error("%s", err ? err : "the report could not be written");
@@ -1099,7 +1106,7 @@ static void close_session(void)
     }
     session.facts.end_unix_ns = now_unix_ns();
     session.facts.complete = true;
-    kp_log_progress("Disconnected from process %llu", (unsigned long long)session.facts.pid);
+    kp_log_profiler("Disconnected from process %llu", (unsigned long long)session.facts.pid);
     name_stacks();
     tell_unexplained();
     report();

@@ -413,11 +413,24 @@ static int store(struct kp_options *o, const struct kp_option *row, const char *
     return is_text(row->kind) ? store_text(row, value, field) : read_value(row, value, field, &err);
 }
 
-static int store_defaults(struct kp_options *o)
+/* Defaults of the face ncu that differ from kprof's own. */
+static const struct {
+    size_t option;
+    const char *fallback;
+} of_face_ncu[] = {
+    {offsetof(struct kp_options, face), "ncu"},
+    {offsetof(struct kp_options, replay_mode), "kernel"},
+    {offsetof(struct kp_options, log_file), "stdout"},
+    {offsetof(struct kp_options, brief_above), "0"},
+};
+
+static int store_defaults(struct kp_options *o, bool as_ncu)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < N_ROWS; i++)
         rc = store(o, &rows[i], rows[i].fallback);
+    for (size_t i = 0; !rc && as_ncu && i < sizeof of_face_ncu / sizeof *of_face_ncu; i++)
+        rc = store(o, kp_option_row(of_face_ncu[i].option), of_face_ncu[i].fallback);
     return rc;
 }
 
@@ -646,6 +659,13 @@ char *kp_options_value(char *const *env, const char *name)
     return copy;
 }
 
+enum kp_face kp_options_face(char *const *env)
+{
+    const struct kp_option *row = kp_option_row(offsetof(struct kp_options, face));
+    const char *value = value_of(env, "KPROF_FACE");
+    return value && !strcmp(value, row->words[KP_FACE_NCU]) ? KP_FACE_NCU : KP_FACE_KPROF;
+}
+
 bool kp_options_want_application(char *const *env)
 {
     const struct kp_option *row = kp_option_row(offsetof(struct kp_options, target_processes));
@@ -814,13 +834,21 @@ bool kp_options_want_nvtx(char *const *env)
     return wanted;
 }
 
-/* Gives the session the ending of its kind if its name has none. */
-static int end_export(struct kp_options *o)
+static bool has_ending(const char *path, const char *ending)
 {
-    bool none = !*o->export_file || is_dash(o->export_file);
-    char *whole = none ? NULL : kp_session_path(o->export_file);
+    size_t len = strlen(path), n = strlen(ending);
+    return len >= n && !strcmp(path + len - n, ending);
+}
+
+/* Gives the session the ending of its kind if its name has none; as ncu does, any other extension is part of the name.
+ */
+static int end_export(struct kp_options *o, bool as_ncu)
+{
+    const char *path = o->export_file;
+    bool complete = !*path || is_dash(path) || has_ending(path, KP_SESSION_ENDING) || has_ending(path, ".ncu-rep");
+    char *whole = complete ? NULL : as_ncu ? kp_asprintf("%s%s", path, KP_SESSION_ENDING) : kp_session_path(path);
     if (!whole)
-        return none ? 0 : -ENOMEM;
+        return complete ? 0 : -ENOMEM;
     free(o->export_file);
     o->export_file = whole;
     return 0;
@@ -829,8 +857,8 @@ static int end_export(struct kp_options *o)
 /* Reads the options from the environment and its file of options. */
 static int read_all(struct kp_options *o, char *const *env, const struct kp_config_file *c, char **err)
 {
-    bool set_given = false;
-    int rc = store_defaults(o);
+    bool set_given = false, as_ncu = kp_options_face(env) == KP_FACE_NCU;
+    int rc = store_defaults(o, as_ncu);
     o->as_it_comes = true;
     if (!rc)
         rc = take_all(o, env, c, true, &set_given, err);
@@ -841,9 +869,10 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
     else if (!rc && !set_given && !(rc = kp_options_wants_trace(o)) && !(rc = kp_options_wants_timeline(o)))
         rc = kp_options_wants_page(o);
     if (!rc)
-        rc = end_export(o);
+        rc = end_export(o, as_ncu);
     if (!rc)
         rc = check_together(o, err);
+    o->unprinted = as_ncu && *o->export_file && !value_of(env, "KPROF_PAGE");
     o->nvtx = !rc && want(env, needs_nvtx);
     o->timeline = !rc && want(env, needs_timeline);
     return rc;

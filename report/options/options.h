@@ -71,6 +71,7 @@ struct kp_options {
                          * (kp_options_wants_trace)
                          */
     bool only_timeline; /* only the page timeline was requested: nothing is counted */
+    bool unprinted;     /* face ncu: the session is written to a file, and no page was requested: nothing is printed */
     bool as_it_comes;   /* neither page, selection, format nor a print option was given: the report may be brief */
 };
 
@@ -165,6 +166,9 @@ bool kp_options_want_nvtx(char *const *env);
 
 /* Returns true if the environment asks for the application only. Ignores everything else, like kp_options_want_nvtx. */
 bool kp_options_want_application(char *const *env);
+
+/* Returns the face that the environment asks for. Ignores everything else, like kp_options_want_nvtx. */
+enum kp_face kp_options_face(char *const *env);
 
 /* Returns true if the program runs once for each pass. */
 bool kp_options_by_runs(const struct kp_options *o);

@@ -319,7 +319,7 @@ int kp_details_launch(struct kp_writer *w, const struct kp_result *r, struct kp_
     w->launch = &r->launch;
     kp_write_listed(w, &shown, true);
     kp_write_launch(w, shown.quick);
-    if (d->rules)
+    if (d->rules && d->face != KP_FACE_NCU)
         write_verdict(w, &shown);
     rc = w->kind->rows ? write_section_rows(w, &shown) : write_sections(w, &shown);
     if (!rc && d->rules && summary)
@@ -495,7 +495,8 @@ static int write_answer(const struct kp_page *p, struct details *d, const struct
 
 static int write_details(const struct kp_page *p, struct kp_writer *w)
 {
-    struct kp_summary *own = p->summary || w->kind->rows ? NULL : kp_summary_new();
+    bool sums_up = !p->summary && !w->kind->rows && p->display->face != KP_FACE_NCU;
+    struct kp_summary *own = sums_up ? kp_summary_new() : NULL;
     struct details details = {.to = w, .summary = own ? own : p->summary};
     struct kp_brief *brief;
     kp_page_enter(p, w);

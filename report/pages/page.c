@@ -87,7 +87,7 @@ static int write_document(const struct kp_page *p, struct kp_writer *w)
         rc = write_page(&page, 1, w, one.pages[0]);
     }
     kp_page_enter(p, w);
-    if (!rc)
+    if (!rc && (p->display->face != KP_FACE_NCU || !p->session->launches_profiled))
         kp_write_account(w, shows_launches(p->display) ? p->launches->choice : NULL);
     return rc;
 }

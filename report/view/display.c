@@ -23,6 +23,7 @@ struct kp_display kp_display_of(const struct kp_options *o)
 {
     struct kp_display d = {0};
     char *err = NULL;
+    d.face = o->face;
     d.details = o->print_details;
     d.naming = o->print_metric_name;
     d.base_units = o->print_units == KP_SCALING_BASE;

@@ -14,6 +14,7 @@ struct kp_code_cache;
 enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
 /* How much is printed, and how. */
 struct kp_display {
+    enum kp_face face; /* ncu: blocks that ncu does not print are left out */
     enum kp_details details;
     enum kp_naming naming;
     bool base_units;

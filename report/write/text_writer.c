@@ -35,6 +35,10 @@ static void write_process(struct kp_writer *w)
 static void write_account(struct kp_writer *w, const struct kp_choice *choice)
 {
     const struct kp_display *d = w->out.display;
+    if (d && d->face == KP_FACE_NCU) {
+        kp_out_print(&w->out, "==WARNING== No kernels were profiled.\n");
+        return;
+    }
     kp_write_failed(w, kp_render_account(w->out.sink, w->session, choice));
     if (kp_account_of_timeline(w->session) && d && !kp_display_shows(d, KP_PAGE_TIMELINE))
         kp_out_print(&w->out,
