@@ -422,6 +422,7 @@ static const struct {
     {offsetof(struct kp_options, replay_mode), "kernel"},
     {offsetof(struct kp_options, log_file), "stdout"},
     {offsetof(struct kp_options, brief_above), "0"},
+    {offsetof(struct kp_options, print_source), "sass"},
 };
 
 static int store_defaults(struct kp_options *o, bool as_ncu)

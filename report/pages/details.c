@@ -518,10 +518,18 @@ static int write_details(const struct kp_page *p, struct kp_writer *w)
     return rc;
 }
 
+/* Returns true if rows have columns of rules: as ncu has it, not if metrics alone were asked for. */
+static bool has_rules(const struct kp_page *p)
+{
+    const struct kp_display *d = p->display;
+    const char *set = d->choose ? d->set : p->session->set, *sections = d->choose ? d->sections : p->session->sections;
+    return d->face != KP_FACE_NCU || (d->rules && ((set && *set) || (sections && *sections)));
+}
+
 int kp_page_details(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    static const struct kp_layout layout = {KP_START_LAUNCH,         fields,           FIELDS,
-                                            .rows_of_metrics = true, .metric = METRIC, .rule = RULE};
+    const struct kp_layout layout = {KP_START_LAUNCH,         fields,           has_rules(pages) ? FIELDS : RULE,
+                                     .rows_of_metrics = true, .metric = METRIC, .rule = RULE};
     int rc = 0;
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++)

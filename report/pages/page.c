@@ -20,16 +20,17 @@ enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
 
 static const struct page_row {
     kp_page_fn *page;
-    bool nvtx;    /* its rows have the columns of NVTX, if launches have any */
-    bool grouped; /* kp_page_grouped replaces it if launches are grouped */
-    bool whole;   /* shows the session, but not its launches, whatever launches the filters choose */
+    kp_page_fn *of_ncu; /* in its place, in CSV of the face ncu; NULL = none */
+    bool nvtx;          /* its rows have the columns of NVTX, if launches have any */
+    bool grouped;       /* kp_page_grouped replaces it if launches are grouped */
+    bool whole;         /* shows the session, but not its launches, whatever launches the filters choose */
 } rows[KP_PAGE_IDS] = {
     [KP_PAGE_DETAILS] = {kp_page_details, .nvtx = true, .grouped = true},
     [KP_PAGE_RAW] = {kp_page_raw, .nvtx = true, .grouped = true},
-    [KP_PAGE_SESSION] = {kp_page_session, .whole = true},
+    [KP_PAGE_SESSION] = {kp_page_session, kp_page_ncu_session, .whole = true},
     [KP_PAGE_SUMMARY] = {kp_page_summary, .nvtx = false},
     [KP_PAGE_TRACE] = {kp_page_trace, .nvtx = true},
-    [KP_PAGE_SOURCE] = {kp_page_source, .nvtx = false},
+    [KP_PAGE_SOURCE] = {kp_page_source, kp_page_ncu_source, .nvtx = false},
     [KP_PAGE_PM] = {kp_page_pm, .nvtx = false},
     [KP_PAGE_TIMELINE] = {kp_page_timeline, .whole = true},
     [KP_PAGE_SERIES] = {kp_page_series, .nvtx = false},
@@ -45,7 +46,9 @@ static bool is_grouped(const struct kp_display *d, enum kp_page_id id)
 
 static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w, enum kp_page_id id)
 {
-    return (is_grouped(pages->display, id) ? kp_page_grouped : rows[id].page)(pages, n, w);
+    const struct kp_display *d = pages->display;
+    bool as_ncu = rows[id].of_ncu && d->face == KP_FACE_NCU && d->format == KP_FORMAT_CSV && w->kind->rows;
+    return (is_grouped(d, id) ? kp_page_grouped : as_ncu ? rows[id].of_ncu : rows[id].page)(pages, n, w);
 }
 
 /* Returns true if the page ends without the gap that ends all others. */

@@ -60,6 +60,7 @@ bool kp_display_shows(const struct kp_display *d, enum kp_page_id page)
 
 void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd)
 {
-    d->width = kp_terminal_width(fd);
-    d->colors = o->color == KP_COLOR_AUTO ? kp_terminal_has_colors(fd) : o->color == KP_COLOR_ALWAYS;
+    bool as_ncu = o->face == KP_FACE_NCU; /* which breaks no line, and has no colours */
+    d->width = as_ncu ? 0 : kp_terminal_width(fd);
+    d->colors = o->color == KP_COLOR_AUTO ? !as_ncu && kp_terminal_has_colors(fd) : o->color == KP_COLOR_ALWAYS;
 }

@@ -149,7 +149,7 @@ static void pages_of_metrics_show_the_chosen_ones(void **state)
          {"launch__grid_size", "launch__block_size"},
          "gpu__time_duration"},
         {{"--page", "raw", "--csv", "--metrics", "launch__grid_size"},
-         {"\"launch__grid_size\"\r\n"},
+         {"\"launch__grid_size\"\n"},
          "launch__block_size"},
         {{"--page", "raw", "--section", "LaunchStats"},
          {"launch__grid_size", "launch__block_size"},
