@@ -245,9 +245,20 @@ install: all $(DOCS) $(OUT)/docs/kprof.pc
 	@$(foreach i,$(INSTALLED),install -D -m $(call part,1,$(i)) '$(call part,2,$(i))' \
 	    '$(DESTDIR)$(PREFIX)/$(call part,3,$(i))' &&) echo '  INSTALL $(DESTDIR)$(PREFIX)'
 
+# With NCU_LINK=yes the command is there under the name ncu, too, in a folder of its own that a PATH may begin with.
+NCU_FOLDER := libexec/kprof/bin
+install: $(if $(filter yes,$(NCU_LINK)),install-link)
+install-link:
+	@mkdir -p '$(DESTDIR)$(PREFIX)/$(NCU_FOLDER)'
+	@test ! -e '$(DESTDIR)$(PREFIX)/$(NCU_FOLDER)/ncu' -o -L '$(DESTDIR)$(PREFIX)/$(NCU_FOLDER)/ncu'
+	@ln -sfn ../../../bin/kprof '$(DESTDIR)$(PREFIX)/$(NCU_FOLDER)/ncu'
+.PHONY: install-link
+
 # Our own folder goes as well, unless somebody else has put files there.
 uninstall:
 	@rm -f $(foreach i,$(INSTALLED),'$(DESTDIR)$(PREFIX)/$(call part,3,$(i))')
+	@test ! -L '$(DESTDIR)$(PREFIX)/$(NCU_FOLDER)/ncu' || { rm '$(DESTDIR)$(PREFIX)/$(NCU_FOLDER)/ncu' && \
+	    cd '$(DESTDIR)$(PREFIX)' && rmdir -p --ignore-fail-on-non-empty $(NCU_FOLDER); }
 	@cd '$(DESTDIR)$(PREFIX)/share/doc' && rmdir -p --ignore-fail-on-non-empty kprof/docs/internals kprof/examples/*
 
 # Debian has its own places for what is for another package, or not for one architecture only.

@@ -55,7 +55,7 @@ const char *kp_nearest(const char *word, const char *const *list)
     const char *best = begun(word, list);
     if (best)
         return best;
-    size_t len = strlen(word), best_distance = (len + 2) / 3 + 1; /* one letter in three may be wrong */
+    size_t len = strlen(word), best_distance = (len + 3) / 4 + 1; /* one letter in four may be wrong */
     if (len && best_distance > len)
         best_distance = len; /* and one must be right */
     for (; *list; list++) {

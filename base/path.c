@@ -95,7 +95,7 @@ static int expand_once(const char *pattern, struct macros *m, char **out, char *
 
 int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **out, char **err)
 {
-    struct macros m = {.pid = pid, .host = host};
+    struct macros m = {.pid = pid, .host = host, .index = 1};
     struct stat st;
     *err = NULL;
     for (;;) {

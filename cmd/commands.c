@@ -65,6 +65,7 @@ static const struct kp_command commands[] = {
     {"query-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_metrics, KP_FACE_KPROF},
     {"list-sets", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists, KP_FACE_KPROF},
     {"list-sections", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists, KP_FACE_KPROF},
+    {"list-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists, KP_FACE_KPROF},
     {"list-rules", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_rules, KP_FACE_KPROF},
     {"list-chips", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_cupti, KP_FACE_KPROF},
 };

@@ -13,6 +13,7 @@
 #include "cmd/idle.h"
 #include "cmd/query.h"
 #include "cmd/repeated.h"
+#include "report/options/ncu.h"
 #include "report/options/options.h"
 
 enum {
@@ -24,6 +25,13 @@ enum {
 bool kp_flags_is_plain_switch(const struct kp_option *row)
 {
     return row->kind == KP_OPT_SWITCH && !*row->values;
+}
+
+const char *kp_flags_meant_alone(const struct kp_option *row)
+{
+    return kp_flags_is_plain_switch(row)                            ? "on"
+           : row->offset == offsetof(struct kp_options, call_stack) ? row->words[KP_CALL_STACK_NATIVE]
+                                                                    : NULL;
 }
 
 /* Lists the flags that begin with a word: `--a, --b or --c`; empty if there is none. */
@@ -54,12 +62,6 @@ char *kp_flags_meant(const char *word, const char *const *names)
     free(list);
     free(name);
     return text;
-}
-
-bool kp_flags_is_abbreviated(const struct option *flag, const char **word, char *const *argv)
-{
-    *word = argv[optind - (optarg && optarg == argv[optind - 1] ? 2 : 1)];
-    return strlen(flag->name) != strcspn(*word + 2, "=");
 }
 
 int kp_flags_check_folder(const struct kp_option *row)
@@ -101,6 +103,11 @@ const char *kp_flags_separator(const struct kp_option *row)
     case KP_OPT_PATTERNS:
     case KP_OPT_DEVICES:
         return ",";
+    case KP_OPT_PATHS:
+    case KP_OPT_FOLDER:
+        return ":";
+    case KP_OPT_CHOICES:
+        return row->offset == offsetof(struct kp_options, call_stack) ? "," : NULL;
     default:
         return NULL;
     }
@@ -206,7 +213,7 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
     for (size_t i = 0; i < n_rows; i++) {
         if (rows[i].group < f->least)
             continue;
-        int argument = kp_flags_is_plain_switch(&rows[i]) ? optional_argument : required_argument;
+        int argument = kp_flags_meant_alone(&rows[i]) ? optional_argument : required_argument;
         longs[n++] = (struct option){rows[i].flag, argument, NULL, FIRST_FLAG + (int)i};
         if (rows[i].letter)
             letters = stpcpy(letters, (char[]){rows[i].letter, argument == required_argument ? ':' : '\0', '\0'});
@@ -224,7 +231,7 @@ static char *advice_on(const struct option *longs, size_t n, const char *word)
     const char *flags[MAX_FLAGS + 1] = {0}, *known = NULL;
     if (!strncmp(word, "--", 2)) {
         char *flag = strndup(word + 2, strcspn(word + 2, "="));
-        known = flag ? kp_option_instead(flag) : NULL;
+        known = flag ? kp_ncu_instead(flag) : NULL;
         if (flag && !known)
             known = kp_flags_home(flag);
         free(flag);
@@ -232,7 +239,7 @@ static char *advice_on(const struct option *longs, size_t n, const char *word)
             flags[i] = longs[i].name;
         return known ? strdup(known) : kp_flags_meant(word + 2, flags);
     }
-    known = kp_option_instead_of_letter(optopt);
+    known = kp_ncu_instead_of_letter(optopt);
     known = known ? known : home_of_letter(optopt);
     return known ? strdup(known) : NULL;
 }
@@ -294,6 +301,7 @@ static int keep_value(size_t row, const char *value, struct values *v)
 {
     size_t n;
     const struct kp_option *of = &kp_option_rows(&n)[row];
+    value = value ? value : kp_flags_meant_alone(of);
     char *whole = v->at[row] && kp_flags_separator(of) ? kp_flags_joined(of, v->at[row], value) : strdup(value);
     free(v->owned[row]);
     v->at[row] = v->owned[row] = whole;
@@ -318,17 +326,14 @@ static int read_flags(const struct kp_flags_of *f, int argc, char **argv, struct
     int c, status = 0;
     optind = 0; /* restarts getopt, after the command's own flags */
     opterr = 0;
-    for (int at = -1; !status && (c = getopt_long(argc, argv, letters, longs, &at)) != -1; at = -1) {
-        const char *word;
+    while (!status && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
         if (c == ':')
             return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; " KP_TRY_HELP, argv[optind - 1]);
         if (c == '?')
             return unknown_flag(f, longs, n, argv[optind - 1]);
-        if (at >= 0 && kp_flags_is_abbreviated(&longs[at], &word, argv))
-            return unknown_flag(f, longs, n, word);
         if (c >= FIRST_OWN)
             status = take_own(f, (size_t)(c - FIRST_OWN), optarg, v);
-        else if (keep_value(c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG), optarg ? optarg : "on", v))
+        else if (keep_value(c < FIRST_FLAG ? row_of_letter(c) : (size_t)(c - FIRST_FLAG), optarg, v))
             status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     }
     return status;

@@ -12,14 +12,12 @@ struct option;
 
 /* Returns true if the option is a switch that needs no value. */
 bool kp_flags_is_plain_switch(const struct kp_option *row);
+/* Returns the value that a flag without one means; NULL: it needs one. */
+const char *kp_flags_meant_alone(const struct kp_option *row);
 
 /* Loads the section folder that option `row` has in the environment, or in its file of options. Returns 0, or an
  * exit status after reporting why. */
 int kp_flags_check_folder(const struct kp_option *row);
-
-/* Returns true if getopt_long accepted an abbreviation for the long flag it has just found; *word receives the
- * abbreviation. */
-bool kp_flags_is_abbreviated(const struct option *flag, const char **word, char *const *argv);
 
 /* Returns "did you mean --x?" for a word without its dashes and value: the flags that begin with the word, else the
  * nearest. malloc'ed; NULL when there is none. */

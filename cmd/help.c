@@ -15,16 +15,19 @@
 #include "cmd/query.h"
 #include "report/define/sections.h"
 #include "report/judge/rules.h"
+#include "report/options/ncu.h"
 #include "report/options/options.h"
 
 enum { HELP_COLUMN = 32, HELP_WIDTH = 100, HELP_NARROWEST = 40, HELP_INDENT = 8, VALUE_MAX = 128, TEXT_MAX = 1024 };
 
-static const char usage[] = "Usage: kprof [run] [options] [--] program [arguments]\n"
-                            "       kprof series --vary NAME=LIST [options] [--] program [arguments]\n"
-                            "       kprof report [options] FILE...\n"
-                            "       kprof diff [options] A B...\n"
-                            "       kprof doctor\n"
-                            "       kprof {query-metrics,list-sets,list-sections,list-rules,list-chips} [options]\n";
+static const char usage[] =
+    "Usage: kprof [run] [options] [--] program [arguments]\n"
+    "       kprof ncu [options of ncu] [--] program [arguments]\n"
+    "       kprof series --vary NAME=LIST [options] [--] program [arguments]\n"
+    "       kprof report [options] FILE...\n"
+    "       kprof diff [options] A B...\n"
+    "       kprof doctor\n"
+    "       kprof {query-metrics,list-sets,list-sections,list-metrics,list-rules,list-chips} [options]\n";
 
 void kp_help_usage(void)
 {
@@ -67,9 +70,15 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
         snprintf(out, size, " SIZE");
     else if (row->kind == KP_OPT_SET)
         join_words(kp_set_names(), out, size);
-    else if (row->words)
-        join_words(row->words, out, size);
-    else
+    else if (row->words) {
+        size_t opened = kp_flags_meant_alone(row) ? (size_t)snprintf(out, size, "[=") : 0;
+        join_words(row->words, out + opened, size - opened - 1);
+        if (opened) {
+            out[opened] = '{'; /* in place of the blank before it */
+            memmove(out + opened, out + opened + 1, strlen(out + opened));
+            strcat(out, "]");
+        }
+    } else
         snprintf(out, size, row->kind == KP_OPT_SWITCH ? " {%s}" : " %s", row->values);
 }
 
@@ -188,6 +197,31 @@ static void print_statuses(void)
     }
 }
 
+/* Says what an option of ncu's does. */
+static void print_of_ncu(const struct kp_ncu_option *o)
+{
+    static const char *const means[] = {[KP_NCU_SAME] = "the same",
+                                        [KP_NCU_AS] = "",
+                                        [KP_NCU_ANY] = "accepted, without an effect: ",
+                                        [KP_NCU_NOT] = "not there: "};
+    char letter[8] = "    ", flags[96], text[TEXT_MAX];
+    if (o->letter)
+        snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    bool some = o->how == KP_NCU_ANY && *o->values && !strchr(o->values, '*');
+    snprintf(flags, sizeof flags, "  %s--%s%s%s", letter, o->flag, some ? " " : "", some ? o->values : "");
+    snprintf(text, sizeof text, "%s%s%s", means[o->how], o->how == KP_NCU_SAME && *o->text ? "; " : "", o->text);
+    print_option(flags, text);
+}
+
+static void print_all_of_ncu(void)
+{
+    size_t n;
+    print_title("The options of ncu, and what they are here:");
+    for (const struct kp_ncu_option *o = kp_ncu_options(&n); n; n--, o++)
+        if (o->how != KP_NCU_ALIEN)
+            print_of_ncu(o);
+}
+
 int kp_help(void)
 {
     size_t width = help_width();
@@ -210,6 +244,7 @@ int kp_help(void)
     print_query_flags();
     print_all_own_flags();
     print_statuses();
+    print_all_of_ncu();
     return kp_console_end(0, NULL);
 }
 
@@ -324,6 +359,18 @@ static void list_commands(void)
     }
 }
 
+static void list_of_ncu(void)
+{
+    static const char *const hows[] = {[KP_NCU_SAME] = "same",
+                                       [KP_NCU_AS] = "as",
+                                       [KP_NCU_ANY] = "any",
+                                       [KP_NCU_NOT] = "not",
+                                       [KP_NCU_ALIEN] = "alien"};
+    size_t n;
+    for (const struct kp_ncu_option *o = kp_ncu_options(&n); n; n--, o++)
+        printf("ncu\t%s\t%s\t%s\t%s\n", o->flag, hows[o->how], o->values, o->text);
+}
+
 int kp_help_words(void)
 {
     size_t sections, rules;
@@ -343,5 +390,6 @@ int kp_help_words(void)
         printf("rule\t%s\n", rule[i].id);
     for (size_t i = 0; i < KP_FAILURES; i++)
         printf("status\t%d\t%s\t%s\n", kp_failure_rows[i].status, kp_failure_rows[i].name, kp_failure_rows[i].text);
+    list_of_ncu();
     return kp_console_end(0, NULL);
 }

@@ -16,68 +16,83 @@
 #include "cmd/query.h"
 #include "cmd/repeated.h"
 #include "cmd/run.h"
+#include "cmd/words.h"
+#include "report/model/renames.h"
+#include "report/options/ncu.h"
 #include "report/options/options.h"
 
 enum {
     MAX_ROWS = 256,                      /* most rows of options.def that the arrays can hold */
     MAX_QUERIES = 32,                    /* most flags of the queries */
+    MAX_OF_NCU = 192,                    /* most options of ncu */
     LIST_WORDS = 127,                    /* getopt_long's value for --list-words */
     IMPORT = 'i',                        /* and for --import */
     FIRST_QUERY = 128,                   /* getopt_long's value for the first flag of the queries: above all letters, */
     FIRST_ROW = 256,                     /* for the first row, */
-    MAX_OF_NCU = 32,                     /* most options of ncu that are accepted without one, */
-    FIRST_OF_NCU = FIRST_ROW + MAX_ROWS, /* and for the first of these */
+    FIRST_OF_NCU = FIRST_ROW + MAX_ROWS, /* and for the first option of ncu */
 };
 
 /* The rows as getopt's arrays. */
 struct flags {
     struct option longs[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 5];
-    char letters[2 * MAX_ROWS + 10];
+    char letters[2 * (MAX_ROWS + MAX_OF_NCU) + 10];
 };
+
+static int argument_of(const char *values)
+{
+    return !*values ? no_argument : *values == '[' ? optional_argument : required_argument;
+}
+
+/* Lists the options of ncu that have no row. Returns the place behind them. */
+static struct option *build_of_ncu(struct option *to, char *letter)
+{
+    size_t n;
+    const struct kp_ncu_option *o = kp_ncu_options(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (o[i].how != KP_NCU_AS && o[i].how != KP_NCU_ANY)
+            continue;
+        *to++ = (struct option){o[i].flag, argument_of(o[i].values), NULL, FIRST_OF_NCU + (int)i};
+        if (o[i].letter)
+            letter = stpcpy(letter, (char[]){o[i].letter, *o[i].values ? ':' : '\0', '\0'});
+    }
+    if (kp_options_face(environ) == KP_FACE_NCU) {
+        *to++ = (struct option){"import", required_argument, NULL, IMPORT};
+        strcpy(letter, "i:");
+    }
+    return to;
+}
 
 static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
 {
     size_t n_queries;
     const struct kp_query_flag *query = kp_query_flags(&n_queries);
     char *letter = stpcpy(f->letters, "+:hv"); /* stops at the program; reports a missing value as such */
+    struct option *to = f->longs;
     for (size_t i = 0; i < n; i++) {
-        bool is_switch = kp_flags_is_plain_switch(&rows[i]);
-        f->longs[i] =
-            (struct option){rows[i].flag, is_switch ? optional_argument : required_argument, NULL, FIRST_ROW + (int)i};
-        if (!rows[i].letter)
-            continue;
-        *letter++ = rows[i].letter;
-        if (!is_switch)
-            *letter++ = ':';
+        int argument = kp_flags_meant_alone(&rows[i]) ? optional_argument : required_argument;
+        *to++ = (struct option){rows[i].flag, argument, NULL, FIRST_ROW + (int)i};
+        if (rows[i].letter)
+            letter = stpcpy(letter, (char[]){rows[i].letter, argument == required_argument ? ':' : '\0', '\0'});
     }
-    bool as_ncu = kp_options_face(environ) == KP_FACE_NCU;
-    strcpy(letter, as_ncu ? "i:" : "");
-    f->longs[n] = (struct option){"help", no_argument, NULL, 'h'};
-    f->longs[n + 1] = (struct option){"version", no_argument, NULL, 'v'};
+    *to++ = (struct option){"help", no_argument, NULL, 'h'};
+    *to++ = (struct option){"version", no_argument, NULL, 'v'};
     for (size_t i = 0; i < n_queries; i++)
-        f->longs[n + 2 + i] = (struct option){query[i].flag, *query[i].value ? required_argument : no_argument, NULL,
-                                              FIRST_QUERY + (int)i};
-    f->longs[n + 2 + n_queries] = (struct option){"list-words", no_argument, NULL, LIST_WORDS};
-    struct option *last = &f->longs[n + 3 + n_queries];
-    const char *flag, *accepts;
-    for (int i = 0; (flag = kp_option_of_ncu((size_t)i, &accepts)); i++)
-        *last++ = (struct option){flag, *accepts ? required_argument : no_argument, NULL, FIRST_OF_NCU + i};
-    if (as_ncu)
-        *last++ = (struct option){"import", required_argument, NULL, IMPORT};
-    *last = (struct option){0};
+        *to++ = (struct option){query[i].flag, argument_of(query[i].value), NULL, FIRST_QUERY + (int)i};
+    *to++ = (struct option){"list-words", no_argument, NULL, LIST_WORDS};
+    *build_of_ncu(to, letter) = (struct option){0};
 }
 
 /* ---- unknown flags ---- */
 
-/* Reports an unknown long flag; an abbreviation is unknown, too, because a later flag could change its meaning. */
+/* Reports an unknown long flag. */
 static int refuse_flag(const struct flags *f, const char *word)
 {
     const char *names[MAX_ROWS + MAX_QUERIES + MAX_OF_NCU + 5] = {0};
     for (size_t i = 0; f->longs[i].name; i++)
-        names[i] = f->longs[i].val == LIST_WORDS || f->longs[i].val >= FIRST_OF_NCU ? "" : f->longs[i].name;
+        names[i] = f->longs[i].val == LIST_WORDS ? "" : f->longs[i].name;
     int len = (int)strcspn(word, "=");
     char *meant = kp_flags_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
-    const char *instead = flag ? kp_option_instead(flag) : NULL;
+    const char *instead = flag ? kp_ncu_instead(flag) : NULL;
     if (flag && !instead)
         instead = kp_flags_home(flag);
     int status = kp_console_error(KP_EXIT_USAGE, "unknown option %.*s; %s", len, word,
@@ -94,12 +109,29 @@ static int bad_flag(const struct flags *f, char *const *argv)
 {
     const char *word = argv[optind - 1];
     if (optopt && optopt < FIRST_ROW && strncmp(word, "--", 2)) {
-        const char *instead = kp_option_instead_of_letter(optopt);
+        const char *instead = kp_ncu_instead_of_letter(optopt);
         return kp_console_error(KP_EXIT_USAGE, "unknown option -%c; %s", optopt, instead ? instead : KP_TRY_HELP);
     }
     if (optopt)
         return kp_console_error(KP_EXIT_USAGE, "%.*s accepts no value", (int)strcspn(word, "="), word);
     return refuse_flag(f, word);
+}
+
+/* ---- options ---- */
+
+/* Returns what the environment is to have of a checked value: whole paths, and what was given before; malloc'ed. */
+static char *value_to_keep(const struct kp_option *row, const char *name, const char *value, bool again)
+{
+    const char *before = getenv(name);
+    if (row->kind == KP_OPT_RENAMES && !strcmp(value, KP_RENAMES_ON) && again) /* the file was named already */
+        return strdup(before);
+    char *whole = kp_option_absolute(row, value), *kept = whole ? whole : strdup(value);
+    if (kept && again && kp_flags_separator(row)) {
+        char *both = kp_flags_joined(row, before, kept);
+        free(kept);
+        kept = both;
+    }
+    return kept;
 }
 
 /* Handles a flag; `again`: it was given before. */
@@ -108,65 +140,163 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
     snprintf(shown, sizeof shown, "--%s", row->flag);
     kp_option_env_name(row, name);
-    value = value ? value : "on";
+    if (value && (!*value || !strcmp(value, "--")))
+        return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; %s", shown, KP_TRY_HELP);
+    value = value ? value : kp_flags_meant_alone(row);
     int rc = kp_option_check(row, shown, value, &err);
     if (rc == -EINVAL)
         kp_console_error(0, "%s", err);
     free(err);
-    /* A child of the program may have changed its folder. */
-    bool is_path = row->kind == KP_OPT_FOLDER || row->kind == KP_OPT_FILE || row->kind == KP_OPT_RENAMES;
-    char *whole = !rc && is_path ? realpath(value, NULL) : NULL;
-    if (!rc && again && kp_flags_separator(row) && !(whole = kp_flags_joined(row, getenv(name), value)))
+    char *kept = rc ? NULL : value_to_keep(row, name, value, again);
+    if (!rc && (!kept || setenv(name, kept, 1)))
         rc = -ENOMEM;
-    if (!rc && setenv(name, whole ? whole : value, 1))
-        rc = -ENOMEM;
-    free(whole);
+    free(kept);
     kp_idle_note(row);
     return !rc ? 0 : rc == -EINVAL ? KP_EXIT_USAGE : KP_EXIT_FAILED;
 }
 
-/* Handles an option of ncu that has no row: does nothing if the value asks for what kprof does anyway. */
-static int take_of_ncu(size_t i, const char *value)
+static const struct kp_option *row_named(const char *flag)
 {
-    const char *accepts, *flag = kp_option_of_ncu(i, &accepts), *word;
+    size_t n;
+    const struct kp_option *row = kp_option_rows(&n);
+    while (strcmp(row->flag, flag) != 0)
+        row++;
+    return row;
+}
+
+/* Returns the option that one of ncu's sets; NULL: none. */
+static const struct kp_option *row_of_ncu(int c)
+{
+    size_t n;
+    const struct kp_ncu_option *o = &kp_ncu_options(&n)[c - FIRST_OF_NCU];
+    return o->how == KP_NCU_AS ? row_named(o->values) : NULL;
+}
+
+/* Checks an option of ncu that asks for what kprof does anyway. */
+static int take_any(const struct kp_ncu_option *o, const char *value)
+{
+    const char *word;
     size_t len;
-    bool fine = !*accepts || !strcmp(accepts, "*");
-    for (const char *list = accepts; !fine && kp_word_next(&list, &word, &len);)
+    bool fine = !value || strchr(o->values, '*');
+    for (const char *list = o->values; !fine && kp_word_next(&list, &word, &len);)
         fine = strlen(value) == len && !strncmp(word, value, len);
     return fine ? 0
-                : kp_console_error(KP_EXIT_USAGE, "--%s accepts %s, not '%s'; %s", flag, accepts, value,
-                                   kp_option_instead(flag));
+                : kp_console_error(KP_EXIT_USAGE, "--%s accepts %s, not '%s'; %s", o->flag, o->values, value, o->text);
 }
 
-static const struct kp_option *row_of(int c, const struct kp_option *rows, size_t n)
+/* Returns the row that getopt_long's value stands for; NULL: none. */
+static const struct kp_option *row_of(int c)
 {
+    size_t n;
+    const struct kp_option *rows = kp_option_rows(&n);
+    if (c >= FIRST_OF_NCU)
+        return row_of_ncu(c);
     if (c >= FIRST_ROW)
         return &rows[c - FIRST_ROW];
-    size_t i = 0;
-    while (i + 1 < n && rows[i].letter != c)
-        i++;
-    return &rows[i];
+    while (n && rows->letter != c) {
+        n--;
+        rows++;
+    }
+    return n ? rows : NULL;
 }
 
-/* Reads the section folder and the file of options first, wherever they stand: values may name sections of the folder,
- * and the file may name the folder. */
-static int take_folder(int argc, char **argv, const struct flags *f, const struct kp_option *rows, size_t n)
+/* Handles a flag of a row, or an option of ncu that sets it: some of these name files where the row has folders. */
+static int take_value(int c, const struct kp_option *row, const char *value, bool again)
+{
+    static const struct {
+        const char *flag;
+        char *(*change)(const char *value);
+    } changes[] = {{"resolve-source-file", kp_words_folders_of}, {"section-folder-recursive", kp_words_folders_in}};
+    size_t n;
+    const char *flag = c < FIRST_OF_NCU ? "" : kp_ncu_options(&n)[c - FIRST_OF_NCU].flag;
+    char *changed = NULL;
+    for (size_t i = 0; value && i < sizeof changes / sizeof *changes; i++)
+        if (!strcmp(changes[i].flag, flag) && !(changed = changes[i].change(value)))
+            return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
+    int status = take_flag(row, changed ? changed : value, again);
+    free(changed);
+    return status;
+}
+
+/* ---- what is read before all else ---- */
+
+/* What a first look at the command line finds. */
+struct ahead {
+    bool imports, no_config;
+    const char *config; /* the file of ncu's form */
+};
+
+static void note_ahead(int c, const char *value, struct ahead *a)
+{
+    size_t n;
+    const char *flag = c < FIRST_OF_NCU ? "" : kp_ncu_options(&n)[c - FIRST_OF_NCU].flag;
+    a->imports |= c == IMPORT;
+    if (!strcmp(flag, "config-file"))
+        a->no_config = !strcmp(value, "off") || !strcmp(value, "no") || !strcmp(value, "0");
+    if (!strcmp(flag, "config-file-path"))
+        a->config = value;
+}
+
+/* Writes out an abbreviation that means one option of ncu's, though several of kprof's. Returns false if it does not.
+ */
+static bool write_out(const struct flags *f, struct kp_words *w)
+{
+    static char whole[KP_OPTION_NAME_MAX + 4096];
+    const char *word = w->at[optind - 1], *flag = NULL;
+    size_t n, len = strcspn(word, "=");
+    const struct kp_ncu_option *o = kp_ncu_options(&n);
+    for (; len > 2 && n; n--, o++)
+        if (o->how != KP_NCU_ALIEN && !strncmp(o->flag, word + 2, len - 2)) {
+            if (flag)
+                return false;
+            flag = o->flag;
+        }
+    bool known = false;
+    for (size_t i = 0; flag && f->longs[i].name; i++)
+        known |= !strcmp(f->longs[i].name, flag);
+    if (!known || (size_t)snprintf(whole, sizeof whole, "--%s%s", flag, word + len) >= sizeof whole)
+        return false;
+    return !kp_words_put(w, optind - 1, whole);
+}
+
+/* Puts in place what stands in files: response files, and the file of options that ncu reads. */
+static int look_ahead(struct kp_words *w, const struct flags *f)
+{
+    struct ahead a = {.no_config = kp_options_face(environ) != KP_FACE_NCU};
+    int c = 0, status = 0;
+    while (!status) {
+        c = getopt_long(w->n, w->at, f->letters, f->longs, NULL);
+        bool is_file = c == -1 && optind < w->n && w->at[optind][0] == '@' && strcmp(w->at[optind - 1], "--") != 0;
+        if (is_file)
+            status = kp_words_take_response(w, optind);
+        else if (c == '?' && !optopt && !strncmp(w->at[optind - 1], "--", 2) && write_out(f, w))
+            optind--;
+        else if (c == -1 || c == '?' || c == ':')
+            break;
+        else
+            note_ahead(c, optarg, &a);
+    }
+    optind = 0; /* GNU: restarts getopt */
+    if (!status && (a.config || !a.no_config))
+        status = kp_words_take_config(w, a.config, a.imports);
+    return status;
+}
+
+/* Reads the section folders and the file of options first, wherever they stand: values may name sections of the
+ * folders, and the file may name the folders. */
+static int take_folder(const struct kp_words *w, const struct flags *f)
 {
     int c, rc = 0;
     bool given = false;
-    while (!rc && (c = getopt_long(argc, argv, f->letters, f->longs, NULL)) != -1 && c != '?' && c != ':') {
-        bool is_row = c >= FIRST_ROW && c < FIRST_OF_NCU;
-        enum kp_option_kind kind = is_row ? rows[c - FIRST_ROW].kind : KP_OPT_SWITCH;
-        if (kind != KP_OPT_FOLDER && kind != KP_OPT_FILE)
+    while (!rc && (c = getopt_long(w->n, w->at, f->letters, f->longs, NULL)) != -1 && c != '?' && c != ':') {
+        const struct kp_option *row = row_of(c);
+        if (!row || (row->kind != KP_OPT_FOLDER && row->kind != KP_OPT_FILE))
             continue;
-        rc = take_flag(&rows[c - FIRST_ROW], optarg, given);
-        given |= kind == KP_OPT_FOLDER;
+        rc = take_value(c, row, optarg, given);
+        given |= row->kind == KP_OPT_FOLDER;
     }
     optind = 0; /* GNU: restarts getopt */
-    for (size_t i = 0; !rc && !given && i < n; i++)
-        if (rows[i].kind == KP_OPT_FOLDER)
-            rc = kp_flags_check_folder(&rows[i]);
-    return rc;
+    return !rc && !given ? kp_flags_check_folder(kp_option_row(offsetof(struct kp_options, section_folder))) : rc;
 }
 
 /* Handles one of the command's own flags. */
@@ -175,11 +305,16 @@ static void take_query_flag(const struct kp_query_flag *flag, const char *value,
     *(const char **)((char *)q + flag->offset) = *flag->value ? value : flag->flag;
 }
 
-/* Stores an option, and notes that it was given. */
-static int take_row(const struct kp_option *row, const char *value, struct kp_repeated *given)
+/* Handles a flag that is an option, and notes that it was given. `given`: what each row was given. */
+static int take_given(int c, const char *value, struct kp_repeated *given)
 {
-    int rc = take_flag(row, value, given->times > 0);
-    kp_repeated_note(given, value ? value : "on");
+    size_t n;
+    const struct kp_option *row = row_of(c);
+    if (!row)
+        return take_any(&kp_ncu_options(&n)[c - FIRST_OF_NCU], value);
+    given += row - kp_option_rows(&n);
+    int rc = take_value(c, row, value, given->times > 0);
+    kp_repeated_note(given, value ? value : kp_flags_meant_alone(row));
     return rc;
 }
 
@@ -203,7 +338,7 @@ static int help(const struct kp_command *command)
 
 /* Puts the flags into the environment, and those of the queries into *q. Returns -1 when a program or a command
  * follows, else an exit status. */
-static int take_flags(int argc, char **argv, struct kp_query *q)
+static int take_flags(struct kp_words *w, struct kp_query *q)
 {
     size_t n, n_queries;
     const struct kp_option *rows = kp_option_rows(&n);
@@ -213,42 +348,32 @@ static int take_flags(int argc, char **argv, struct kp_query *q)
     int c;
     build_flags(&f, rows, n);
     opterr = 0;
-    int rc = take_folder(argc, argv, &f, rows, n);
-    for (int at = -1; !rc && (c = getopt_long(argc, argv, f.letters, f.longs, &at)) != -1; at = -1) {
-        const char *word;
-        if (at >= 0 && c != '?' && c != ':' && kp_flags_is_abbreviated(&f.longs[at], &word, argv))
-            return refuse_flag(&f, word);
+    int rc = look_ahead(w, &f);
+    rc = rc ? rc : take_folder(w, &f);
+    while (!rc && (c = getopt_long(w->n, w->at, f.letters, f.longs, NULL)) != -1) {
         if (c == 'h')
-            return help(kp_command_find(q->command ? q->command : *argv));
+            return help(kp_command_find(q->command ? q->command : *w->at));
         if (c == 'v')
             return version();
         if (c == LIST_WORDS)
             return kp_help_words();
-        if (c == IMPORT) {
-            q->import = optarg;
-            continue;
-        }
         if (c == '?')
-            return bad_flag(&f, argv);
+            return bad_flag(&f, w->at);
         if (c == ':')
-            return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; %s", argv[optind - 1], KP_TRY_HELP);
-        if (c >= FIRST_QUERY && c < FIRST_ROW) {
+            return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; %s", w->at[optind - 1], KP_TRY_HELP);
+        if (c == IMPORT)
+            q->import = optarg;
+        else if (c >= FIRST_QUERY && c < FIRST_ROW)
             take_query_flag(&queries[c - FIRST_QUERY], optarg, q);
-            continue;
-        }
-        if (c >= FIRST_OF_NCU) {
-            rc = take_of_ncu((size_t)(c - FIRST_OF_NCU), optarg);
-            continue;
-        }
-        const struct kp_option *row = row_of(c, rows, n);
-        rc = take_row(row, optarg, &given[row - rows]);
+        else
+            rc = take_given(c, optarg, given);
     }
-    if (!rc)
+    if (!rc && kp_options_face(environ) != KP_FACE_NCU)
         kp_flags_tell_repeated(given);
     return rc ? rc : -1;
 }
 
-static int run_command(const struct kp_command *command, int argc, char **argv, struct kp_query *q);
+static int run_command(const struct kp_command *command, struct kp_words w, struct kp_query *q);
 
 /* Prints the session that the face ncu imports. Its ending may be left out, or be that of ncu's. */
 static int import(const char *name)
@@ -259,16 +384,29 @@ static int import(const char *name)
     char report[] = "report", *path = access(name, F_OK) ? kp_asprintf("%.*s%s", (int)stem, name, ending) : NULL,
          *own = path && access(path, F_OK) ? NULL : path,
          *args[] = {report, own ? own : (char *)(uintptr_t)name, NULL}; /* which a command does not change */
-    int status = kp_main_report(2, args);
+    const char *log = getenv("KPROF_LOG_FILE");
+    bool to_file = log && kp_options_log_target(log) == KP_LOG_TO_FILE;
+    int status = to_file && !freopen(log, "w", stdout)
+                     ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", log, strerror(errno))
+                     : kp_main_report(2, args);
     free(path);
     return status;
 }
 
-/* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
-static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
+/* Returns true if the command line asks for nothing but that clocks are given back, which kprof never took. */
+static bool only_resets_clocks(void)
 {
-    if (q->command && optind < argc)
-        return kp_console_error(KP_EXIT_USAGE, "kprof %s does not accept '%s'; " KP_TRY_HELP, q->command, argv[optind]);
+    const struct kp_option *row = kp_option_row(offsetof(struct kp_options, clock_control));
+    const char *value = getenv("KPROF_CLOCK_CONTROL");
+    return value && !strcmp(value, row->words[KP_CLOCKS_RESET]);
+}
+
+/* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
+static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
+{
+    char **rest = w->at + optind;
+    if (q->command && *rest)
+        return kp_console_error(KP_EXIT_USAGE, "kprof %s does not accept '%s'; " KP_TRY_HELP, q->command, *rest);
     if (q->command) {
         const struct kp_command *command = kp_command_find(q->command);
         kp_idle_tell_answer(command->name, command->heeds, q);
@@ -276,22 +414,24 @@ static int go_on(int argc, char **argv, struct kp_query *q, bool is_program)
     }
     if (q->import)
         return import(q->import);
-    if (optind == argc && (q->chip || q->mode))
+    if (!*rest && (q->chip || q->mode))
         return kp_console_error(
             KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
             q->chip ? "chip" : "query-metrics-mode", q->mode ? "" : ", --list-sets or --list-sections");
-    if (optind == argc) {
+    if (!*rest && only_resets_clocks())
+        return 0;
+    if (!*rest) {
         kp_help_usage();
         return kp_console_error(KP_EXIT_USAGE, "no program given; " KP_TRY_HELP);
     }
-    bool separated = optind > 1 && !strcmp(argv[optind - 1], "--");
-    const struct kp_command *command = is_program || separated ? NULL : kp_command_find(argv[optind]);
+    bool separated = optind > 1 && !strcmp(rest[-1], "--");
+    const struct kp_command *command = is_program || separated ? NULL : kp_command_find(*rest);
     if (command)
-        return run_command(command, argc - optind, argv + optind, q);
+        return run_command(command, (struct kp_words){rest, w->n - optind}, q);
     if (q->chip || q->mode)
         return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP,
                                 q->chip ? "chip" : "query-metrics-mode");
-    return kp_main_run(argv + optind, kp_command_names());
+    return kp_main_run(rest, kp_command_names());
 }
 
 /* Returns true if --help or -h is among the flags. */
@@ -303,32 +443,33 @@ static bool asks_for_help(int argc, char **argv)
     return false;
 }
 
-/* Runs `kprof COMMAND ...`; argv[0] is the command. */
-static int run_command(const struct kp_command *command, int argc, char **argv, struct kp_query *q)
+/* Runs `kprof COMMAND ...`; the first word is the command. */
+static int run_command(const struct kp_command *command, struct kp_words w, struct kp_query *q)
 {
     const struct kp_option *face = kp_option_row(offsetof(struct kp_options, face));
     if (command->face && setenv("KPROF_FACE", face->words[command->face], 1))
         return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
-    if (command->own && asks_for_help(argc, argv))
+    if (command->own && asks_for_help(w.n, w.at))
         return kp_help_of(command);
     if (command->own)
-        return command->own(argc, argv);
+        return command->own(w.n, w.at);
     q->command = command->answer ? command->name : NULL;
     optind = 0; /* GNU: restarts getopt with new arguments */
-    int status = take_flags(argc, argv, q);
+    int status = take_flags(&w, q);
     if (status < 0 && command->prepare && (status = command->prepare()) == 0)
         status = -1;
-    return status >= 0 ? status : go_on(argc, argv, q, !command->answer);
+    return status >= 0 ? status : go_on(&w, q, !command->answer);
 }
 
 int kp_main(int argc, char **argv)
 {
     struct kp_query q = {0};
+    struct kp_words w = {argv, argc};
     kp_commands_know_flags();
     char *slash = strrchr(*argv, '/');
     *argv = slash ? slash + 1 : *argv;
     if (!strcmp(*argv, kp_option_row(offsetof(struct kp_options, face))->words[KP_FACE_NCU]))
-        return run_command(kp_command_find(*argv), argc, argv, &q);
-    int status = take_flags(argc, argv, &q);
-    return status >= 0 ? status : go_on(argc, argv, &q, false);
+        return run_command(kp_command_find(*argv), w, &q);
+    int status = take_flags(&w, &q);
+    return status >= 0 ? status : go_on(&w, &q, false);
 }

@@ -72,6 +72,10 @@ static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
         out->started = true;
         return add(r, pid);
     }
+    if (!strcmp(word, "reached")) {
+        out->reached = true;
+        return add(r, pid);
+    }
     if (!strcmp(word, "left")) {
         out->left = true;
         take_out(r, pid);
@@ -94,9 +98,9 @@ static int read_line(char *line, struct kp_run_outcome *out, struct running *r)
     return 0;
 }
 
-int kp_run_outcome_read(const char *path, struct kp_run_outcome *out)
+/* Reads the file; r->pids is to be freed, whatever is returned. */
+static int read_file(const char *path, struct kp_run_outcome *out, struct running *r)
 {
-    struct running r = {0};
     char *line = NULL;
     size_t size = 0;
     int rc = 0;
@@ -105,11 +109,32 @@ int kp_run_outcome_read(const char *path, struct kp_run_outcome *out)
     if (!f)
         return -errno;
     while (!rc && getdelim(&line, &size, '\0', f) > 0)
-        rc = read_line(line, out, &r);
-    for (size_t i = 0; i < r.n; i++)
-        out->unfinished += kill((pid_t)r.pids[i], 0) && errno == ESRCH; /* otherwise it outlives the program */
+        rc = read_line(line, out, r);
     fclose(f);
     free(line);
+    return rc;
+}
+
+int kp_run_outcome_read(const char *path, struct kp_run_outcome *out)
+{
+    struct running r = {0};
+    int rc = read_file(path, out, &r);
+    for (size_t i = 0; i < r.n && !out->reached; i++)
+        out->unfinished += kill((pid_t)r.pids[i], 0) && errno == ESRCH; /* otherwise it outlives the program */
     free(r.pids);
     return rc;
+}
+
+bool kp_run_outcome_end(const char *path, pid_t program)
+{
+    struct kp_run_outcome out;
+    struct running r = {0};
+    bool reached = !read_file(path, &out, &r) && out.reached;
+    for (size_t i = 0; reached && i < r.n; i++)
+        kill((pid_t)r.pids[i], SIGKILL);
+    if (reached)
+        kill(program, SIGKILL);
+    kp_run_outcome_free(&out);
+    free(r.pids);
+    return reached;
 }

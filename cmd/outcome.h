@@ -5,14 +5,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/failures.h"
 
 /* The lines of the status file: "PROCESS WORD REST", each ended by a zero. The WORDs are started (CUDA has), failed
- * KIND, stored PATH, left (excluded by the options), runs NUMBER and ended SEEN MATCHED. */
+ * KIND, stored PATH, left (excluded by the options), reached (all launches of launch-count are reported), runs NUMBER
+ * and ended SEEN MATCHED. */
 struct kp_run_outcome {
     kp_failure_set failures;
-    bool started, left;
+    bool started, left, reached;
     char *stored; /* a written export; malloc'ed, like all of them */
     char **all_stored;
     size_t n_stored;
@@ -23,6 +25,9 @@ struct kp_run_outcome {
 
 /* Reads the status file. Overwrites *out; kp_run_outcome_free frees its exports. 0 or -errno. */
 int kp_run_outcome_read(const char *path, struct kp_run_outcome *out);
+/* Ends the program, and the processes that have noted themselves in the status file, once one of them has reached the
+ * number of launches. Returns true then. */
+bool kp_run_outcome_end(const char *path, pid_t program);
 void kp_run_outcome_free(struct kp_run_outcome *o);
 
 #endif

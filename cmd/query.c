@@ -26,6 +26,8 @@ static const struct kp_query_flag flags[] = {
     {"list-sets", "", "lists the sets with their sections and number of passes", offsetof(struct kp_query, command)},
     {"list-sections", "", "lists the sections; those of --set and --section are marked as enabled",
      offsetof(struct kp_query, command)},
+    {"list-metrics", "", "lists the metrics of the sections of --set and --section, and those of --metrics",
+     offsetof(struct kp_query, command)},
     {"list-rules", "", "lists the rules that give advice, with their sections and subjects; needs no CUPTI",
      offsetof(struct kp_query, command)},
     {"list-chips", "", "lists the chips that --chip accepts", offsetof(struct kp_query, command)},
@@ -569,6 +571,57 @@ static int print_sections(const struct kp_query *q, const struct kp_options *o, 
     return rc;
 }
 
+/* ---- metrics of sections ---- */
+
+/* The names so far. */
+struct names {
+    const char **at;
+    size_t n, room;
+};
+
+static int add_name(struct names *names, const char *name)
+{
+    if (names->n == names->room) {
+        size_t room = 2 * names->room + 64;
+        const char **more = realloc(names->at, room * sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        names->at = more;
+        names->room = room;
+    }
+    names->at[names->n++] = name;
+    return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int print_names(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
+{
+    const struct kp_section **chosen = NULL;
+    const char *list = o->metrics, *item;
+    struct names names = {0};
+    size_t n = 0, len;
+    int rc = kp_sections_select(o->set, o->section, &chosen, &n, err);
+    (void)q, (void)c;
+    for (size_t i = 0; !rc && i < n; i++)
+        for (size_t k = 0; !rc && k < chosen[i]->n_rows; k++)
+            if (chosen[i]->rows[k].metric && *chosen[i]->rows[k].metric)
+                rc = add_name(&names, chosen[i]->rows[k].metric);
+    if (!rc && names.n)
+        qsort(names.at, names.n, sizeof *names.at, by_text);
+    for (size_t i = 0; !rc && i < names.n; i++)
+        if (!i || strcmp(names.at[i - 1], names.at[i]) != 0)
+            puts(names.at[i]);
+    while (!rc && kp_word_next(&list, &item, &len))
+        printf("%.*s\n", (int)len, item);
+    free(names.at);
+    free(chosen);
+    return rc;
+}
+
 /* ---- rules ---- */
 
 static int print_rules(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
@@ -618,7 +671,7 @@ static const struct {
 } queries[] = {
     {"query-metrics", print_metrics, false, false},  {"list-sets", print_sets, false, false},
     {"list-sections", print_sections, false, false}, {"list-rules", print_rules, true, true},
-    {"list-chips", print_chips, true, false},
+    {"list-chips", print_chips, true, false},        {"list-metrics", print_names, true, true},
 };
 
 static int run_query(const struct kp_query *q, const struct kp_options *o, char **err)

@@ -82,7 +82,8 @@ static int let_sanitiser_start(void)
     return set ? 0 : kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
 }
 
-static int set_preload(void)
+/* `first`: libraries that come before kprof's. */
+static int set_preload(const char *first)
 {
     const char *others = getenv("LD_PRELOAD");
     char *library = kp_run_library(), *list = NULL;
@@ -93,7 +94,8 @@ static int set_preload(void)
     else if (strpbrk(library, " :"))
         status = kp_console_error(KP_EXIT_FAILED,
                                   "LD_PRELOAD cannot name '%s': move it to a path without blanks or colons", library);
-    else if (asprintf(&list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") < 0 ||
+    else if (asprintf(&list, "%s%s%s%s%s", first, *first ? ":" : "", library, others && *others ? ":" : "",
+                      others ? others : "") < 0 ||
              setenv("LD_PRELOAD", list, 1))
         status = kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
     free(list);
@@ -154,10 +156,13 @@ static int set_session_file(const char *folder)
 
 struct child {
     pid_t pid;
-    int status;         /* as waitpid gives it */
-    int signal;         /* that the command got meanwhile and has forwarded; 0 = none */
-    const char *binary; /* path of a program that no shell can read; NULL = it may be a script */
-    bool held;          /* the signals are held back: */
+    int status;          /* as waitpid gives it */
+    int signal;          /* that the command got meanwhile and has forwarded; 0 = none */
+    const char *binary;  /* path of a program that no shell can read; NULL = it may be a script */
+    bool no_input;       /* its standard input is /dev/null */
+    const char *reached; /* the status file, if the program ends when all launches are profiled; NULL: it ends itself */
+    bool ended;          /* for that reason */
+    bool held;           /* the signals are held back: */
     sigset_t mask;
     struct sigaction on_child; /* as they were before */
 };
@@ -168,6 +173,9 @@ static void become(char **argv, const struct child *c, volatile int *failure)
 {
     sigaction(SIGCHLD, &c->on_child, NULL);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
+    int input = c->no_input ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (input >= 0)
+        dup2(input, STDIN_FILENO);
     if (c->binary)
         execv(c->binary, argv);
     else
@@ -188,9 +196,12 @@ static bool is_one_of(const int *signals, size_t n, int sig)
  * has got already. */
 static void wait_for(struct child *c, const sigset_t *awaited)
 {
+    const struct timespec step = {.tv_nsec = 20 * 1000 * 1000};
     siginfo_t info;
     while (waitpid(c->pid, &c->status, WNOHANG) != c->pid) {
-        int sig = sigwaitinfo(awaited, &info);
+        int sig = c->reached ? sigtimedwait(awaited, &info, &step) : sigwaitinfo(awaited, &info);
+        if (sig < 0 && c->reached && !c->ended)
+            c->ended = kp_run_outcome_end(c->reached, c->pid);
         if (sig > 0 && sig != SIGCHLD)
             c->signal = sig;
         if (sig <= 0 || sig == SIGCHLD ||
@@ -213,13 +224,32 @@ static bool is_session(const char *path)
     return is;
 }
 
+/* Returns what kprof has for a command of nsys; NULL: it is none. */
+static const char *of_nsys(const char *name)
+{
+    static const char *const words[][2] = {
+        {"profile", "kprof runs a program without a word before it; `kprof --timeline` records what nsys does"},
+        {"launch", "kprof runs a program without a word before it"},
+        {"stats", "`kprof report --page summary,timeline FILE` prints what nsys calls stats"},
+        {"analyze", "`kprof report FILE` prints advice for each kernel"},
+        {"export",
+         "`kprof report --json FILE` and `--trace-json` write what nsys exports; a session is an SQLite file"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(name, words[i][0]))
+            return words[i][1];
+    return NULL;
+}
+
 /* Reports that execution found no file: the program, or the one that is to read it. */
 static int not_found(const char *name, const char *const *commands)
 {
     struct stat st;
     char *path = kp_check_find_program(name), *reader = path ? kp_check_interpreter(path) : NULL;
     const char *near = path ? NULL : kp_nearest(name, commands);
-    if (reader)
+    if (!path && of_nsys(name))
+        kp_console_error(0, "%s: no such program; %s", name, of_nsys(name));
+    else if (reader)
         kp_console_error(0, "%s: its interpreter %s: %s", name, reader, strerror(ENOENT));
     else if (near)
         kp_console_error(0, "%s: no such program; did you mean `kprof %s`?", name, near);
@@ -519,6 +549,8 @@ static kp_failure_set judge_run(const struct run *r)
 
 static int exit_status(const struct child *c)
 {
+    if (c->ended && WIFSIGNALED(c->status))
+        return EXIT_SUCCESS;
     if (WIFEXITED(c->status))
         return WEXITSTATUS(c->status);
     int sig = WTERMSIG(c->status);
@@ -577,6 +609,15 @@ static void settle_sessions(struct run *r)
         r->found |= kp_failure_bit(KP_FAILURE_REPORT);
 }
 
+/* Prints, like ncu, that the program failed. */
+static void tell_exit_code(const struct run *r)
+{
+    int status = r->child.status;
+    if (r->o.check_exit_code && WIFEXITED(status) && WEXITSTATUS(status))
+        fprintf(r->o.face == KP_FACE_NCU ? stdout : stderr, "==ERROR== The application returned an error code (%d).\n",
+                WEXITSTATUS(status));
+}
+
 /* Reports what became of the session. Returns an exit status, or -1 for the program's. */
 static int settle(struct run *r)
 {
@@ -594,6 +635,7 @@ static int settle(struct run *r)
     }
     if (known)
         say_where(r);
+    tell_exit_code(r);
     return known && r->o.strict ? strict_status(r) : -1;
 }
 
@@ -703,7 +745,7 @@ static int run(struct run *r, char **argv, const char *const *commands)
     int status = kp_check_run(&r->o, &r->found);
     r->program = kp_check_find_program(argv[0]);
     if (!status && !kp_check_is_for_musl(r->program))
-        status = set_preload();
+        status = set_preload(r->o.preload_library);
     if (!status)
         status = let_sanitiser_start();
     if (!status)
@@ -714,6 +756,10 @@ static int run(struct run *r, char **argv, const char *const *commands)
         return status;
     kp_idle_tell(&r->o);
     kp_idle_tell_overwrite(&r->o, *r->o.export_file || *r->o.html_file || *r->o.session_file, "--export or --html");
+    if (r->o.clock_control != KP_CLOCKS_LEFT)
+        kp_console_warn("clock-control: clocks are left as they are; the report has the frequencies that were seen");
+    r->child.reached = r->o.kill && r->o.launch_count ? r->status_file : NULL;
+    r->child.no_input = r->o.null_stdin;
     r->child.binary = r->program && kp_check_is_binary(r->program) ? r->program : NULL;
     remove_old(r);
     status = kp_options_by_runs(&r->o) ? run_series(r, argv, commands) : run_program(argv, commands, &r->child);

@@ -77,6 +77,11 @@ void kp_outcome_stored(const char *path)
     tell("stored", path);
 }
 
+void kp_outcome_reached(void)
+{
+    tell("reached", "");
+}
+
 void kp_outcome_left(void)
 {
     tell("left", "");

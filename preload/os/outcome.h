@@ -29,6 +29,8 @@ void kp_outcome_runs(size_t runs);
 void kp_outcome_failed(enum kp_failure kind);
 /* Reports that the export of this process is at `path`, which is absolute, and contains its launches from now on. */
 void kp_outcome_stored(const char *path);
+/* Reports that all launches of launch-count are profiled and reported, so that the program may be ended. */
+void kp_outcome_reached(void);
 /* Reports that the options exclude this process. */
 void kp_outcome_left(void);
 /* Reports the end, after the report or when there will be none: launches seen, and those that passed the filters.

@@ -14,6 +14,7 @@
 #include "preload/gate/fast_path.h"
 #include "preload/os/exit_first.h"
 #include "preload/os/guard.h"
+#include "preload/os/outcome.h"
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/program/filter.h"
@@ -221,7 +222,12 @@ static void settle_launch(void *arg, enum kp_reason why)
 static CUresult launch_through_window(struct kp_launch *l, const struct kp_candidate *what, enum kp_reason unwanted)
 {
     const struct way way = {run_launch, settle_launch, (void *)&unwanted};
-    return through_window(l, what, &way);
+    CUresult rc = through_window(l, what, &way);
+    if (what->last && process->options.kill && kp_outcome_is_awaited()) {
+        kp_process_finish();
+        kp_outcome_reached();
+    }
+    return rc;
 }
 
 /* Notes a device for the list printed if nothing was wanted. */

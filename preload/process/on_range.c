@@ -11,6 +11,7 @@
 #include "preload/gate/fast_path.h"
 #include "preload/os/guard.h"
 #include "preload/os/log.h"
+#include "preload/process/occurrence.h"
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/program/filter.h"
@@ -140,12 +141,15 @@ static void look_at_edge(void *arg)
     struct kp_nvtx nvtx = {.ranges = NULL};
     if (!may_act())
         return;
+    kp_occurrence_edge(e->id, e->begins);
+    if (!kp_mode_has_ranges(process->setup.mode))
+        return;
     if (!e->begins) {
         if (kp_ranges_id() == e->id)
             end(e->id);
         return;
     }
-    if (kp_ranges_id() || !atomic_load(&process->profiling))
+    if (kp_ranges_id() || !atomic_load(&process->profiling) || !kp_occurrence_wanted())
         return;
     if (kp_nvtx_judge(NULL, &nvtx))
         begin(e->id, e->name, &nvtx, true);
@@ -177,6 +181,8 @@ static void tell_unused(void)
 
 void kp_process_prepare_ranges(void)
 {
+    if (*process->options.range_filter && are_of_nvtx())
+        kp_nvtx_watch(at_nvtx);
     if (!kp_mode_has_ranges(process->setup.mode))
         return;
     tell_unused();
@@ -188,14 +194,17 @@ void kp_process_prepare_ranges(void)
 void kp_process_profile(bool on)
 {
     struct kp_nvtx nvtx = {.ranges = NULL};
-    if (!kp_process_active())
+    if (!kp_process_active() || process->options.disable_profiler_start_stop)
         return;
+    kp_occurrence_profile(on);
     if (!process->options.profile_from_start)
         atomic_store(&process->profiling, on);
     kp_passing_outdate();
     if (on && kp_filter_takes_first(&process->options))
         kp_process_make_ready();
     if (!kp_mode_has_ranges(process->setup.mode) || are_of_nvtx() || !may_act())
+        return;
+    if (on && !kp_occurrence_wanted())
         return;
     if (!on) {
         end(OF_PROFILER);

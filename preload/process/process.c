@@ -27,6 +27,7 @@
 #include "preload/os/stdout_mute.h"
 #include "preload/os/symbols.h"
 #include "preload/os/worker.h"
+#include "preload/process/occurrence.h"
 #include "preload/process/phase.h"
 #include "preload/contexts/warm_up.h"
 #include "preload/contexts/context.h"
@@ -79,7 +80,7 @@ static enum kp_reason read_ids(const struct kp_launch *l, uint64_t *context, uin
 
 static bool is_inside(struct kp_launch *l)
 {
-    return kp_nvtx_judge(l->stream, &l->nvtx);
+    return kp_nvtx_judge(l->stream, &l->nvtx) && kp_occurrence_wanted();
 }
 
 static const struct kp_filter_source filter_source = {read_mangled, read_device, read_clock, read_ids, is_inside};
@@ -199,7 +200,7 @@ static bool read_options(void)
     if (kp_sections_select(process->options.set, process->options.section, &process->sections, &process->n_sections,
                            &err) ||
         kp_filter_new(&process->options, &filter_source, &process->filter, &err) ||
-        kp_nvtx_configure(&process->options)) {
+        kp_nvtx_configure(&process->options) || kp_occurrence_configure(&process->options)) {
         kp_phase_unprofiled(err ? KP_FAILURE_OPTION : KP_FAILURE_MEMORY, "out of memory", err);
         return false;
     }
@@ -210,8 +211,25 @@ static bool read_options(void)
     }
     kp_rotation_by_path(process->options.rotate_key == KP_ROTATE_BY_NVTX);
     kp_stack_configure(&process->options);
+    process->options.profile_from_start |= process->options.disable_profiler_start_stop;
     atomic_store(&process->profiling, process->options.profile_from_start);
     return true;
+}
+
+/* Leaves all children alone if the filter excludes this process with them: they get a filter that nothing passes. */
+static void leave_tree(void)
+{
+    static const char variable[] = "KPROF_TARGET_PROCESSES_FILTER";
+    const char *list = getenv(variable);
+    bool tree = false;
+    if (!list || !strstr(list, "exclude-tree:"))
+        return;
+    char *exe = kp_session_executable();
+    const char *slash = exe ? strrchr(exe, '/') : NULL;
+    kp_filter_process(list, slash ? slash + 1 : program_invocation_short_name, program_invocation_short_name, &tree);
+    if (tree)
+        setenv(variable, "exclude:regex:.", 1);
+    free(exe);
 }
 
 /* Remembers the first process that the library is loaded into: the variable passes to all its children. If the program
@@ -223,6 +241,7 @@ __attribute__((constructor)) static void note_application(void)
         snprintf(pid, sizeof(pid), "%d", (int)getpid());
         setenv("KPROF_APPLICATION", pid, 0);
     }
+    leave_tree();
     kp_kept_note();
 }
 
@@ -239,8 +258,8 @@ static enum kp_reason why_no_target(const char *name)
     const struct kp_options *o = &process->options;
     if (o->target_processes == KP_TARGETS_APPLICATION && o->application != (uint64_t)process->pid)
         return KP_REASON_TARGET_APPLICATION;
-    if (!kp_filter_process(o->target_processes_filter, name) &&
-        !kp_filter_process(o->target_processes_filter, program_invocation_short_name))
+    bool tree;
+    if (!kp_filter_process(o->target_processes_filter, name, program_invocation_short_name, &tree))
         return KP_REASON_TARGET_FILTER;
     return KP_REASON_NONE;
 }

@@ -511,7 +511,7 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
     f->nameless.name = "";
     f->end = &f->first;
     set_range(f);
-    f->chooses_more = *o->kernel_id || *o->nvtx_include || *o->nvtx_exclude;
+    f->chooses_more = *o->kernel_id || *o->nvtx_include || *o->nvtx_exclude || *o->range_filter;
     int rc = kp_pattern_new(o->kernel_name, &f->name, err);
     if (!rc && *o->kernel_id)
         rc = kp_kernel_id_new(o->kernel_id, &f->id, err);
@@ -555,15 +555,30 @@ static bool item_matches(const char *item, size_t len, const char *name)
     return matches;
 }
 
-bool kp_filter_process(const char *list, const char *name)
+/* Takes a word off the front of an item. */
+static bool begins_with(const char **item, size_t *len, const char *word)
+{
+    size_t n = strlen(word);
+    if (*len < n || strncmp(*item, word, n) != 0)
+        return false;
+    *item += n;
+    *len -= n;
+    return true;
+}
+
+bool kp_filter_process(const char *list, const char *name, const char *short_name, bool *tree)
 {
     const char *item;
     size_t len;
-    bool empty = true;
+    bool chosen = true;
+    *tree = false;
     while (kp_list_next(&list, &item, &len)) {
-        empty = false;
-        if (item_matches(item, len, name))
-            return true;
+        *tree = begins_with(&item, &len, "exclude-tree:");
+        bool excludes = *tree || begins_with(&item, &len, "exclude:");
+        if (item_matches(item, len, name) || item_matches(item, len, short_name))
+            return !excludes;
+        chosen &= excludes; /* those of a name are chosen alone */
     }
-    return empty;
+    *tree = false;
+    return chosen;
 }

@@ -88,7 +88,8 @@ void kp_filter_forget(struct kp_filter *f);
  * appearance. The name is the one they compared, with the ids if those mattered. */
 void kp_filter_unwanted(struct kp_filter *f, void (*fn)(void *arg, const char *name, uint64_t launches), void *arg);
 
-/* Returns true if the comma list contains or matches `name`; an empty list matches all names. */
-bool kp_filter_process(const char *list, const char *name);
+/* Returns true if the comma list of target-processes-filter chooses the process of one of these names: the first item
+ * that fits holds, else those without an item of a name do. *tree: it is left out with all that it starts. */
+bool kp_filter_process(const char *list, const char *name, const char *short_name, bool *tree);
 
 #endif

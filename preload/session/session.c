@@ -159,7 +159,7 @@ static int note_facts(const struct kp_options *o, const struct kp_driver *d, con
     s->metrics = kp_strdup(o->metrics);
     s->section_folder = kp_strdup(o->section_folder);
     s->cache_control = kp_strdup(kp_option_word(offsetof(struct kp_options, cache_control), o->cache_control));
-    s->clock_control = kp_strdup(kp_option_word(offsetof(struct kp_options, clock_control), o->clock_control));
+    s->clock_control = kp_strdup(kp_option_word(offsetof(struct kp_options, clock_control), KP_CLOCKS_LEFT));
     s->environment = kp_environment_lines(environ ? environ : no_environment);
     return s->exe && s->cmdline && s->host && s->kprof_version && s->cupti_version && s->set && s->sections &&
                    s->metrics && s->section_folder && s->cache_control && s->clock_control && s->environment
@@ -502,7 +502,7 @@ void kp_session_codes(struct kp_codes *codes)
 /* Returns the number of functions so far, which all have their texts now. Call under `storing`. */
 static uint64_t prepare_codes(void)
 {
-    uint64_t n = session.codes ? kp_codes_count(session.codes) : 0;
+    uint64_t n = session.codes && session.options->import_sass ? kp_codes_count(session.codes) : 0;
     if (n > session.codes_prepared)
         kp_codes_prepare(session.codes, session.codes_prepared + 1, n + 1);
     session.codes_prepared = n;

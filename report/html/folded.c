@@ -158,7 +158,7 @@ const char *kp_folded_lacks(const struct kp_folded *f)
     if (f->any)
         return NULL;
     return f->by == KP_FOLDED_STACK
-               ? "no launch has a call stack, so each line is a kernel alone: run the program with --call-stack native"
+               ? "no launch has a call stack, so each line is a kernel alone: run the program with --call-stack=native"
                : "no launch has an NVTX range, so each line is a kernel alone: run the program with --nvtx, or with "
                  "--timeline";
 }

@@ -10,6 +10,7 @@
 #include "base/room.h"
 #include "base/small_file.h"
 #include "base/text.h"
+#include "report/model/model.h"
 
 struct rename {
     struct kp_pattern *original;
@@ -168,10 +169,27 @@ static int read_path(struct reading *r, char **err)
     return rc;
 }
 
-int kp_renames_load(const char *path, char **err)
+char *kp_renames_path(const char *value)
 {
-    struct reading r = {.path = path};
-    int rc = strcmp(path, KP_RENAMES_OFF) ? read_path(&r, err) : 0;
+    static const char name[] = "ncu-kernel-renames.yaml";
+    const char *home = getenv("HOME");
+    if (!*value || !strcmp(value, KP_RENAMES_OFF))
+        return kp_strdup(value);
+    if (strcmp(value, KP_RENAMES_ON) != 0)
+        return realpath(value, NULL);
+    char *here = realpath(name, NULL);
+    char *there = here ? NULL : kp_asprintf("%s/.config/NVIDIA Corporation/%s", home ? home : "", name);
+    char *found = here ? here : there ? realpath(there, NULL) : NULL;
+    free(there);
+    return found ? found : kp_strdup(KP_RENAMES_OFF);
+}
+
+int kp_renames_load(const char *value, char **err)
+{
+    char *path = strcmp(value, KP_RENAMES_ON) ? NULL : kp_renames_path(value);
+    struct reading r = {.path = path ? path : value};
+    int rc = strcmp(r.path, KP_RENAMES_OFF) ? read_path(&r, err) : 0;
+    free(path);
     free(r.original);
     if (rc) {
         drop(&r.found);

@@ -15,12 +15,16 @@
 
 #include <stdbool.h>
 
-/* The value that means no file. */
+/* The values that mean no file, and the file that ncu looks for. */
 #define KP_RENAMES_OFF "off"
+#define KP_RENAMES_ON  "on"
 
-/* Replaces all renames by those of the file; "off" drops them. Returns 0, -ENOMEM, or -EINVAL with *err a malloc'ed
- * line that names the line of the file; renames are as they were then. */
-int kp_renames_load(const char *path, char **err);
+/* Returns the absolute path of the file that a value means, or "off" or "" where it means none; malloc'ed. NULL without
+ * memory, or if the file is not there. */
+char *kp_renames_path(const char *value);
+/* Replaces all renames by those of the file; "off" drops them, and so does "on" where there is no such file. Returns 0,
+ * -ENOMEM, or -EINVAL with *err a malloc'ed line that names the line of the file; renames are as they were then. */
+int kp_renames_load(const char *value, char **err);
 /* Returns the new name of a kernel, that of the first pair that fits; NULL when none does. Valid until the next load.
  */
 const char *kp_renames_find(const char *demangled);

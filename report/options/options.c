@@ -20,7 +20,9 @@
 #include "report/model/renames.h"
 #include "report/model/vary.h"
 #include "report/options/config.h"
+#include "report/options/ncu.h"
 #include "report/options/pages.h"
+#include "report/options/range_filter.h"
 
 static const char ENV_PREFIX[] = KP_OPTION_PREFIX;
 
@@ -291,6 +293,15 @@ static int check_ranges(const char *value, char **err)
     return rc;
 }
 
+static int check_numbers(const char *value, char **err)
+{
+    struct kp_range_filter f;
+    int rc = kp_range_filter_read(value, &f, err);
+    if (!rc)
+        kp_range_filter_free(&f);
+    return rc;
+}
+
 static int check_vary(const char *value, char **err)
 {
     struct kp_vary *vary = malloc(sizeof *vary);
@@ -307,6 +318,24 @@ static int check_path(const char *value, char **err)
     return rc;
 }
 
+/* Returns the next of several paths; malloc'ed, NULL at the end or without memory. */
+static char *next_path(const char **list)
+{
+    *list += strspn(*list, ":");
+    size_t len = strcspn(*list, ":");
+    char *path = len ? strndup(*list, len) : NULL;
+    *list += len;
+    return path;
+}
+
+static int check_folders(const char *list, char **err)
+{
+    int rc = 0;
+    for (char *path; !rc && (path = next_path(&list)); free(path))
+        rc = kp_sections_load(path, err);
+    return rc;
+}
+
 /* Checks by kind, for values stored as text; a kind without a row accepts any text. */
 static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_SET] = check_set,
@@ -317,9 +346,10 @@ static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_PATTERNS] = check_patterns,
     [KP_OPT_KERNEL_ID] = check_kernel_id,
     [KP_OPT_RANGES] = check_ranges,
+    [KP_OPT_NUMBERS] = check_numbers,
     [KP_OPT_VARY] = check_vary,
     [KP_OPT_PATH] = check_path,
-    [KP_OPT_FOLDER] = kp_sections_load,
+    [KP_OPT_FOLDER] = check_folders,
     [KP_OPT_RENAMES] = kp_renames_load,
     [KP_OPT_KINDS] = NULL,
 };
@@ -377,10 +407,29 @@ int kp_option_check(const struct kp_option *row, const char *shown, const char *
     return rc;
 }
 
+char *kp_option_absolute(const struct kp_option *row, const char *value)
+{
+    char *all = NULL, *path;
+    if (row->kind == KP_OPT_RENAMES)
+        return kp_renames_path(value);
+    if (row->kind != KP_OPT_FOLDER && row->kind != KP_OPT_PATHS)
+        return row->kind == KP_OPT_FILE && *value ? realpath(value, NULL) : kp_strdup(value);
+    while ((path = next_path(&value))) {
+        bool as_it_is = row->kind == KP_OPT_PATHS && !strchr(path, '/'); /* the loader looks for it */
+        char *one = as_it_is ? strdup(path) : realpath(path, NULL),
+             *longer = one ? kp_asprintf("%s%s%s", all ? all : "", all ? ":" : "", one) : NULL;
+        free(path);
+        free(one);
+        free(all);
+        if (!(all = longer))
+            return NULL;
+    }
+    return all ? all : kp_strdup("");
+}
+
 static int store_text(const struct kp_option *row, const char *value, char **text)
 {
-    bool is_place = row->kind == KP_OPT_FOLDER || (row->kind == KP_OPT_RENAMES && strcmp(value, KP_RENAMES_OFF) != 0);
-    char *copy = is_place && *value ? realpath(value, NULL) : kp_strdup(value);
+    char *copy = row->kind == KP_OPT_FILE ? kp_strdup(value) : kp_option_absolute(row, value);
     if (!copy)
         return -ENOMEM;
     free(*text);
@@ -423,6 +472,7 @@ static const struct {
     {offsetof(struct kp_options, log_file), "stdout"},
     {offsetof(struct kp_options, brief_above), "0"},
     {offsetof(struct kp_options, print_source), "sass"},
+    {offsetof(struct kp_options, check_exit_code), "yes"},
 };
 
 static int store_defaults(struct kp_options *o, bool as_ncu)
@@ -435,89 +485,15 @@ static int store_defaults(struct kp_options *o, bool as_ncu)
     return rc;
 }
 
-#define NO_WARP_SAMPLING_MAX_PASSES                                                                                    \
-    "there is no limit of passes for samples of warps; pm-sampling-max-passes is for those of metrics over time"
-
-#define NO_CONNECTION "nothing of kprof listens or connects to a port"
-
-static const struct {
-    struct kp_option row; /* its flag and letter */
-    const char *instead;
-    const char *accepts; /* values that ask for what kprof does anyway, separated by commas; * = any, "" = a switch */
-} of_ncu[] = {
-    {{.flag = "app-replay-buffer"},
-     "the runs of replay-mode application keep their results in files of TMPDIR",
-     "file,memory"},
-    {{.flag = "mode"}, "kprof starts the program itself, and attaches to none that runs", "launch-and-attach"},
-    {{.flag = "max-connections"}, NO_CONNECTION, "*"},
-    {{.flag = "port"}, NO_CONNECTION, "*"},
-    {{.flag = "hostname"}, NO_CONNECTION, "*"},
-    {{.flag = "support-32bit"}, "programs of 32 bits are not profiled", "no"},
-    {{.flag = "injection-path-64"}, "the command finds its library beside itself, or in lib", "*"},
-    {{.flag = "verbose"}, "debug says what kprof does", ""},
-    {{.flag = "call-stack-type"}, "call-stack takes the types, as in --call-stack native,python", NULL},
-    {{.flag = "import", .letter = 'i'}, "`kprof report FILE` prints a stored session", NULL},
-    {{.flag = "list-metrics"}, "`kprof query-metrics` lists metrics", NULL},
-    {{.flag = "query-metrics-collection"}, "series are metrics named pmsampling:NAME", NULL},
-    {{.flag = "config-file"}, "config takes the file", "off"},
-    {{.flag = "config-file-path"}, "config takes the file", NULL},
-    {{.flag = "range-filter"}, "launch-skip and launch-count choose ranges, too", NULL},
-    {{.flag = "open-in-ui"}, "`kprof report --open FILE` shows a session in a browser", NULL},
-    {{.flag = "section-folder-recursive"}, "section-folder reads one folder, without subfolders", NULL},
-    {{.flag = "section-folder-restore"}, "kprof's own sections are in its library and need no folder", NULL},
-    {{.flag = "import-sass"}, "the session contains the code of all kernels; the page source shows it", NULL},
-    {{.flag = "check-exit-code"},
-     "kprof ends with the program's exit code, or with --strict with a status for its own failures",
-     "yes"},
-    {{.flag = "kill"}, "duration ends the profiling, not the program", "no"},
-    {{.flag = "lockstep-kernel-launch"}, "launches of several processes do not wait for each other", NULL},
-    {{.flag = "sampling-interval"}, "it is called warp-sampling-interval", NULL},
-    {{.flag = "sampling-buffer-size"}, "it is called warp-sampling-buffer-size", NULL},
-    {{.flag = "sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES, NULL},
-    {{.flag = "warp-sampling-max-passes"}, NO_WARP_SAMPLING_MAX_PASSES, "*"},
-    {{.flag = "print-kernel-base"},
-     "kernels are printed with their whole signature; kernel-name-base is for filters",
-     NULL},
-    {{.flag = "rename-kernels-path"}, "rename-kernels takes the file", NULL},
-    {{.flag = "rename-kernels-export"},
-     "`kprof report --csv --page summary FILE` lists the names of kernels in full",
-     NULL},
-};
-
-const char *kp_option_of_ncu(size_t i, const char **accepts)
-{
-    size_t at = 0;
-    while (at < sizeof of_ncu / sizeof *of_ncu && (!of_ncu[at].accepts || i--))
-        at++;
-    if (at == sizeof of_ncu / sizeof *of_ncu)
-        return NULL;
-    *accepts = of_ncu[at].accepts;
-    return of_ncu[at].row.flag;
-}
-
-const char *kp_option_instead(const char *flag)
-{
-    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++)
-        if (!strcmp(of_ncu[i].row.flag, flag))
-            return of_ncu[i].instead;
-    return NULL;
-}
-
-const char *kp_option_instead_of_letter(int letter)
-{
-    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++)
-        if (letter && of_ncu[i].row.letter == letter)
-            return of_ncu[i].instead;
-    return NULL;
-}
-
 static const char *instead_of(const char *env_name)
 {
     char name[KP_OPTION_NAME_MAX];
-    for (size_t i = 0; i < sizeof of_ncu / sizeof *of_ncu; i++) {
-        kp_option_env_name(&of_ncu[i].row, name);
+    size_t n;
+    const struct kp_ncu_option *o = kp_ncu_options(&n);
+    for (; n; n--, o++) {
+        kp_option_env_name(&(struct kp_option){.flag = o->flag}, name);
         if (!strcmp(name, env_name))
-            return of_ncu[i].instead;
+            return kp_ncu_instead(o->flag);
     }
     return NULL;
 }
@@ -874,6 +850,8 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
     if (!rc)
         rc = check_together(o, err);
     o->unprinted = as_ncu && *o->export_file && !value_of(env, "KPROF_PAGE");
+    if (!rc && as_ncu && !*o->rename_kernels)
+        rc = kp_renames_load(KP_RENAMES_ON, err);
     o->nvtx = !rc && want(env, needs_nvtx);
     o->timeline = !rc && want(env, needs_timeline);
     return rc;

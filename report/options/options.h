@@ -48,10 +48,12 @@ enum { KP_OPTION_AUTO = -1 }; /* of AUTO_COUNT */
 #define KP_FIELD_PATTERNS   char *
 #define KP_FIELD_KERNEL_ID  char *
 #define KP_FIELD_RANGES     char *
+#define KP_FIELD_NUMBERS    char *
 #define KP_FIELD_VARY       char *
 #define KP_FIELD_PATH       char *
 #define KP_FIELD_PLACE      char *
-#define KP_FIELD_FOLDER     char *   /* absolute */
+#define KP_FIELD_PATHS      char *   /* separated by ':' */
+#define KP_FIELD_FOLDER     char *   /* absolute; separated by ':' */
 #define KP_FIELD_RENAMES    char *   /* absolute */
 #define KP_FIELD_COUNT      uint64_t /* 0 = no limit, or automatic, unless the help says more */
 #define KP_FIELD_SIZE       uint64_t /* byte */
@@ -86,6 +88,7 @@ enum kp_option_kind {
     KP_OPT_PATTERNS, /* a comma list of these */
     KP_OPT_KERNEL_ID,
     KP_OPT_RANGES,  /* for kp_nvtx_filter_new() */
+    KP_OPT_NUMBERS, /* for kp_range_filter_read() */
     KP_OPT_VARY,    /* for kp_vary_read() */
     KP_OPT_CHOICE,  /* a word, stored as its index */
     KP_OPT_CHOICES, /* a comma list of them */
@@ -96,6 +99,7 @@ enum kp_option_kind {
     KP_OPT_DEVICES,    /* a comma list of numbers */
     KP_OPT_PATH,       /* for kp_expand_path() */
     KP_OPT_PLACE,      /* a file or folder, its name as it is */
+    KP_OPT_PATHS,      /* several of them, separated by ':' */
     KP_OPT_FOLDER,     /* for kp_sections_load(); checking loads it; stored as an absolute path */
     KP_OPT_RENAMES,    /* for kp_renames_load(); checking loads it; stored as an absolute path */
     KP_OPT_SWITCH,
@@ -136,13 +140,9 @@ void kp_option_env_name(const struct kp_option *row, char out[KP_OPTION_NAME_MAX
 /* Rewrites a flag, up to its end or the first '=', as the variable's name without the prefix: launch-skip becomes
  * LAUNCH_SKIP. A prefix before the flag stays. */
 void kp_option_env_spell(char *flag);
-/* Returns kprof's equivalent of an ncu option that has no row (its flag: import): the end of a sentence. NULL for any
- * other name. Static text. */
-const char *kp_option_instead(const char *flag);
-const char *kp_option_instead_of_letter(int letter);
-/* Returns the flag of the `i`th ncu option that has no row, but values that ask for what kprof does anyway; *accepts:
- * these, separated by commas, * for any, or "" where it is a switch. NULL: there are fewer. Static text. */
-const char *kp_option_of_ncu(size_t i, const char **accepts);
+/* Returns the value with its paths made absolute, if it has some: a child of the program may have changed its folder.
+ * malloc'ed; NULL without memory, or if there is no such path. */
+char *kp_option_absolute(const struct kp_option *row, const char *value);
 /* Returns the word for a value of a choice. Static text. */
 const char *kp_option_word(size_t offset, unsigned value);
 /* Checks one value as kp_options_from_env does; `shown` is the option's name in the message (--launch-skip). Empty

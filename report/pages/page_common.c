@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/demangle.h"
 #include "report/define/derive.h"
 #include "report/model/launch_names.h"
 #include "report/model/renames.h"
@@ -72,18 +73,36 @@ size_t kp_page_fit_columns(const size_t *widths, size_t n, const int *dispensabl
 struct each {
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;
-    bool range_names;
+    const struct kp_display *display;
 };
+
+/* Writes the kernel's name as the display has it to *name: NULL is as it is; *made is to be freed. 0 or -ENOMEM. */
+static int name_for(const struct kp_display *d, const struct kp_launch_info *l, const char **name, char **made)
+{
+    bool is_kernel = l->kind == KP_WORKLOAD_KERNEL && l->mangled && *l->mangled;
+    *made = NULL;
+    *name = kp_renames_find(kp_launch_name(l));
+    if (*name || !is_kernel || d->name_as == KP_PRINTED_DEMANGLED)
+        return 0;
+    if (d->name_as == KP_PRINTED_FUNCTION && !(*made = kp_demangle_base(l->mangled)))
+        return -ENOMEM;
+    *name = *made ? *made : l->mangled;
+    return 0;
+}
 
 static int one_derived(struct kp_result *r, void *arg)
 {
     const struct each *e = arg;
-    char *own = r->launch.demangled, *in_range = NULL;
-    const char *renamed = kp_renames_find(kp_launch_name(&r->launch));
+    char *own = r->launch.demangled, *in_range = NULL, *made;
+    const char *name;
     int rc = kp_derive_users(r);
-    if (renamed)
-        r->launch.demangled = (char *)renamed;
-    if (!rc && e->range_names)
+    if (!rc)
+        rc = name_for(e->display, &r->launch, &name, &made);
+    if (rc)
+        return rc;
+    if (name)
+        r->launch.demangled = (char *)name;
+    if (e->display->range_names)
         rc = kp_launch_range_name(&r->launch, &in_range);
     if (in_range)
         r->launch.demangled = in_range;
@@ -91,13 +110,14 @@ static int one_derived(struct kp_result *r, void *arg)
         rc = e->fn(r, e->arg);
     r->launch.demangled = own; /* the owner of the launch may show it again */
     free(in_range);
+    free(made);
     return rc;
 }
 
 int kp_page_each_with(const struct kp_page *p, const char *const *only, int (*fn)(struct kp_result *r, void *arg),
                       void *arg)
 {
-    struct each e = {fn, arg, p->display->range_names};
+    struct each e = {fn, arg, p->display};
     if (!p->launches->each_with || kp_derive_has_users()) /* whose metrics need others */
         return kp_page_each(p, fn, arg);
     return p->launches->each_with(p->launches->from, only, one_derived, &e, p->err);
@@ -105,6 +125,6 @@ int kp_page_each_with(const struct kp_page *p, const char *const *only, int (*fn
 
 int kp_page_each(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
 {
-    struct each e = {fn, arg, p->display->range_names};
+    struct each e = {fn, arg, p->display};
     return p->launches->each(p->launches->from, one_derived, &e, p->err);
 }

@@ -27,6 +27,8 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.details = o->print_details;
     d.naming = o->print_metric_name;
     d.base_units = o->print_units == KP_SCALING_BASE;
+    d.decimals = o->print_fp;
+    d.name_as = o->print_kernel_base;
     d.instances = o->print_metric_instances;
     if (!o->apply_rules || kp_rules_select(o->rule, &d.rules, &err))
         d.rules = 0;

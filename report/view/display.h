@@ -18,6 +18,8 @@ struct kp_display {
     enum kp_details details;
     enum kp_naming naming;
     bool base_units;
+    bool decimals;                /* all numbers have some */
+    enum kp_printed_base name_as; /* how kernels are named */
     enum kp_instances instances;
     uint64_t rules; /* kp_rule_choice: the rules that give advice */
     /* The selection shown in place of the session's own, if `choose` is set: for kp_sections_select, and a comma list;

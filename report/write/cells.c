@@ -28,6 +28,12 @@ void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX])
         kp_format_count(value, out);
 }
 
+void kp_write_decimals(char *number)
+{
+    if (!strpbrk(number, ".en"))
+        strcat(number, ".00");
+}
+
 const char *kp_write_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX])
 {
     if (!m || m->kind == KP_VALUE_NA)

@@ -13,6 +13,8 @@ const char *kp_write_process_name(const struct kp_session *s);
 /* Returns the value for a program, in its base unit; KP_NO_VALUE when missing. Points to `number`, or to the
  * metric's text. */
 const char *kp_write_plain_value(const struct kp_metric *m, char number[KP_NUMBER_MAX]);
+/* Adds decimals to a number that has none; there is room for them. */
+void kp_write_decimals(char *number);
 /* Writes a number for a reader, or, with `plain`, for a program. */
 void kp_write_number_cell(double value, bool plain, char out[KP_NUMBER_MAX]);
 void kp_count_cell(uint64_t value, bool plain, char out[KP_NUMBER_MAX]);

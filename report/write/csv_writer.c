@@ -213,12 +213,21 @@ static void note_instances(struct kp_csv_writer *c, const struct kp_metric *m)
         *d->lost_instances = true;
 }
 
+static const char *plain_value(const struct kp_csv_writer *c, const struct kp_metric *m, char number[KP_NUMBER_MAX])
+{
+    const struct kp_display *d = c->base.out.display;
+    const char *value = kp_write_plain_value(m, number);
+    if (d && d->decimals && value == number)
+        kp_write_decimals(number);
+    return value;
+}
+
 static void write_value(struct kp_csv_writer *c, size_t field, const struct kp_line *line)
 {
     char number[KP_NUMBER_MAX];
     (void)field;
     note_instances(c, line ? line->metric : NULL);
-    kp_csv_field(&c->csv, line ? kp_write_plain_value(line->metric, number) : "");
+    kp_csv_field(&c->csv, line ? plain_value(c, line->metric, number) : "");
 }
 
 static void write_mean(struct kp_csv_writer *c, size_t field, const struct kp_line *line)
@@ -264,7 +273,7 @@ static void write_line(struct kp_csv_writer *c, const struct kp_line *line)
         return;
     row[0] = title;
     row[1] = m && m->kind != KP_VALUE_NA ? m->unit : "";
-    row[2] = kp_write_plain_value(m, number);
+    row[2] = plain_value(c, m, number);
     c->metric = m;
     note_instances(c, m);
     put_row(c);

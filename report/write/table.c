@@ -8,6 +8,7 @@
 #include "base/width.h"
 #include "base/wrap.h"
 #include "report/define/units.h"
+#include "report/write/cells.h"
 #include "report/write/columns.h"
 
 enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped on a terminal, and else reach further */, LABEL_LEAST = 20 };
@@ -91,6 +92,8 @@ static bool fill_cells(struct kp_out *o, const struct kp_line *l, struct cells *
     c->label = kp_out_title(o, l);
     c->instances = instances_text(o, l->metric);
     c->value = kp_format_metric(l->metric, o->display->base_units, c->number, c->unit);
+    if (o->display->decimals && c->value == c->number)
+        kp_write_decimals(c->number);
     if (c->instances)
         c->value = c->instances;
     add_interval(o, l->metric, c);

@@ -133,7 +133,7 @@ early option "--kernel-id: :::1: the replay modes range and app-range" --replay-
 # What only each process knows is not refused.
 for name in 'r.%r' 'i.%i'; do
     : >r.0
-    : >i.0
+    : >i.1
     run -o "$name" sh -c ': >ran'
     [ -e ran ] || fail "-o $name is refused"
 done
@@ -214,7 +214,7 @@ NVTX_INJECTION64_PATH=$build/libnone.so kind ranges --nvtx -- "$programs/p_nvtx 
 mkdir alone # without the library of names
 cp "$build/kprof" "$build/libkprof.so" alone
 command=alone/kprof
-kind stacks --call-stack native -- "$p >/dev/null"
+kind stacks --call-stack=native -- "$p >/dev/null"
 unset command
 export FAKE_FAIL=cuptiProfilerBeginSession:35,cuptiRangeProfilerEnable:35
 kind permission -- "$p >/dev/null"

@@ -89,7 +89,7 @@ function flamePage(_, query) {
     return el(
         "div", {}, el("h1", {}, "Flame graph"),
         el("p", {},
-           "The launches have neither call stacks nor NVTX ranges. Profile with --call-stack native,python or with --nvtx, or record a --timeline, to see time on the GPU by what made the launches."));
+           "The launches have neither call stacks nor NVTX ranges. Profile with --call-stack=native,python or with --nvtx, or record a --timeline, to see time on the GPU by what made the launches."));
   const place = el("div", {class: "flame"}), info = el("p", {class: "flame-info"});
   /* Sessions that are compared do not add up: one of them is drawn. */
   let by = first, session = data.sessions[query.get("rank")] ? query.get("rank") : comparing ? "0" : "";

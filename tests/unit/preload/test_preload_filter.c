@@ -780,15 +780,40 @@ static void what_is_refused_outdates(void **state)
 
 /* ---- processes ---- */
 
+/* Whether the list chooses python3.11; *tree: or leaves it out with its children. */
+static bool chooses(const char *list, bool *tree)
+{
+    return kp_filter_process(list, "python3.11", "python", tree);
+}
+
 static void processes(void **state)
 {
+    static const struct {
+        const char *list;
+        bool chosen, tree;
+    } cases[] = {
+        {"", true, false},
+        {" , ", true, false},
+        {"sh, python3.11", true, false},
+        {"sh,regex:^py", true, false},
+        {"python", true, false}, /* the name by which it was started */
+        {"pytho", false, false},
+        {"sh,regex:^th", false, false},
+        {"exclude:python3.11", false, false},
+        {"exclude:sh", true, false},
+        {"exclude:sh,bash", false, false}, /* some are chosen by name */
+        {"exclude:regex:^py", false, false},
+        {"python3.11,exclude:regex:^py", true, false}, /* the first that fits */
+        {"exclude-tree:python3.11", false, true},
+        {"exclude-tree:sh", true, false},
+        {"exclude-tree:sh,exclude:python", false, false},
+    };
     (void)state;
-    assert_true(kp_filter_process("", "python3.11"));
-    assert_true(kp_filter_process(" , ", "python3.11"));
-    assert_true(kp_filter_process("sh, python3.11", "python3.11"));
-    assert_true(kp_filter_process("sh,regex:^py", "python3.11"));
-    assert_false(kp_filter_process("python", "python3.11"));
-    assert_false(kp_filter_process("sh,regex:^th", "python3.11"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool tree, chosen = chooses(cases[i].list, &tree);
+        if (chosen != cases[i].chosen || tree != cases[i].tree)
+            fail_msg("'%s': chosen %d, tree %d", cases[i].list, chosen, tree);
+    }
 }
 
 int main(void)

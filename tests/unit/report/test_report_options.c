@@ -82,6 +82,16 @@ static void defaults(void **state)
     assert_int_equal(o.graph_profiling, KP_GRAPHS_BY_NODE);
     assert_int_equal(o.cache_control, KP_CACHES_FLUSHED);
     assert_int_equal(o.clock_control, KP_CLOCKS_LEFT);
+    assert_int_equal(o.face, KP_FACE_KPROF);
+    assert_false(o.null_stdin);
+    assert_string_equal(o.preload_library, "");
+    assert_false(o.check_exit_code);
+    assert_false(o.kill);
+    assert_false(o.print_fp);
+    assert_int_equal(o.print_kernel_base, KP_PRINTED_DEMANGLED);
+    assert_true(o.import_sass);
+    assert_false(o.disable_profiler_start_stop);
+    assert_false(o.unprinted);
     assert_int_equal(o.pm_sampling_interval, 0);
     assert_int_equal(o.pm_sampling_buffer_size, 0);
     assert_int_equal(o.pm_sampling_max_passes, 0);
@@ -117,6 +127,38 @@ static void defaults(void **state)
     assert_null(o.set);
 }
 
+/* The face of ncu is other defaults: what is given holds in it, too. */
+static void the_face_of_ncu_is_defaults(void **state)
+{
+    (void)state;
+    struct kp_options o = READ("KPROF_FACE=ncu");
+    assert_int_equal(o.face, KP_FACE_NCU);
+    assert_int_equal(o.replay_mode, KP_REPLAY_KERNEL);
+    assert_string_equal(o.log_file, "stdout");
+    assert_int_equal(o.brief_above, 0);
+    assert_true(o.check_exit_code);
+    assert_false(o.unprinted);
+    kp_options_free(&o);
+    o = READ("KPROF_FACE=ncu", "KPROF_REPLAY_MODE=rotate", "KPROF_LOG_FILE=x", "KPROF_BRIEF_ABOVE=9",
+             "KPROF_CHECK_EXIT_CODE=no", "KPROF_EXPORT=r", "KPROF_PAGE=raw");
+    assert_int_equal(o.replay_mode, KP_REPLAY_ROTATE);
+    assert_string_equal(o.log_file, "x");
+    assert_int_equal(o.brief_above, 9);
+    assert_false(o.check_exit_code);
+    assert_string_equal(o.export_file, "r.kprof");
+    assert_false(o.unprinted); /* a page is named */
+    kp_options_free(&o);
+    static const char *const names[][2] = {{"KPROF_EXPORT=a.kprof", "a.kprof"},
+                                           {"KPROF_EXPORT=a.ncu-rep", "a.ncu-rep"},
+                                           {"KPROF_EXPORT=a.b", "a.b.kprof"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        o = READ("KPROF_FACE=ncu", (char *)(uintptr_t)names[i][0]);
+        assert_string_equal(o.export_file, names[i][1]);
+        assert_true(o.unprinted);
+        kp_options_free(&o);
+    }
+}
+
 static void every_field_has_its_variable(void **state)
 {
     (void)state;
@@ -127,7 +169,7 @@ static void every_field_has_its_variable(void **state)
         "KPROF_GRAPH_PROFILING=graph", "KPROF_REPLAY_MODE=application", "KPROF_BUDGET=1.5m", "KPROF_FALLBACK=quick",
         "KPROF_ROTATE_LAUNCHES=4", "KPROF_ROTATE_KEY=nvtx", "KPROF_SAVE_TIME=3s", "KPROF_SAVE=changes",
         "KPROF_VARY=", "KPROF_APP_REPLAY_MATCH=all", "KPROF_APP_REPLAY_MODE=relaxed", "KPROF_REPLAY_RUN=3",
-        "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=none", "KPROF_LOG_FILE=stdout",
+        "KPROF_REPLAY_FOLDER=/tmp/r", "KPROF_CACHE_CONTROL=none", "KPROF_CLOCK_CONTROL=boost", "KPROF_LOG_FILE=stdout",
         "KPROF_EXPORT=x%p", "KPROF_FORCE_OVERWRITE=yes", "KPROF_QUIET=TRUE", "KPROF_STRICT=on",
         "KPROF_DEBUG=lock,window", "KPROF_METRICS_TOLD=a,c", "KPROF_STATUS_FILE=/tmp/t", "KPROF_PROFILE_FROM_START=off",
         "KPROF_CUPTI_DIR=/opt/c", "KPROF_SESSION_FILE=/tmp/s", "KPROF_SECTION_FOLDER=/", "KPROF_PRINT_DETAILS=all",
@@ -142,7 +184,10 @@ static void every_field_has_its_variable(void **state)
         "KPROF_SOURCE_FOLDERS=a, /b", "KPROF_PM_SAMPLING_INTERVAL=2000", "KPROF_PM_SAMPLING_BUFFER_SIZE=8M",
         "KPROF_PM_SAMPLING_MAX_PASSES=3", "KPROF_TIMELINE=on", "KPROF_HTML=/a/b.html", "KPROF_CALL_STACK=python,native",
         "KPROF_SORT=gain", "KPROF_TOP=7", "KPROF_BRIEF_ABOVE=9", "KPROF_RENAME_KERNELS=/dev/null", "KPROF_COLOR=always",
-        "KPROF_REPORT_PIPE=77", "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
+        "KPROF_REPORT_PIPE=77", "KPROF_RANGE_FILTER=yes:2:[1-3]", "KPROF_FACE=kprof", "KPROF_NULL_STDIN=on",
+        "KPROF_PRELOAD_LIBRARY=libx.so", "KPROF_CHECK_EXIT_CODE=yes", "KPROF_KILL=yes", "KPROF_PRINT_FP=on",
+        "KPROF_PRINT_KERNEL_BASE=mangled", "KPROF_IMPORT_SASS=no", "KPROF_DISABLE_PROFILER_START_STOP=on",
+        "KPROF_WARP_SAMPLING_INTERVAL=31", "KPROF_WARP_SAMPLING_BUFFER_SIZE=2K");
     assert_string_equal(o.config, "/dev/null");
     assert_int_equal(o.sort, KP_SORT_GAIN);
     assert_int_equal(o.top, 7);
@@ -150,6 +195,15 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.rename_kernels, "/dev/null");
     assert_int_equal(o.color, KP_COLOR_ALWAYS);
     assert_int_equal(o.report_pipe, 77);
+    assert_true(o.null_stdin);
+    assert_string_equal(o.preload_library, "libx.so");
+    assert_true(o.check_exit_code);
+    assert_true(o.kill);
+    assert_string_equal(o.range_filter, "yes:2:[1-3]");
+    assert_true(o.print_fp);
+    assert_int_equal(o.print_kernel_base, KP_PRINTED_MANGLED);
+    assert_false(o.import_sass);
+    assert_true(o.disable_profiler_start_stop);
     assert_string_equal(o.set, "basic");
     assert_string_equal(o.section, "Occupancy");
     assert_string_equal(o.metrics, "a,b");
@@ -183,7 +237,7 @@ static void every_field_has_its_variable(void **state)
     assert_string_equal(o.replay_folder, "/tmp/r");
     assert_int_equal(o.graph_profiling, KP_GRAPHS_WHOLE);
     assert_int_equal(o.cache_control, KP_CACHES_LEFT);
-    assert_int_equal(o.clock_control, KP_CLOCKS_LEFT);
+    assert_int_equal(o.clock_control, KP_CLOCKS_BOOST);
     assert_int_equal(o.pm_sampling_interval, 2000);
     assert_int_equal(o.pm_sampling_buffer_size, 8 << 20);
     assert_int_equal(o.pm_sampling_max_passes, 3);
@@ -520,7 +574,12 @@ static void errors(void **state)
         "KPROF_NVTX_PUSH_POP_SCOPE=proces",
         "KPROF_CACHE_CONTROL=nnoe",
         "KPROF_CACHE_CONTROL=sometimes",
-        "KPROF_CLOCK_CONTROL=base",
+        "KPROF_CLOCK_CONTROL=bsae",
+        "KPROF_PRINT_KERNEL_BASE=demangeld",
+        "KPROF_FACE=nsys",
+        "KPROF_RANGE_FILTER=2",
+        "KPROF_RANGE_FILTER=maybe:2:",
+        "KPROF_RANGE_FILTER=:[:",
         "KPROF_APP_REPLAY_BUFFER=file",
         "KPROF_REPLAY_MODE=kernels",
         "KPROF_REPLAY_MODE=app-ranges",
@@ -721,7 +780,7 @@ static void lowest_unused_number(void **state)
     const char *folder = kp_test_folder();
     char pattern[512], expected[512];
     snprintf(pattern, sizeof pattern, "%s/f%%i-%%i", folder);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 1; i < 13; i++) {
         snprintf(expected, sizeof expected, "%s/f%d-%d", folder, i, i);
         assert_expands(pattern, expected);
         FILE *f = fopen(expected, "we");
@@ -882,6 +941,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
+        cmocka_unit_test(the_face_of_ncu_is_defaults),
         cmocka_unit_test(every_field_has_its_variable),
         cmocka_unit_test(every_row_is_tested_here),
         cmocka_unit_test(debug_takes_the_domains),
