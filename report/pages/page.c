@@ -12,6 +12,7 @@
 #include "report/model/nvtx_expr.h"
 #include "report/pages/page_body.h"
 #include "report/view/chooser.h"
+#include "report/view/records.h"
 #include "report/write/csv_writer.h"
 #include "report/write/fit.h"
 #include "report/write/text_writer.h"
@@ -301,6 +302,18 @@ static int add_needed(const struct kp_display *d, const char *const *only, const
     return 0;
 }
 
+/* Does the same with the kernels of the timeline. */
+static int each_record(struct stored *s, struct chosen *c)
+{
+    const struct kp_lookup lookup = kp_store_lookup(s->store);
+    struct kp_timeline timeline = {0};
+    int rc = kp_lookup_timeline(&lookup, &timeline);
+    if (!rc)
+        rc = kp_records_each(&timeline, one_stored, c);
+    kp_timeline_free(&timeline);
+    return rc == -ENOENT ? 0 : rc;
+}
+
 static int each_stored_with(void *from, const char *const *only, int (*fn)(struct kp_result *r, void *arg), void *arg,
                             char **err)
 {
@@ -312,6 +325,8 @@ static int each_stored_with(void *from, const char *const *only, int (*fn)(struc
     if (!rc)
         rc = kp_store_each_result_with(s->store, with ? (const char *const *)with : only, one_stored, &c, err);
     free(with);
+    if (!rc && !c.choice.stored && s->display->from_records)
+        rc = each_record(s, &c);
     if (s->display->chooser)
         c.choice.graphs = kp_chooser_graphs(s->display->chooser);
     if (!rc)

@@ -36,6 +36,7 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.grouping = o->print_summary;
     for (d.n_pages = 0; d.n_pages < o->page.n; d.n_pages++)
         d.pages[d.n_pages] = (enum kp_page_id)o->page.at[d.n_pages];
+    d.from_records = !o->json && (d.grouping || kp_choices_has(&o->page, KP_PAGE_SUMMARY));
     d.trace_columns = o->trace_columns;
     d.range_names = o->print_nvtx_rename == KP_NVTX_RENAME_KERNEL;
     d.source_lines = kp_choices_has(&o->print_source, KP_SOURCE_LINES);

@@ -46,6 +46,7 @@ struct kp_display {
     size_t width;         /* of a line of text; 0 = no terminal: laid out for KP_LINE_WIDTH, and not broken (out.h) */
     bool colors;          /* of text */
     bool *lost_instances; /* set if CSV has a metric without its instances; NULL: nobody asks. Not owned */
+    bool from_records;    /* a session without launches has those of its timeline, for their times */
     const char *file;     /* the session file for a command line, if it stays; NULL: there is none. Not owned */
 };
 
