@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Expands %p %h %q{NAME} %i %r %% in a path. %p becomes `pid`, %h `host`. %i is the lowest number from 1 for which the file
- * does not exist yet. %r is the rank that MPI, Slurm or torchrun gave the process, 0 without one. Returns 0 and a
+/* Expands %p %h %q{NAME} %i %r %% in a path. %p becomes `pid`, %h `host`. %i is the lowest number from 1 for which the
+ * file does not exist yet. %r is the rank that MPI, Slurm or torchrun gave the process, 0 without one. Returns 0 and a
  * malloc'ed path, or -EINVAL with *err (malloc'ed line), -ENOMEM. */
 int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **out, char **err);
 

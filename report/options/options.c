@@ -467,12 +467,9 @@ static const struct {
     size_t option;
     const char *fallback;
 } of_face_ncu[] = {
-    {offsetof(struct kp_options, face), "ncu"},
-    {offsetof(struct kp_options, replay_mode), "kernel"},
-    {offsetof(struct kp_options, log_file), "stdout"},
-    {offsetof(struct kp_options, brief_above), "0"},
-    {offsetof(struct kp_options, print_source), "sass"},
-    {offsetof(struct kp_options, check_exit_code), "yes"},
+    {offsetof(struct kp_options, face), "ncu"},          {offsetof(struct kp_options, replay_mode), "kernel"},
+    {offsetof(struct kp_options, log_file), "stdout"},   {offsetof(struct kp_options, brief_above), "0"},
+    {offsetof(struct kp_options, print_source), "sass"}, {offsetof(struct kp_options, check_exit_code), "yes"},
 };
 
 static int store_defaults(struct kp_options *o, bool as_ncu)

@@ -941,8 +941,7 @@ static void rows_for_programs(void **state)
     assert_int_equal(run("diff --csv --fail-above 10% a.kprof b.kprof", &out, &err), 1);
     assert_int_equal(strncmp(out, "\"Baseline\",\"Compared\",\"Kernel Name\",", 36), 0);
     assert_true(
-        asprintf(&row,
-                 "%s\"Command line profiler metrics\",\"\",\"m\",\"inst\",\"3\",\"4.5\",\"50\",\"\",\"\",\"\"\n",
+        asprintf(&row, "%s\"Command line profiler metrics\",\"\",\"m\",\"inst\",\"3\",\"4.5\",\"50\",\"\",\"\",\"\"\n",
                  pair) > 0);
     if (!strstr(out, row))
         fail_msg("no %s in %s", row, out);
