@@ -67,7 +67,8 @@ WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvl
 # initial-exec: a preloaded object has its thread-local storage from the start, and so needs no call into ld.so for it.
 BASE_FLAGS := -std=gnu11 -D_GNU_SOURCE= -I. -fPIC -fvisibility=hidden \
               -ftls-model=initial-exec $(WARNINGS) $(INSTRUMENT)
-COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) -MMD -MP
+# The tests' own code is compiled each time that they are, and runs for moments.
+COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) $(if $(filter tests/unit/% tests/support/%,$<),-O0) -MMD -MP
 # Fakes and the programs that load them stand for other people's binaries: no sanitiser, nothing hidden.
 PLAIN_COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE= -I. $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -fPIC $(WARNINGS) $(CFLAGS)
 
@@ -86,6 +87,8 @@ LIBRARY_SRC := $(filter-out $(SYMBOLS_SRC) cmd/% report/html/%,$(SOURCES))
 objects      = $(addprefix $(OBJ)/,$(addsuffix .o,$(1)))
 LIBRARY_OBJ := $(call objects,$(LIBRARY_SRC))
 SQLITE      := $(OBJ)/libsqlite3.a
+# Linked statically: they come with the products.
+STATIC      := $(SQLITE) $(shell $(CC) -print-file-name=libpcre2-8.a)
 # Built once for all variants. The second archive has what the first one takes from it.
 UNWIND_DIR  := $(BUILD)/libunwind
 UNWIND      := $(UNWIND_DIR)/lib/libunwind-x86_64.a $(UNWIND_DIR)/lib/libunwind.a
@@ -173,10 +176,10 @@ $(UNWIND_DIR)/lib/libunwind-x86_64.a: tools/libunwind.sh tools/libunwind_compat.
 $(UNWIND_DIR)/lib/libunwind.a: $(UNWIND_DIR)/lib/libunwind-x86_64.a ;
 
 # --- the three products ---
-$(OUT)/libkprof.so: $(LIBRARY_OBJ) $(SQLITE) $(UNWIND) $(OBJ)/sources
+$(OUT)/libkprof.so: $(LIBRARY_OBJ) $(STATIC) $(UNWIND) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(SQLITE) $(UNWIND)
+	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(LIBRARY_OBJ) $(STATIC) $(UNWIND)
 
 $(OUT)/libkprof-symbols.so: $(call objects,$(SYMBOLS_SRC)) $(OBJ)/sources
 	@mkdir -p $(@D)
@@ -185,7 +188,7 @@ $(OUT)/libkprof-symbols.so: $(call objects,$(SYMBOLS_SRC)) $(OBJ)/sources
 
 # Of collectors/ and cupti/ it takes what it calls: CUPTI's host side, which answers the queries.
 KPROF_MAIN := $(OBJ)/cmd/command.c.o
-KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,cmd collectors cupti report base) $(SQLITE)
+KPROF_LIBS := $(patsubst %,$(OUT)/lib%.a,cmd collectors cupti report base) $(STATIC)
 $(OUT)/kprof: $(KPROF_MAIN) $(KPROF_LIBS) $(OBJ)/sources
 	@mkdir -p $(@D)
 	$(call say,LINK)
@@ -298,11 +301,11 @@ $(ARCHIVES): $(OBJ)/sources
 
 # libc comes before the archives: a test's own _exit or dlsym is libc's, not a door.
 $(foreach s,$(TEST_SRC),$(eval $(OUT)/tests/$(basename $(notdir $(s))): $(OBJ)/$(s).o))
-$(TEST_BIN): $(TEST_SUPPORT) $(ARCHIVES) $(SQLITE) $(UNWIND)
+$(TEST_BIN): $(TEST_SUPPORT) $(ARCHIVES) $(STATIC) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %/$(@F).c.o,$^) $(TEST_SUPPORT) -lcmocka -lc \
-	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
+	    -Wl,--start-group $(ARCHIVES) $(STATIC) $(UNWIND) -Wl,--end-group -lm
 
 comma := ,
 # The test has these fail, in code of ours and not in the fakes.
@@ -310,11 +313,11 @@ $(OUT)/tests/test_preload_fails: private LDFLAGS += $(addprefix -Wl$(comma)--wra
     open_memstream kp_symbols_driver)
 
 # Run on a GPU machine, which need not have the test library, to record what tests/unit/cupti/test_cupti_recorded.c evaluates.
-$(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(SQLITE) $(UNWIND)
+$(OUT)/tests/gpu/record_image: $(OBJ)/tests/gpu/record_image.c.o $(ARCHIVES) $(STATIC) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $< -lc \
-	    -Wl,--start-group $(ARCHIVES) $(SQLITE) $(UNWIND) -Wl,--end-group -lm
+	    -Wl,--start-group $(ARCHIVES) $(STATIC) $(UNWIND) -Wl,--end-group -lm
 
 # tests/fake/fake_X.c is the library FAKE_X, or libX.so; the folder's other sources are part of each of them.
 FAKE_cuda    := libcuda.so.1
@@ -354,10 +357,10 @@ $(OUT)/e2e/%.so: tests/e2e/%.c $(FAKE_LIBS) $(OBJ)/flags
 
 # libkprof.so with the mode of the tests.
 TOY := $(OUT)/e2e/libkprof_toy.so
-$(TOY): $(LIBRARY_OBJ) $(call objects,tests/toy/mode.c) $(SQLITE) $(UNWIND)
+$(TOY): $(LIBRARY_OBJ) $(call objects,tests/toy/mode.c) $(STATIC) $(UNWIND)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/mode/modes.c.o,$(filter %.o,$^)) $(SQLITE) $(UNWIND)
+	$(Q)$(CC) $(SO_LDFLAGS) $(INSTRUMENT) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/mode/modes.c.o,$(filter %.o,$^)) $(STATIC) $(UNWIND)
 
 # What a preloaded sanitiser needs in front of it (tests/shim/nodeepbind.c), and its runtime.
 SHIM := $(OUT)/nodeepbind.so
@@ -439,7 +442,7 @@ FUZZED    := $(OUT)/libfuzzed.a
 FUZZED_SRC := $(filter base/% report/%,$(LIBRARY_SRC)) $(wildcard cmd/diff*.c) \
               $(filter collectors/code/cubin% %/disassemble.c %/sass.c,$(filter collectors/%,$(LIBRARY_SRC)))
 FUZZ_SUPPORT := $(call objects,$(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
-FUZZ_REST  = -Wl,--start-group $(FUZZED) $(SQLITE) -Wl,--end-group -lm
+FUZZ_REST  = -Wl,--start-group $(FUZZED) $(STATIC) -Wl,--end-group -lm
 
 $(FUZZED): $(call objects,$(FUZZED_SRC)) $(FUZZ_SUPPORT) $(OBJ)/sources
 	@mkdir -p $(@D)
@@ -448,7 +451,7 @@ $(FUZZED): $(call objects,$(FUZZED_SRC)) $(FUZZ_SUPPORT) $(OBJ)/sources
 
 # A static pattern: `make fuzz` alone has these programs. Harness first, so that it may include what it looks into.
 ifeq ($(VARIANT),fuzz)
-$(FUZZ_BIN): $(OUT)/%: $(OBJ)/tests/fuzz/fuzz_%.c.o $(FUZZED) $(SQLITE)
+$(FUZZ_BIN): $(OUT)/%: $(OBJ)/tests/fuzz/fuzz_%.c.o $(FUZZED) $(STATIC)
 	$(call say,LINK)
 	$(Q)$(FUZZ_LINK) -o $@ $< $(FUZZ_REST)
 endif

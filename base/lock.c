@@ -87,7 +87,7 @@ void kp_nap(long waited_ms)
     kp_safe_point();
 }
 
-void kp_wait_while(atomic_int *word, int value, long ms)
+void kp_lock_wait_while(atomic_int *word, int value, long ms)
 {
     int before = errno;
     const long most = kp_span_ms(KP_SPAN_LOCK_HOLDER), point = kp_span_ms(KP_SPAN_SAFE_POINT);
@@ -221,7 +221,7 @@ static bool take_lock(struct kp_lock *l, long patience_ms)
             return false;
         }
         if (word & WAITED_FOR)
-            kp_wait_while(&l->word, word, patience_ms == KP_FOREVER ? KP_FOREVER : patience_ms - waited);
+            kp_lock_wait_while(&l->word, word, patience_ms == KP_FOREVER ? KP_FOREVER : patience_ms - waited);
     }
     if (tells)
         kp_debug_line(KP_DEBUG_LOCK, "has %s after %ld ms", names[l->rank], kp_now_ms() - start);
@@ -274,7 +274,7 @@ static void before_fork(void)
     before_it = kp_signals_hold();
     forking = true;
     for (int i = 0; i < KP_LOCKS; i++) {
-        long left = kp_wait_first(KP_WAIT_FORK_LOCKS) - (kp_now_ms() - start);
+        long left = kp_limit_first(KP_WAIT_FORK_LOCKS) - (kp_now_ms() - start);
         held[i] = at_fork[i] == HELD && kp_lock_take(&kp_locks[i], left > 0 ? left : 0);
     }
     between = true;

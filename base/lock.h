@@ -66,7 +66,7 @@ void kp_signals_let(const sigset_t *before);
 
 /* Sleeps while *word is `value`, at most `ms` (KP_FOREVER: without end), and wakes early now and then. Before and after
  * are safe points (base/work.h). */
-void kp_wait_while(atomic_int *word, int value, long ms);
+void kp_lock_wait_while(atomic_int *word, int value, long ms);
 /* Wakes all threads that wait for a change of *word. */
 void kp_wake_all(atomic_int *word);
 

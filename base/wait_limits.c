@@ -12,17 +12,17 @@ static const unsigned spans[KP_SPANS] = {
 #include "base/waits.def"
 };
 
-long kp_wait_first(enum kp_wait w)
+long kp_limit_first(enum kp_wait w)
 {
     return limits[w].first;
 }
 
-long kp_wait_next(enum kp_wait w)
+long kp_limit_next(enum kp_wait w)
 {
     return limits[w].next;
 }
 
-long kp_wait_at_exit(enum kp_wait w)
+long kp_limit_at_exit(enum kp_wait w)
 {
     return limits[w].at_exit;
 }

@@ -19,9 +19,9 @@ enum kp_span {
 };
 
 /* Return the limits of a wait, ms: the first one; after a wait of the kind has run out; and while the program ends. */
-long kp_wait_first(enum kp_wait w);
-long kp_wait_next(enum kp_wait w);
-long kp_wait_at_exit(enum kp_wait w);
+long kp_limit_first(enum kp_wait w);
+long kp_limit_next(enum kp_wait w);
+long kp_limit_at_exit(enum kp_wait w);
 
 /* Returns a time, ms. */
 long kp_span_ms(enum kp_span s);

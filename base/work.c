@@ -433,7 +433,7 @@ bool kp_work_is_cut(void)
 
 long kp_work_patience(long ms)
 {
-    long cut = kp_wait_first(KP_WAIT_CUT);
+    long cut = kp_limit_first(KP_WAIT_CUT);
     return kp_work_is_cut() && ms > cut ? cut : ms;
 }
 

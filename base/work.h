@@ -5,10 +5,10 @@
  * find locks of the C library, the driver or CUPTI held by its own thread. The program's own calls of the driver run
  * outside of the scope, with the program's mask.
  *
- * Long work has safe points (kp_safe_point; also kp_wait_while and kp_nap). There the handlers of pending signals run
- * on the program's stack, with the program's mask, and the work is paused meanwhile. It has a stack of its own, which
- * survives a handler that never returns: the thread finishes the work when it next comes into kprof, when it ends, or
- * when it ends the process.
+ * Long work has safe points (kp_safe_point; also kp_lock_wait_while and kp_nap). There the handlers of pending signals
+ * run on the program's stack, with the program's mask, and the work is paused meanwhile. It has a stack of its own,
+ * which survives a handler that never returns: the thread finishes the work when it next comes into kprof, when it
+ * ends, or when it ends the process.
  *
  * Threads: any; each has its own state.
  */

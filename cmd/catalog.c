@@ -35,6 +35,7 @@ struct kp_catalog {
     struct kp_host *host;
     char *chip, *title;
     int major, minor;
+    bool sampled;
 };
 
 /* Returns true if the range profiler supports the chip; older chips have metrics of the older profiler. */
@@ -140,17 +141,19 @@ void kp_catalog_close(struct kp_catalog *c)
     free(c);
 }
 
-int kp_catalog_open(const char *chip, const char *cupti_dir, struct kp_catalog **out, char **note, char **err)
+int kp_catalog_open(const char *chip, const char *cupti_dir, bool sampled, struct kp_catalog **out, char **note,
+                    char **err)
 {
     struct kp_catalog *c = calloc(1, sizeof(*c));
     *out = NULL;
     *note = *err = NULL;
     if (!c)
         return -ENOMEM;
+    c->sampled = sampled;
     int rc = kp_library_load(&kp_catalog_dl, cupti_dir, NULL, &c->cupti, err);
     if (!rc)
         rc = choose_chip(c, chip, note);
-    if (!rc && kp_tables_open(c->cupti, KP_TABLES_COUNTED, c->chip, NULL, &c->host))
+    if (!rc && kp_tables_open(c->cupti, sampled ? KP_TABLES_SAMPLED : KP_TABLES_COUNTED, c->chip, NULL, &c->host))
         rc = unknown_chip(c, c->chip, err);
     if (!rc &&
         asprintf(&c->title, "%s (CC %d.%d), CUPTI %s", c->chip, c->major, c->minor, kp_library_version(c->cupti)) < 0) {
@@ -287,8 +290,9 @@ int kp_catalog_metrics(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
 {
     struct callback call = {fn, arg};
     int rc = each_counted(c, fn, arg);
-    if (!rc)
-        rc = each_of_launch(fn, arg);
+    if (rc || c->sampled)
+        return rc;
+    rc = each_of_launch(fn, arg);
     if (!rc)
         rc = kp_providers_metrics(c->major, c->minor, take_source, &call);
     if (!rc)
@@ -296,7 +300,7 @@ int kp_catalog_metrics(struct kp_catalog *c, int (*fn)(const struct kp_catalog_m
     return rc ? rc : kp_groups_each_name(c->major, c->minor, take_group, &call);
 }
 
-int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *m,
+int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *m, const struct kp_pattern *pattern,
                           int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg)
 {
     static const int types[KP_CATALOG_KINDS] = {[KP_CATALOG_COUNTER] = KP_METRIC_COUNTER,
@@ -309,7 +313,7 @@ int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *
     const char *const *suffixes;
     size_t n;
     if (types[m->kind] < 0)
-        return fn(m, arg);
+        return pattern && !kp_pattern_match(pattern, m->name) ? 0 : fn(m, arg);
     if (kp_tables_suffixes(c->host, (enum kp_metric_type)types[m->kind], m->name, &suffixes, &n))
         return -EIO;
     int rc = 0;
@@ -317,7 +321,7 @@ int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *
         struct kp_metric_props props;
         char full[FULL_NAME_MAX];
         snprintf(full, sizeof(full), "%s%s", m->name, suffixes[i]);
-        if (!kp_tables_metric(c->host, full, &props))
+        if ((!pattern || kp_pattern_match(pattern, full)) && !kp_tables_metric(c->host, full, &props))
             rc = fn(&(struct kp_catalog_metric){m->kind, full, props.unit, m->description}, arg);
     }
     return rc;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/dl.h"
+#include "base/pattern.h"
 #include "report/define/sections.h"
 
 /* The dynamic loader, undisguised: the command contains nothing of libkprof.so. */
@@ -39,8 +40,10 @@ struct kp_catalog_metric {
 struct kp_catalog;
 
 /* Opens the catalog of `chip`; "" is the chip of the first GPU. Without a GPU it is a well-known chip, and *note is
- * a malloc'ed line that says so. `cupti_dir`: see options.def. */
-int kp_catalog_open(const char *chip, const char *cupti_dir, struct kp_catalog **out, char **note, char **err);
+ * a malloc'ed line that says so. `cupti_dir`: see options.def. `sampled`: the metrics are those that can be sampled
+ * over time, in place of those of launches. */
+int kp_catalog_open(const char *chip, const char *cupti_dir, bool sampled, struct kp_catalog **out, char **note,
+                    char **err);
 void kp_catalog_close(struct kp_catalog *c);
 
 /* Returns "GH100 (CC 9.0), CUPTI 13.0"; valid as long as `c`. */
@@ -52,8 +55,8 @@ int kp_catalog_chips(struct kp_catalog *c, int (*fn)(const char *chip, const cha
 /* Calls `fn` for every metric, kind by kind. */
 int kp_catalog_metrics(struct kp_catalog *c, int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg);
 
-/* Calls `fn` for the same metric under each of its full names. */
-int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *m,
+/* Calls `fn` for the same metric under each of its full names that `pattern` matches; NULL: under each. */
+int kp_catalog_full_names(struct kp_catalog *c, const struct kp_catalog_metric *m, const struct kp_pattern *pattern,
                           int (*fn)(const struct kp_catalog_metric *m, void *arg), void *arg);
 
 /* Calls `fn` for every metric of one item of --metrics, by its full name. */

@@ -169,14 +169,12 @@ static const char *no_name(const char *path)
 static const char *no_export(const struct kp_options *o, const char *path)
 {
     struct stat st;
-    if (path && !stat(path, &st) && S_ISDIR(st.st_mode))
-        return is_folder;
+    bool there = path && !stat(path, &st);
+    if (there && !S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? is_folder : "that is not a regular file";
     const char *why = no_folder(o->export_file);
     if (why || !path)
         return why;
-    bool there = !stat(path, &st);
-    if (there && !S_ISREG(st.st_mode))
-        return "that is not a regular file";
     if (there && st.st_size && o->force_overwrite && !kp_target_is_database(path))
         return "it is not a session and would be overwritten; name another file";
     if (!o->force_overwrite && !lstat(path, &st))

@@ -53,11 +53,11 @@ static const struct kp_command_topic of_doctor = {
 
 /* Options that affect the answers. Sections, metrics and pages decide what is enabled if no set is named. */
 #define OF_ALL    "config"
-#define OF_TABLES OF_ALL, "cupti-dir", "section-folder", "chip"
+#define OF_TABLES OF_ALL, "cupti-dir", "section-folder", "chip", "chips"
 static const char *const by_series[] = {"vary",         "kernel-name", "kernel-id", "launch-skip",
                                         "launch-count", "page",        "export",    NULL};
 static const char *const by_cupti[] = {OF_ALL, "cupti-dir", NULL};
-static const char *const by_metrics[] = {OF_TABLES, "metrics", "query-metrics-mode", NULL};
+static const char *const by_metrics[] = {OF_TABLES, "metrics", "query-metrics-mode", "query-metrics-collection", NULL};
 static const char *const by_lists[] = {OF_TABLES, "set",         "section",       "metrics",
                                        "page",    "replay-mode", "trace-columns", NULL};
 static const char *const by_rules[] = {OF_ALL, NULL};
@@ -117,5 +117,5 @@ void kp_commands_know_flags(void)
             owners[n].at = commands[i].flags(&owners[n].n);
             n++;
         }
-    kp_flags_know(owners, n);
+    kp_cli_know(owners, n);
 }

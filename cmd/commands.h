@@ -40,7 +40,7 @@ const struct kp_command *kp_command_find(const char *name);
 const char *const *kp_command_names(void);
 /* Returns true if the sub-command uses a flag: an option, or one of the queries. */
 bool kp_command_heeds(const struct kp_command *command, const char *flag);
-/* Registers the flags that are not options (kp_flags_know). */
+/* Registers the flags that are not options (kp_cli_know). */
 void kp_commands_know_flags(void);
 
 /* `kprof report FILE...`. Returns the exit status. */

@@ -293,7 +293,7 @@ static int take_unit(struct kp_result *r, void *arg)
     struct kp_view v = view_of(s, &u->result);
     struct keeping k = {s, &u->result, calloc(u->result.n_metrics + 1, sizeof *k.keep)};
     u->quick = kp_has_quick_instead(&v, &s->asked);
-    if (kp_result_duration(&u->result, &u->ns)) {
+    if (kp_result_mean_duration(&u->result, &u->ns)) {
         s->timed = true;
         u->timed = u->launches;
         u->ns *= (double)u->launches;

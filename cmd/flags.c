@@ -22,14 +22,14 @@ enum {
     FIRST_OWN = FIRST_FLAG + MAX_FLAGS, /* and for the first flag of the sub-command's own */
 };
 
-bool kp_flags_is_plain_switch(const struct kp_option *row)
+bool kp_cli_is_plain_switch(const struct kp_option *row)
 {
     return row->kind == KP_OPT_SWITCH && !*row->values;
 }
 
-const char *kp_flags_meant_alone(const struct kp_option *row)
+const char *kp_cli_meant_alone(const struct kp_option *row)
 {
-    return kp_flags_is_plain_switch(row)                            ? "on"
+    return kp_cli_is_plain_switch(row)                              ? "on"
            : row->offset == offsetof(struct kp_options, call_stack) ? row->words[KP_CALL_STACK_NATIVE]
                                                                     : NULL;
 }
@@ -45,7 +45,7 @@ static void list_longer(const char *word, size_t len, const char *const *names, 
             fprintf(to, "--%s%s", names[i], --n > 1 ? ", " : n ? " or " : "");
 }
 
-char *kp_flags_meant(const char *word, const char *const *names)
+char *kp_cli_meant(const char *word, const char *const *names)
 {
     char *list = NULL, *text = NULL, *name = strndup(word, strcspn(word, "="));
     size_t size;
@@ -64,7 +64,7 @@ char *kp_flags_meant(const char *word, const char *const *names)
     return text;
 }
 
-int kp_flags_check_folder(const struct kp_option *row)
+int kp_cli_check_folder(const struct kp_option *row)
 {
     char name[KP_OPTION_NAME_MAX], *err = NULL;
     kp_option_env_name(row, name);
@@ -77,7 +77,7 @@ int kp_flags_check_folder(const struct kp_option *row)
     return rc;
 }
 
-int kp_flags_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out)
+int kp_cli_take_choice(const char *flag, const char *value, const char *const choices[], size_t *out)
 {
     char *err = NULL, *head = NULL;
     for (*out = 0; choices[*out]; ++*out)
@@ -91,7 +91,7 @@ int kp_flags_take_choice(const char *flag, const char *value, const char *const 
     return KP_EXIT_USAGE;
 }
 
-const char *kp_flags_separator(const struct kp_option *row)
+const char *kp_cli_separator(const struct kp_option *row)
 {
     switch (row->kind) {
     case KP_OPT_RANGES:
@@ -113,17 +113,17 @@ const char *kp_flags_separator(const struct kp_option *row)
     }
 }
 
-char *kp_flags_joined(const struct kp_option *row, const char *before, const char *value)
+char *kp_cli_joined(const struct kp_option *row, const char *before, const char *value)
 {
-    return kp_asprintf("%s%s%s", before, kp_flags_separator(row), value);
+    return kp_asprintf("%s%s%s", before, kp_cli_separator(row), value);
 }
 
-void kp_flags_tell_repeated(const struct kp_repeated *given)
+void kp_cli_tell_repeated(const struct kp_repeated *given)
 {
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
     for (; n; n--, row++, given++)
-        if (!kp_flags_separator(row))
+        if (!kp_cli_separator(row))
             kp_repeated_tell(given, row->flag, row);
 }
 
@@ -149,13 +149,13 @@ static bool has_flag(const struct kp_own_flag *flags, size_t n, const char *flag
 static const struct kp_own_flags *owners;
 static size_t n_owners;
 
-void kp_flags_know(const struct kp_own_flags *all, size_t n)
+void kp_cli_know(const struct kp_own_flags *all, size_t n)
 {
     owners = all;
     n_owners = n;
 }
 
-/* Does the same as kp_flags_home for flags that are not options. */
+/* Does the same as kp_cli_home for flags that are not options. */
 static const char *home_of_own(const char *flag)
 {
     static char text[128];
@@ -167,7 +167,7 @@ static const char *home_of_own(const char *flag)
     return len ? text : NULL;
 }
 
-const char *kp_flags_home(const char *flag)
+const char *kp_cli_home(const char *flag)
 {
     size_t n;
     const struct kp_option *row = kp_option_rows(&n);
@@ -204,8 +204,7 @@ static size_t row_of_letter(int letter)
 }
 
 /* Lists the flags for getopt; returns the number of long ones. */
-static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FLAGS + 1],
-                         char letters[2 * MAX_FLAGS + 2])
+static size_t list_flags(const struct kp_cli_of *f, struct option longs[MAX_FLAGS + 1], char letters[2 * MAX_FLAGS + 2])
 {
     size_t n = 0, n_rows;
     const struct kp_option *rows = kp_option_rows(&n_rows);
@@ -213,7 +212,7 @@ static size_t list_flags(const struct kp_flags_of *f, struct option longs[MAX_FL
     for (size_t i = 0; i < n_rows; i++) {
         if (rows[i].group < f->least)
             continue;
-        int argument = kp_flags_meant_alone(&rows[i]) ? optional_argument : required_argument;
+        int argument = kp_cli_meant_alone(&rows[i]) ? optional_argument : required_argument;
         longs[n++] = (struct option){rows[i].flag, argument, NULL, FIRST_FLAG + (int)i};
         if (rows[i].letter)
             letters = stpcpy(letters, (char[]){rows[i].letter, argument == required_argument ? ':' : '\0', '\0'});
@@ -233,18 +232,18 @@ static char *advice_on(const struct option *longs, size_t n, const char *word)
         char *flag = strndup(word + 2, strcspn(word + 2, "="));
         known = flag ? kp_ncu_instead(flag) : NULL;
         if (flag && !known)
-            known = kp_flags_home(flag);
+            known = kp_cli_home(flag);
         free(flag);
         for (size_t i = 0; i < n; i++)
             flags[i] = longs[i].name;
-        return known ? strdup(known) : kp_flags_meant(word + 2, flags);
+        return known ? strdup(known) : kp_cli_meant(word + 2, flags);
     }
     known = kp_ncu_instead_of_letter(optopt);
     known = known ? known : home_of_letter(optopt);
     return known ? strdup(known) : NULL;
 }
 
-static int unknown_flag(const struct kp_flags_of *f, const struct option *longs, size_t n, const char *word)
+static int unknown_flag(const struct kp_cli_of *f, const struct option *longs, size_t n, const char *word)
 {
     bool is_long = !strncmp(word, "--", 2);
     char *advice = advice_on(longs, n, word), letter[] = {'-', (char)optopt, '\0'};
@@ -262,7 +261,7 @@ static int take_option(const struct kp_option *row, const char *flag)
 {
     char name[KP_OPTION_NAME_MAX], shown[KP_OPTION_NAME_MAX], *err = NULL;
     if (!flag && row->kind == KP_OPT_FOLDER)
-        return kp_flags_check_folder(row);
+        return kp_cli_check_folder(row);
     kp_option_env_name(row, name);
     snprintf(shown, sizeof shown, flag ? "--%s" : "%s", flag ? row->flag : name);
     const char *value = flag ? flag : getenv(name);
@@ -278,7 +277,7 @@ static int take_option(const struct kp_option *row, const char *flag)
 }
 
 /* Reads `folders` first, then all others: values may name sections of the section folder. */
-static int take_options(const struct kp_flags_of *f, const char *const *values, bool folders)
+static int take_options(const struct kp_cli_of *f, const char *const *values, bool folders)
 {
     size_t n;
     const struct kp_option *rows = kp_option_rows(&n);
@@ -301,8 +300,8 @@ static int keep_value(size_t row, const char *value, struct values *v)
 {
     size_t n;
     const struct kp_option *of = &kp_option_rows(&n)[row];
-    value = value ? value : kp_flags_meant_alone(of);
-    char *whole = v->at[row] && kp_flags_separator(of) ? kp_flags_joined(of, v->at[row], value) : strdup(value);
+    value = value ? value : kp_cli_meant_alone(of);
+    char *whole = v->at[row] && kp_cli_separator(of) ? kp_cli_joined(of, v->at[row], value) : strdup(value);
     free(v->owned[row]);
     v->at[row] = v->owned[row] = whole;
     kp_repeated_note(&v->given[row], value);
@@ -310,7 +309,7 @@ static int keep_value(size_t row, const char *value, struct values *v)
 }
 
 /* Handles the sub-command's own flag. */
-static int take_own(const struct kp_flags_of *f, size_t i, const char *value, struct values *v)
+static int take_own(const struct kp_cli_of *f, size_t i, const char *value, struct values *v)
 {
     if (value)
         kp_repeated_note(&v->given_own[i], value);
@@ -318,7 +317,7 @@ static int take_own(const struct kp_flags_of *f, size_t i, const char *value, st
 }
 
 /* Reads the flags into *v. Returns 0, or an exit status after reporting why. */
-static int read_flags(const struct kp_flags_of *f, int argc, char **argv, struct values *v)
+static int read_flags(const struct kp_cli_of *f, int argc, char **argv, struct values *v)
 {
     struct option longs[MAX_FLAGS + 1];
     char letters[2 * MAX_FLAGS + 2];
@@ -339,7 +338,7 @@ static int read_flags(const struct kp_flags_of *f, int argc, char **argv, struct
     return status;
 }
 
-int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
+int kp_cli_take(const struct kp_cli_of *f, int argc, char **argv)
 {
     struct values v = {0};
     int status = read_flags(f, argc, argv, &v);
@@ -348,7 +347,7 @@ int kp_flags_take(const struct kp_flags_of *f, int argc, char **argv)
     if (!status)
         status = take_options(f, v.at, false);
     if (!status)
-        kp_flags_tell_repeated(v.given);
+        kp_cli_tell_repeated(v.given);
     for (size_t i = 0; !status && i < f->n_own; i++)
         if (!f->own[i].adds)
             kp_repeated_tell(&v.given_own[i], f->own[i].flag, NULL);

@@ -62,7 +62,7 @@ static void join_words(const char *const *words, char *out, size_t size)
 /* Names the value of an option for --help. */
 static void value_name(const struct kp_option *row, char *out, size_t size)
 {
-    if (kp_flags_is_plain_switch(row))
+    if (kp_cli_is_plain_switch(row))
         *out = '\0';
     else if (row->kind == KP_OPT_COUNT || row->kind == KP_OPT_AUTO_COUNT)
         snprintf(out, size, " N");
@@ -71,7 +71,7 @@ static void value_name(const struct kp_option *row, char *out, size_t size)
     else if (row->kind == KP_OPT_SET)
         join_words(kp_set_names(), out, size);
     else if (row->words) {
-        size_t opened = kp_flags_meant_alone(row) ? (size_t)snprintf(out, size, "[=") : 0;
+        size_t opened = kp_cli_meant_alone(row) ? (size_t)snprintf(out, size, "[=") : 0;
         join_words(row->words, out + opened, size - opened - 1);
         if (opened) {
             out[opened] = '{'; /* in place of the blank before it */
@@ -116,7 +116,7 @@ static void print_row(const struct kp_option *row)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     value_name(row, value, sizeof value);
     snprintf(flags, sizeof flags, "  %s--%s%s", letter, row->flag, value);
-    if (*row->fallback && !kp_flags_is_plain_switch(row))
+    if (*row->fallback && !kp_cli_is_plain_switch(row))
         snprintf(text, sizeof text, "%s (default %s)", row->help, row->fallback);
     else
         snprintf(text, sizeof text, "%s", row->help);
@@ -202,12 +202,13 @@ static void print_of_ncu(const struct kp_ncu_option *o)
 {
     static const char *const means[] = {[KP_NCU_SAME] = "the same",
                                         [KP_NCU_AS] = "",
+                                        [KP_NCU_FILE] = "",
                                         [KP_NCU_ANY] = "accepted, without an effect: ",
                                         [KP_NCU_NOT] = "not there: "};
     char letter[8] = "    ", flags[96], text[TEXT_MAX];
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    bool some = o->how == KP_NCU_ANY && *o->values && !strchr(o->values, '*');
+    bool some = o->how != KP_NCU_AS && *o->values && !strchr(o->values, '*');
     snprintf(flags, sizeof flags, "  %s--%s%s%s", letter, o->flag, some ? " " : "", some ? o->values : "");
     snprintf(text, sizeof text, "%s%s%s", means[o->how], o->how == KP_NCU_SAME && *o->text ? "; " : "", o->text);
     print_option(flags, text);
@@ -312,7 +313,7 @@ static void list_options(void)
         if (row->group <= KP_OPT_TOOLS)
             continue;
         printf("option\t%s\t%.1s\t%s\t%s\t%s\t%s\t%s\t%s\n", row->flag, &row->letter, env, kinds[i],
-               *value ? value + 1 : value, kp_flags_is_plain_switch(row) ? "" : row->fallback, "user", row->help);
+               *value ? value + 1 : value, kp_cli_is_plain_switch(row) ? "" : row->fallback, "user", row->help);
     }
 }
 
@@ -361,11 +362,8 @@ static void list_commands(void)
 
 static void list_of_ncu(void)
 {
-    static const char *const hows[] = {[KP_NCU_SAME] = "same",
-                                       [KP_NCU_AS] = "as",
-                                       [KP_NCU_ANY] = "any",
-                                       [KP_NCU_NOT] = "not",
-                                       [KP_NCU_ALIEN] = "alien"};
+    static const char *const hows[] = {[KP_NCU_SAME] = "same", [KP_NCU_AS] = "as",   [KP_NCU_ANY] = "any",
+                                       [KP_NCU_FILE] = "file", [KP_NCU_NOT] = "not", [KP_NCU_ALIEN] = "alien"};
     size_t n;
     for (const struct kp_ncu_option *o = kp_ncu_options(&n); n; n--, o++)
         printf("ncu\t%s\t%s\t%s\t%s\n", o->flag, hows[o->how], o->values, o->text);

@@ -380,7 +380,7 @@ static int put_stacks(struct joining *x, char **err)
             continue; /* ids ascend with the first launch that has the stack */
         last = id;
         rc = kp_store_put_stack(x->to, &s, err);
-        kp_stack_free(&s);
+        kp_frames_free(&s);
     }
     return rc;
 }

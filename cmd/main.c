@@ -13,6 +13,7 @@
 #include "cmd/console.h"
 #include "cmd/help.h"
 #include "cmd/idle.h"
+#include "cmd/names.h"
 #include "cmd/query.h"
 #include "cmd/repeated.h"
 #include "cmd/run.h"
@@ -49,7 +50,7 @@ static struct option *build_of_ncu(struct option *to, char *letter)
     size_t n;
     const struct kp_ncu_option *o = kp_ncu_options(&n);
     for (size_t i = 0; i < n; i++) {
-        if (o[i].how != KP_NCU_AS && o[i].how != KP_NCU_ANY)
+        if (o[i].how == KP_NCU_SAME || o[i].how >= KP_NCU_NOT)
             continue;
         *to++ = (struct option){o[i].flag, argument_of(o[i].values), NULL, FIRST_OF_NCU + (int)i};
         if (o[i].letter)
@@ -69,7 +70,7 @@ static void build_flags(struct flags *f, const struct kp_option *rows, size_t n)
     char *letter = stpcpy(f->letters, "+:hv"); /* stops at the program; reports a missing value as such */
     struct option *to = f->longs;
     for (size_t i = 0; i < n; i++) {
-        int argument = kp_flags_meant_alone(&rows[i]) ? optional_argument : required_argument;
+        int argument = kp_cli_meant_alone(&rows[i]) ? optional_argument : required_argument;
         *to++ = (struct option){rows[i].flag, argument, NULL, FIRST_ROW + (int)i};
         if (rows[i].letter)
             letter = stpcpy(letter, (char[]){rows[i].letter, argument == required_argument ? ':' : '\0', '\0'});
@@ -91,10 +92,10 @@ static int refuse_flag(const struct flags *f, const char *word)
     for (size_t i = 0; f->longs[i].name; i++)
         names[i] = f->longs[i].val == LIST_WORDS ? "" : f->longs[i].name;
     int len = (int)strcspn(word, "=");
-    char *meant = kp_flags_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
+    char *meant = kp_cli_meant(word + 2, names), *flag = strndup(word + 2, (size_t)len - 2);
     const char *instead = flag ? kp_ncu_instead(flag) : NULL;
     if (flag && !instead)
-        instead = kp_flags_home(flag);
+        instead = kp_cli_home(flag);
     int status = kp_console_error(KP_EXIT_USAGE, "unknown option %.*s; %s", len, word,
                                   instead ? instead
                                   : meant ? meant
@@ -126,8 +127,8 @@ static char *value_to_keep(const struct kp_option *row, const char *name, const 
     if (row->kind == KP_OPT_RENAMES && !strcmp(value, KP_RENAMES_ON) && again) /* the file was named already */
         return strdup(before);
     char *whole = kp_option_absolute(row, value), *kept = whole ? whole : strdup(value);
-    if (kept && again && kp_flags_separator(row)) {
-        char *both = kp_flags_joined(row, before, kept);
+    if (kept && again && kp_cli_separator(row)) {
+        char *both = kp_cli_joined(row, before, kept);
         free(kept);
         kept = both;
     }
@@ -142,7 +143,7 @@ static int take_flag(const struct kp_option *row, const char *value, bool again)
     kp_option_env_name(row, name);
     if (value && (!*value || !strcmp(value, "--")))
         return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; %s", shown, KP_TRY_HELP);
-    value = value ? value : kp_flags_meant_alone(row);
+    value = value ? value : kp_cli_meant_alone(row);
     int rc = kp_option_check(row, shown, value, &err);
     if (rc == -EINVAL)
         kp_console_error(0, "%s", err);
@@ -200,6 +201,9 @@ static const struct kp_option *row_of(int c)
     return n ? rows : NULL;
 }
 
+/* The file of rename-kernels-path is written, and not read. */
+static bool exports_names;
+
 /* Handles a flag of a row, or an option of ncu that sets it: some of these name files where the row has folders. */
 static int take_value(int c, const struct kp_option *row, const char *value, bool again)
 {
@@ -210,6 +214,8 @@ static int take_value(int c, const struct kp_option *row, const char *value, boo
     size_t n;
     const char *flag = c < FIRST_OF_NCU ? "" : kp_ncu_options(&n)[c - FIRST_OF_NCU].flag;
     char *changed = NULL;
+    if (exports_names && !strcmp(flag, "rename-kernels-path"))
+        return 0;
     for (size_t i = 0; value && i < sizeof changes / sizeof *changes; i++)
         if (!strcmp(changes[i].flag, flag) && !(changed = changes[i].change(value)))
             return kp_console_error(KP_EXIT_FAILED, "%s", strerror(ENOMEM));
@@ -224,7 +230,13 @@ static int take_value(int c, const struct kp_option *row, const char *value, boo
 struct ahead {
     bool imports, no_config;
     const char *config; /* the file of ncu's form */
+    const char *names;  /* that of rename-kernels-path */
 };
+
+static bool is_yes(const char *value)
+{
+    return !strcmp(value, "on") || !strcmp(value, "yes") || !strcmp(value, "1");
+}
 
 static void note_ahead(int c, const char *value, struct ahead *a)
 {
@@ -232,9 +244,13 @@ static void note_ahead(int c, const char *value, struct ahead *a)
     const char *flag = c < FIRST_OF_NCU ? "" : kp_ncu_options(&n)[c - FIRST_OF_NCU].flag;
     a->imports |= c == IMPORT;
     if (!strcmp(flag, "config-file"))
-        a->no_config = !strcmp(value, "off") || !strcmp(value, "no") || !strcmp(value, "0");
+        a->no_config = !is_yes(value);
     if (!strcmp(flag, "config-file-path"))
         a->config = value;
+    if (!strcmp(flag, "rename-kernels-path"))
+        a->names = value;
+    if (!strcmp(flag, "rename-kernels-export"))
+        exports_names = is_yes(value);
 }
 
 /* Writes out an abbreviation that means one option of ncu's, though several of kprof's. Returns false if it does not.
@@ -260,7 +276,7 @@ static bool write_out(const struct flags *f, struct kp_words *w)
 }
 
 /* Puts in place what stands in files: response files, and the file of options that ncu reads. */
-static int look_ahead(struct kp_words *w, const struct flags *f)
+static int look_ahead(struct kp_words *w, const struct flags *f, struct kp_query *q)
 {
     struct ahead a = {.no_config = kp_options_face(environ) != KP_FACE_NCU};
     int c = 0, status = 0;
@@ -277,6 +293,7 @@ static int look_ahead(struct kp_words *w, const struct flags *f)
             note_ahead(c, optarg, &a);
     }
     optind = 0; /* GNU: restarts getopt */
+    q->names = !exports_names ? NULL : a.names ? a.names : KP_RENAMES_FILE;
     if (!status && (a.config || !a.no_config))
         status = kp_words_take_config(w, a.config, a.imports);
     return status;
@@ -296,7 +313,7 @@ static int take_folder(const struct kp_words *w, const struct flags *f)
         given |= row->kind == KP_OPT_FOLDER;
     }
     optind = 0; /* GNU: restarts getopt */
-    return !rc && !given ? kp_flags_check_folder(kp_option_row(offsetof(struct kp_options, section_folder))) : rc;
+    return !rc && !given ? kp_cli_check_folder(kp_option_row(offsetof(struct kp_options, section_folder))) : rc;
 }
 
 /* Handles one of the command's own flags. */
@@ -314,7 +331,7 @@ static int take_given(int c, const char *value, struct kp_repeated *given)
         return take_any(&kp_ncu_options(&n)[c - FIRST_OF_NCU], value);
     given += row - kp_option_rows(&n);
     int rc = take_value(c, row, value, given->times > 0);
-    kp_repeated_note(given, value ? value : kp_flags_meant_alone(row));
+    kp_repeated_note(given, value ? value : kp_cli_meant_alone(row));
     return rc;
 }
 
@@ -348,7 +365,7 @@ static int take_flags(struct kp_words *w, struct kp_query *q)
     int c;
     build_flags(&f, rows, n);
     opterr = 0;
-    int rc = look_ahead(w, &f);
+    int rc = look_ahead(w, &f, q);
     rc = rc ? rc : take_folder(w, &f);
     while (!rc && (c = getopt_long(w->n, w->at, f.letters, f.longs, NULL)) != -1) {
         if (c == 'h')
@@ -369,14 +386,15 @@ static int take_flags(struct kp_words *w, struct kp_query *q)
             rc = take_given(c, optarg, given);
     }
     if (!rc && kp_options_face(environ) != KP_FACE_NCU)
-        kp_flags_tell_repeated(given);
+        kp_cli_tell_repeated(given);
     return rc ? rc : -1;
 }
 
 static int run_command(const struct kp_command *command, struct kp_words w, struct kp_query *q);
 
-/* Prints the session that the face ncu imports. Its ending may be left out, or be that of ncu's. */
-static int import(const char *name)
+/* Prints the session that the face ncu imports, and writes the names of its kernels if `names` is a file. Its ending
+ * may be left out, or be that of ncu's. */
+static int import(const char *name, const char *names)
 {
     static const char ending[] = ".kprof", of_ncu[] = ".ncu-rep";
     size_t len = strlen(name),
@@ -389,6 +407,9 @@ static int import(const char *name)
     int status = to_file && !freopen(log, "w", stdout)
                      ? kp_console_error(KP_EXIT_FAILED, "cannot write %s: %s", log, strerror(errno))
                      : kp_main_report(2, args);
+    const char *force = getenv("KPROF_FORCE_OVERWRITE");
+    if (!status && names)
+        status = kp_names_export(args[1], names, force && !strcmp(force, "on"));
     free(path);
     return status;
 }
@@ -401,10 +422,21 @@ static bool only_resets_clocks(void)
     return value && !strcmp(value, row->words[KP_CLOCKS_RESET]);
 }
 
+/* Returns the flag that says what a query is to list; NULL: none was given. */
+static const char *subject_of(const struct kp_query *q)
+{
+    return q->mode               ? "query-metrics-mode"
+           : q->collection       ? "query-metrics-collection"
+           : q->chip || q->chips ? "chip"
+                                 : NULL;
+}
+
 /* Handles what follows the flags: a query, or a program, whose name may be a command's if `is_program`. */
 static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
 {
     char **rest = w->at + optind;
+    if (!q->command && !*rest && (q->mode || q->collection))
+        q->command = "query-metrics";
     if (q->command && *rest)
         return kp_console_error(KP_EXIT_USAGE, "kprof %s does not accept '%s'; " KP_TRY_HELP, q->command, *rest);
     if (q->command) {
@@ -413,11 +445,11 @@ static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
         return command->answer(q);
     }
     if (q->import)
-        return import(q->import);
-    if (!*rest && (q->chip || q->mode))
+        return import(q->import, q->names);
+    if (!*rest && subject_of(q))
         return kp_console_error(
-            KP_EXIT_USAGE, "--%s says which metrics, sets or sections to list: add --query-metrics%s",
-            q->chip ? "chip" : "query-metrics-mode", q->mode ? "" : ", --list-sets or --list-sections");
+            KP_EXIT_USAGE,
+            "--chip says which metrics, sets or sections to list: add --query-metrics, --list-sets or --list-sections");
     if (!*rest && only_resets_clocks())
         return 0;
     if (!*rest) {
@@ -428,9 +460,8 @@ static int go_on(const struct kp_words *w, struct kp_query *q, bool is_program)
     const struct kp_command *command = is_program || separated ? NULL : kp_command_find(*rest);
     if (command)
         return run_command(command, (struct kp_words){rest, w->n - optind}, q);
-    if (q->chip || q->mode)
-        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP,
-                                q->chip ? "chip" : "query-metrics-mode");
+    if (subject_of(q))
+        return kp_console_error(KP_EXIT_USAGE, "--%s cannot be used with a program; " KP_TRY_HELP, subject_of(q));
     return kp_main_run(rest, kp_command_names());
 }
 

@@ -47,7 +47,7 @@ static int take_by(const char *value, void *arg)
     static const char *const choices[] = {[KP_DIFF_BY_LAUNCH] = "launch", [KP_DIFF_BY_KERNEL] = "kernel", NULL};
     struct flags *f = arg;
     size_t choice;
-    int status = kp_flags_take_choice("by", value, choices, &choice);
+    int status = kp_cli_take_choice("by", value, choices, &choice);
     if (!status)
         f->options.by = (enum kp_diff_by)choice;
     return status;
@@ -58,7 +58,7 @@ static int take_show(const char *value, void *arg)
     static const char *const choices[] = {"changed", "all", NULL};
     struct flags *f = arg;
     size_t choice;
-    int status = kp_flags_take_choice("show", value, choices, &choice);
+    int status = kp_cli_take_choice("show", value, choices, &choice);
     if (!status)
         f->options.all = choice;
     f->rows = true;
@@ -291,17 +291,17 @@ static int check_sessions(int n, const struct flags *f)
 int kp_main_diff(int argc, char **argv)
 {
     struct flags f = {.options = {.threshold = 1}};
-    struct kp_flags_of flags = {.command = "diff",
-                                .takes = "two or more session files",
-                                .least = KP_OPT_DIFF,
-                                .own = own,
-                                .n_own = sizeof own / sizeof *own,
-                                .arg = &f};
+    struct kp_cli_of flags = {.command = "diff",
+                              .takes = "two or more session files",
+                              .least = KP_OPT_DIFF,
+                              .own = own,
+                              .n_own = sizeof own / sizeof *own,
+                              .arg = &f};
     struct kp_options o = {0};
     struct kp_display d;
     f.options.limits = f.limits;
     f.options.json = &f.json;
-    int status = kp_flags_take(&flags, argc, argv);
+    int status = kp_cli_take(&flags, argc, argv);
     if (!status)
         status = check_sessions(argc - optind, &f);
     if (!status)

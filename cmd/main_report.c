@@ -589,7 +589,7 @@ static int take_folded(const char *value, void *arg)
     static const char *const choices[] = {[KP_FOLDED_STACK] = "stack", [KP_FOLDED_NVTX] = "nvtx", NULL};
     struct flags *f = arg;
     size_t choice;
-    int status = kp_flags_take_choice("folded", value, choices, &choice);
+    int status = kp_cli_take_choice("folded", value, choices, &choice);
     f->is_folded = !status;
     if (!status)
         f->folded = (enum kp_folded_by)choice;
@@ -663,16 +663,16 @@ static unsigned written_instead(const struct flags *f, const struct kp_options *
 int kp_main_report(int argc, char **argv)
 {
     struct flags f = {.html = NULL};
-    struct kp_flags_of flags = {.command = "report",
-                                .takes = "session files",
-                                .least = KP_OPT_REPORT,
-                                .own = own,
-                                .n_own = sizeof own / sizeof *own,
-                                .arg = &f};
+    struct kp_cli_of flags = {.command = "report",
+                              .takes = "session files",
+                              .least = KP_OPT_REPORT,
+                              .own = own,
+                              .n_own = sizeof own / sizeof *own,
+                              .arg = &f};
     struct kp_options o;
     struct kp_display d;
     bool lost_instances = false;
-    int status = kp_flags_take(&flags, argc, argv);
+    int status = kp_cli_take(&flags, argc, argv);
     if (status)
         return status;
     status = check_flags(&f, optind < argc);

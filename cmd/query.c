@@ -32,9 +32,13 @@ static const struct kp_query_flag flags[] = {
      offsetof(struct kp_query, command)},
     {"list-chips", "", "lists the chips that --chip accepts", offsetof(struct kp_query, command)},
     {"chip", " NAME", "chip to list for (default: that of the first GPU)", offsetof(struct kp_query, chip)},
+    {"chips", " NAMES", "the same for several chips, separated by commas", offsetof(struct kp_query, chips)},
     {"query-metrics-mode", " {base,suffix,all}",
-     "base: base names; suffix: also their suffixes; all: every full name (default base)",
+     "query-metrics, with base: base names; suffix: also their suffixes; all: every full name (default base)",
      offsetof(struct kp_query, mode)},
+    {"query-metrics-collection", " {profiling,pmsampling}",
+     "query-metrics, of metrics that are counted for launches, or that are sampled over time (default profiling)",
+     offsetof(struct kp_query, collection)},
 };
 
 const struct kp_query_flag *kp_query_flags(size_t *n)
@@ -217,7 +221,7 @@ static const char *const mode_names[] = {[MODE_BASE] = "base", [MODE_SUFFIX] = "
 
 /* An item of --metrics. */
 struct wanted {
-    struct kp_pattern *pattern; /* matches base names */
+    struct kp_pattern *pattern; /* matches base names, or full names */
     char *text;
     bool found;
 };
@@ -232,16 +236,19 @@ struct metric_printer {
     size_t base;    /* with the length of its base name */
 };
 
-static int is_name(const struct kp_catalog_metric *m, void *arg)
+static int take_one(const struct kp_catalog_metric *m, void *arg)
 {
-    return !strcmp(m->name, arg);
+    (void)m, (void)arg;
+    return 1;
 }
 
-/* Returns 1 if the text is the metric's base name with all that follows, else 0; or an error. */
-static int is_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, char *text)
+/* Returns 1 if the item is, or as an expression matches, one of the metric's full names, else 0; or an error. */
+static int has_full_name(const struct metric_printer *p, const struct kp_catalog_metric *m, const struct wanted *w)
 {
     size_t base = strlen(m->name);
-    return !strncmp(m->name, text, base) && text[base] == '.' ? kp_catalog_full_names(p->catalog, m, is_name, text) : 0;
+    bool may =
+        !strncmp(w->text, KP_REGEX, strlen(KP_REGEX)) || (!strncmp(m->name, w->text, base) && w->text[base] == '.');
+    return may ? kp_catalog_full_names(p->catalog, m, w->pattern, take_one, NULL) : 0;
 }
 
 /* Returns 1, 0, or an error. */
@@ -249,7 +256,7 @@ static int is_wanted(struct metric_printer *p, const struct kp_catalog_metric *m
 {
     int wanted = !p->wanted->pattern;
     for (struct wanted *w = p->wanted; w->pattern; w++) {
-        int found = kp_pattern_match(w->pattern, m->name) ? 1 : is_full_name(p, m, w->text);
+        int found = kp_pattern_match(w->pattern, m->name) ? 1 : has_full_name(p, m, w);
         if (found < 0)
             return found;
         w->found |= found > 0;
@@ -294,7 +301,7 @@ static int print_suffixes(struct metric_printer *p, const struct kp_catalog_metr
     if (!(p->suffixes = open_memstream(&text, &size)))
         return -ENOMEM;
     p->base = strlen(m->name);
-    int rc = kp_catalog_full_names(p->catalog, m, add_suffix, p);
+    int rc = kp_catalog_full_names(p->catalog, m, NULL, add_suffix, p);
     if (kp_text_end(p->suffixes, &text))
         rc = rc ? rc : -ENOMEM;
     struct kp_wrap w = {rc ? NULL : text, page_width - SUFFIX_INDENT};
@@ -313,7 +320,7 @@ static int take_metric(const struct kp_catalog_metric *m, void *arg)
     if (wanted <= 0)
         return wanted;
     if (p->mode == MODE_ALL)
-        return kp_catalog_full_names(p->catalog, m, print_metric, p);
+        return kp_catalog_full_names(p->catalog, m, NULL, print_metric, p);
     return p->mode == MODE_SUFFIX ? print_suffixes(p, m) : print_metric(m, p);
 }
 
@@ -674,14 +681,18 @@ static const struct {
     {"list-chips", print_chips, true, false},        {"list-metrics", print_names, true, true},
 };
 
-static int run_query(const struct kp_query *q, const struct kp_options *o, char **err)
+static int query_chip(const struct kp_query *q, const struct kp_options *o, const char *chip, char **err)
 {
+    static const char *const collections[] = {"profiling", "pmsampling", NULL};
     struct kp_catalog *c = NULL;
     char *note = NULL;
     size_t i = 0;
     while (strcmp(queries[i].command, q->command))
         i++;
-    int rc = queries[i].alone ? 0 : kp_catalog_open(q->chip ? q->chip : "", o->cupti_dir, &c, &note, err);
+    bool sampled = q->collection && !strcmp(q->collection, collections[1]);
+    if (q->collection && !sampled && strcmp(q->collection, collections[0]))
+        return kp_error_choice(err, "--query-metrics-collection: unknown value", q->collection, collections);
+    int rc = queries[i].alone ? 0 : kp_catalog_open(chip, o->cupti_dir, sampled, &c, &note, err);
     if (!rc && note && !queries[i].any_chip)
         kp_console_note(note);
     if (!rc)
@@ -689,6 +700,22 @@ static int run_query(const struct kp_query *q, const struct kp_options *o, char 
     free(note);
     kp_catalog_close(c);
     return rc;
+}
+
+/* Prints the answers for the chips that are named, or for the first GPU. */
+static int run_query(const struct kp_query *q, const struct kp_options *o, char **err)
+{
+    const char *list = q->chips ? q->chips : kp_or_empty(q->chip), *item;
+    size_t len, n = 0;
+    int rc = 0;
+    while (!rc && kp_list_next(&list, &item, &len)) {
+        char *chip = strndup(item, len);
+        if (n++)
+            putchar('\n');
+        rc = chip ? query_chip(q, o, chip, err) : -ENOMEM;
+        free(chip);
+    }
+    return n ? rc : query_chip(q, o, "", err);
 }
 
 int kp_main_query(const struct kp_query *q)

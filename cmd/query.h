@@ -7,8 +7,9 @@
 /* The flags of the queries; NULL: not given. */
 struct kp_query {
     const char *command; /* the sub-command */
-    const char *chip, *mode;
+    const char *chip, *chips, *mode, *collection;
     const char *import; /* of the face ncu: the session to print */
+    const char *names;  /* the file for the names of kernels; NULL = none */
 };
 
 /* A flag of the command that is not an option of the library. A flag named like a sub-command means that sub-command;

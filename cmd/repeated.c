@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pattern.h"
 #include "cmd/console.h"
-
-#define REGEX "regex:"
 
 void kp_repeated_note(struct kp_repeated *r, const char *value)
 {
@@ -23,8 +22,8 @@ void kp_repeated_note(struct kp_repeated *r, const char *value)
 /* Writes a part of an expression: that of a name matches only this name. */
 static void put_pattern(FILE *to, const char *value)
 {
-    if (!strncmp(value, REGEX, strlen(REGEX))) {
-        fputs(value + strlen(REGEX), to);
+    if (!strncmp(value, KP_REGEX, strlen(KP_REGEX))) {
+        fputs(value + strlen(KP_REGEX), to);
         return;
     }
     fputc('^', to);
@@ -39,7 +38,7 @@ static void put_all(FILE *to, const struct kp_repeated *r, const char *flag, enu
     bool is_pattern = kind == KP_OPT_PATTERN;
     if ((!is_pattern && kind != KP_OPT_CHOICES) || r->n_values > KP_REPEATED_MAX)
         return;
-    fprintf(to, "; for all of them: --%s '%s", flag, is_pattern ? REGEX : "");
+    fprintf(to, "; for all of them: --%s '%s", flag, is_pattern ? KP_REGEX : "");
     for (unsigned i = 0; i < r->n_values; i++) {
         if (i)
             fputc(is_pattern ? '|' : ',', to);

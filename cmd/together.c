@@ -180,7 +180,7 @@ static int take_stack(struct together *t, struct kp_launch_info *l)
     rc = kp_store_put_stack(t->to, &s, t->err);
     if (!rc)
         l->stack = ++t->stacks;
-    kp_stack_free(&s);
+    kp_frames_free(&s);
     return rc;
 }
 
@@ -343,6 +343,8 @@ static int add_facts(struct kp_session *s, struct kp_session *from)
         rc = kp_session_add_kernel(s, from->kernels[i].name, from->kernels[i].count);
     for (size_t i = 0; !rc && i < from->n_ranges; i++)
         rc = kp_session_add_range(s, from->ranges[i].name, from->ranges[i].count);
+    for (size_t i = 0; !rc && i < from->n_lacking; i++)
+        rc = kp_session_add_lacking(s, from->lacking[i].name, from->lacking[i].count);
     s->launches_seen += from->launches_seen;
     s->launches_profiled += from->launches_profiled;
     s->passes += from->passes;

@@ -33,12 +33,17 @@ static struct {
     struct kp_executed *records;
     size_t n, cap;
     bool registered;
-    _Atomic(kp_record_sink *) sink;
+    _Atomic(kp_record_sink *) sinks[2]; /* of the watch, and of kp_activity_on */
     atomic_int buffers;
+    _Atomic(uint8_t *) spare; /* the last one that was given back */
     atomic_uint_fast64_t dropped;
+    bool kernels;  /* the watch is for kernels alone */
     bool watching; /* the watch's kinds are on */
 } run;
 
+enum { OF_WATCH, OF_ON, SINKS };
+
+/* Kernels come first. */
 static const CUpti_ActivityKind watched[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                              CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
@@ -48,7 +53,7 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *max_rec
 {
     kp_work_begin(); /* CUPTI calls from within the program's calls */
     *buffer = NULL;
-    if (atomic_fetch_add(&run.buffers, 1) < MOST_BUFFERS)
+    if (atomic_fetch_add(&run.buffers, 1) < MOST_BUFFERS && !(*buffer = atomic_exchange(&run.spare, NULL)))
         *buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_SIZE);
     if (!*buffer)
         atomic_fetch_sub(&run.buffers, 1);
@@ -105,7 +110,8 @@ static const char *direction(unsigned kind)
 
 static void hand_kernel(kp_record_sink *sink, const CUpti_ActivityKernel10 *k)
 {
-    struct kp_device_record r = {PLACED(KP_ACTIVITY_KERNEL, k), k->name ? k->name : ""};
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_KERNEL, k), k->name ? k->name : "",
+                                 (uint32_t)k->dynamicSharedMemory};
     const int32_t shape[] = {k->gridX, k->gridY, k->gridZ, k->blockX, k->blockY, k->blockZ};
     for (int i = 0; i < 3; i++) {
         r.activity.grid[i] = (uint32_t)shape[i];
@@ -116,34 +122,27 @@ static void hand_kernel(kp_record_sink *sink, const CUpti_ActivityKernel10 *k)
 
 static void hand_copy(kp_record_sink *sink, const CUpti_ActivityMemcpy6 *m)
 {
-    struct kp_device_record r = {PLACED(KP_ACTIVITY_COPY, m), direction(m->copyKind)};
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_COPY, m), direction(m->copyKind), 0};
     r.activity.bytes = m->bytes;
     sink(&r);
 }
 
 static void hand_peer_copy(kp_record_sink *sink, const CUpti_ActivityMemcpyPtoP4 *m)
 {
-    struct kp_device_record r = {PLACED(KP_ACTIVITY_COPY, m), direction(CUPTI_ACTIVITY_MEMCPY_KIND_PTOP)};
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_COPY, m), direction(CUPTI_ACTIVITY_MEMCPY_KIND_PTOP), 0};
     r.activity.bytes = m->bytes;
     sink(&r);
 }
 
 static void hand_set(kp_record_sink *sink, const CUpti_ActivityMemset4 *m)
 {
-    struct kp_device_record r = {PLACED(KP_ACTIVITY_SET, m), "memset"};
+    struct kp_device_record r = {PLACED(KP_ACTIVITY_SET, m), "memset", 0};
     r.activity.bytes = m->bytes;
     sink(&r);
 }
 
-static void hand_on(const CUpti_Activity *record)
+static void hand_to(kp_record_sink *sink, const CUpti_Activity *record)
 {
-    kp_record_sink *sink = atomic_load(&run.sink);
-    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && is_own((const CUpti_ActivityKernel10 *)record))
-        return;
-    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-        note((const CUpti_ActivityKernel10 *)record);
-    if (!sink)
-        return;
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
         hand_kernel(sink, (const CUpti_ActivityKernel10 *)record);
     else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY)
@@ -154,6 +153,19 @@ static void hand_on(const CUpti_Activity *record)
         hand_set(sink, (const CUpti_ActivityMemset4 *)record);
 }
 
+static void hand_on(const CUpti_Activity *record)
+{
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && is_own((const CUpti_ActivityKernel10 *)record))
+        return;
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+        note((const CUpti_ActivityKernel10 *)record);
+    for (int i = 0; i < SINKS; i++) {
+        kp_record_sink *sink = atomic_load(&run.sinks[i]);
+        if (sink)
+            hand_to(sink, record);
+    }
+}
+
 static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     CUpti_Activity *record = NULL;
@@ -162,10 +174,11 @@ static void CUPTIAPI take_buffer(CUcontext ctx, uint32_t stream, uint8_t *buffer
     kp_work_begin();
     while (valid && KP_CALL(run.c, cuptiActivityGetNextRecord, buffer, valid, &record) == CUPTI_SUCCESS)
         hand_on(record);
-    free(buffer);
-    if (buffer)
+    if (buffer) {
+        free(atomic_exchange(&run.spare, buffer));
         atomic_fetch_sub(&run.buffers, 1);
-    if (atomic_load(&run.sink) && run.c->cuptiActivityGetNumDroppedRecords &&
+    }
+    if (atomic_load(&run.sinks[OF_WATCH]) && run.c->cuptiActivityGetNumDroppedRecords &&
         KP_CALL(run.c, cuptiActivityGetNumDroppedRecords, ctx, stream, &lost) == CUPTI_SUCCESS)
         atomic_fetch_add(&run.dropped, lost);
     kp_work_end();
@@ -194,7 +207,7 @@ int kp_activity_begin(const struct kp_cupti *c)
     run.records = NULL;
     run.n = run.cap = 0;
     int rc = ready(c);
-    if (!rc && atomic_load(&run.sink))
+    if (!rc && atomic_load(&run.sinks[OF_WATCH]))
         rc = KP_CALL(c, cuptiActivityFlushAll, ENDED_ONLY); /* the watch's records are not the probe's */
     return rc ? rc : KP_CALL(c, cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
@@ -218,8 +231,8 @@ int kp_activity_on(const struct kp_cupti *c, kp_record_sink *sink)
     int rc = ready(c);
     if (rc)
         return rc;
-    atomic_store(&run.sink, sink);
-    return KP_CALL(c, cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    atomic_store(&run.sinks[OF_ON], sink);
+    return run.watching ? 0 : KP_CALL(c, cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
 int kp_activity_off(const struct kp_cupti *c)
@@ -248,7 +261,7 @@ uint64_t kp_watch_now(const struct kp_cupti *c)
 static int switch_kinds(const struct kp_cupti *c, bool on)
 {
     int first = 0;
-    for (int i = 0; i < WATCHED; i++) {
+    for (int i = 0; i < (run.kernels ? 1 : WATCHED); i++) {
         int rc = on ? KP_CALL(c, cuptiActivityEnable, watched[i]) : KP_CALL(c, cuptiActivityDisable, watched[i]);
         /* A CUPTI may lack peer copies alone. */
         if (rc && !first && watched[i] != CUPTI_ACTIVITY_KIND_MEMCPY2)
@@ -258,16 +271,17 @@ static int switch_kinds(const struct kp_cupti *c, bool on)
     return first;
 }
 
-int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink)
+int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink, bool kernels)
 {
     int rc = ready(c);
     if (rc)
         return rc;
-    atomic_store(&run.sink, sink);
+    run.kernels = kernels;
+    atomic_store(&run.sinks[OF_WATCH], sink);
     rc = switch_kinds(c, true);
     if (rc) {
         switch_kinds(c, false);
-        atomic_store(&run.sink, NULL);
+        atomic_store(&run.sinks[OF_WATCH], NULL);
     }
     return rc;
 }

@@ -115,19 +115,19 @@ int kp_activity_end(const struct kp_cupti *c, struct kp_executed *records, size_
 void kp_activity_detached(void);
 
 /* Hand the records of kernels launched between the two calls to `sink`, as soon as kp_watch_flush or CUPTI's own thread
- * finds that they have ended. Neither call waits for a kernel. Do not use them during a watch. */
+ * finds that they have ended. Neither call waits for a kernel. During a watch both get the records. */
 int kp_activity_on(const struct kp_cupti *c, kp_record_sink *sink);
 int kp_activity_off(const struct kp_cupti *c);
 
-/* ---- the timeline: records of all kernels, copies and memsets ---- */
+/* ---- a watch: records of all kernels, copies and memsets ---- */
 
 /* Returns true if the functions for a watch exist. */
 bool kp_watch_available(const struct kp_cupti *c);
 /* Returns the time in ns, on the clock of the records; 0 if there is none. Any thread. */
 uint64_t kp_watch_now(const struct kp_cupti *c);
-/* Hands all records from now on to `sink`, until the process ends. CUPTI holds at most 64 MiB of them at a time. A
- * probe may run meanwhile. */
-int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink);
+/* Hands all records from now on to `sink`, or those of kernels alone. CUPTI holds at most 64 MiB of them at a time. A
+ * probe may run meanwhile. There is one watch in a process. */
+int kp_watch_begin(const struct kp_cupti *c, kp_record_sink *sink, bool kernels);
 /* Switch recording off and on again, around work of our own. Records of activities that have ended are handed on
  * first. */
 int kp_watch_pause(const struct kp_cupti *c);

@@ -180,7 +180,7 @@ function bash_table(    i)
     for (i = 1; i <= n; i++)
         print "--" flag[i], letter[i] == "" ? "-" : "-" letter[i], kind[i], or_dash(value[i]), takers(flag[i])
     for (i = 1; i <= queries; i++)
-        print "--" query[i], "-", query[i] == "chip" ? "CHIPS" : "QUERY", or_dash(query_value[i]), "-"
+        print "--" query[i], "-", query[i] ~ /^chips?$/ ? "CHIPS" : "QUERY", or_dash(query_value[i]), "-"
     for (i = 1; i <= owns; i++)
         print "--" own[i], "-", "OWN", or_dash(own_value[i]), own_of[i]
 }
@@ -228,7 +228,7 @@ function zsh_specs_of(name,    i, whole)
             zsh_spec(flag[i], letter[i], kind[i], value[i], help[i])
     for (i = 1; whole && i <= queries; i++)
         if (name == "run" || !(query[i] in is_command))
-            zsh_spec(query[i], "", query[i] == "chip" ? "CHIPS" : "QUERY", query_value[i], query_help[i])
+            zsh_spec(query[i], "", query[i] ~ /^chips?$/ ? "CHIPS" : "QUERY", query_value[i], query_help[i])
     for (i = 1; i <= owns; i++)
         if (own_of[i] == name)
             zsh_spec(own[i], "", "OWN", own_value[i], own_help[i])

@@ -46,6 +46,19 @@ own_flags() { # COMMAND
         '$1 == command {print "`--" $2 ($3 == "" ? "" : " " $3) "`", $4}' | markdown
 }
 
+# The options of ncu that are the same in one row, the others in one each.
+of_ncu() {
+    echo '| ncu | kprof |'
+    echo '| --- | --- |'
+    words ncu | awk -F '\t' '$2 == "same" && $4 == "" {list = list (list == "" ? "" : ", ") "`--" $1 "`"} END {print list "\tthe same"}' |
+        markdown
+    words ncu | awk -F '\t' -v OFS='\t' '$2 == "same" && $4 != "" {print "`--" $1 "`", "the same; " $4}
+        $2 == "file" {print "`--" $1 ($3 ~ /[*]/ ? "" : " " $3) "`", $4}
+        $2 == "as" {print "`--" $1 "`", $4}
+        $2 == "any" {print "`--" $1 ($3 ~ /^$|[*]/ ? "" : " " $3) "`", "accepted, without an effect: " $4}
+        $2 == "not" {print "`--" $1 "`", "not there: " $4}' | markdown
+}
+
 diff_flags() { own_flags diff; }
 report_flags() { own_flags report; }
 
@@ -79,7 +92,7 @@ trap 'rm -rf "$scratch"' EXIT
 names=$(sed -n 's/^<!-- table \([a-z_]*\).*/\1/p' "$file")
 for name in $names; do
     case $name in
-    statuses | queries | diff_flags | report_flags | sections | sets | rules) "$name" >"$scratch/table.$name" ;;
+    statuses | queries | of_ncu | diff_flags | report_flags | sections | sets | rules) "$name" >"$scratch/table.$name" ;;
     *)
         echo "gen_tables: $file: no table is called $name" >&2
         exit 1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Usage: run_tests.sh LIMIT LOGS TEST...
-# Runs each test for at most LIMIT seconds, two at a time per processor, because many of them wait for something; those
+# Runs each test for at most LIMIT seconds, five at a time on two processors, because many of them wait for something; those
 # of tests/longest first. A test is a cmocka program, whose own counts are added up, or an end-to-end script (*.sh),
 # which reports by TAP which of its cases have passed (exit code 77: skipped). Prints a line when a test has ended, with
 # its elapsed and processor seconds, then the logs of failed tests, and last the totals.
@@ -83,7 +83,7 @@ failed=0
 skipped=0
 rm -rf "$logs"
 mkdir -p "$logs"
-longest_first "$@" | xargs -0 -n 1 -P "${KP_TEST_JOBS:-$(($(nproc) * 2))}" "$0" --one "$limit" "$logs"
+longest_first "$@" | xargs -0 -n 1 -P "${KP_TEST_JOBS:-$((($(nproc) * 5 + 1) / 2))}" "$0" --one "$limit" "$logs"
 
 for test in "$@"; do
     name=$(basename "$test")

@@ -11,7 +11,11 @@ has_command() { command -v "$1" >/dev/null 2>&1; }
 # The compiler prints a bare name if it does not find the file. Without a compiler nothing counts as present.
 has_library() { [ -e "$($cc -print-file-name="$1" 2>/dev/null)" ]; }
 has_file() { [ -e "$1" ]; }
-has_header() { echo "#include <$1>" | $cc -E -include stddef.h -include stdarg.h -include setjmp.h - >/dev/null 2>&1; }
+# With what cmocka.h and pcre2.h want before them.
+has_header() {
+    echo "#include <$1>" |
+        $cc -E -include stddef.h -include stdarg.h -include setjmp.h -DPCRE2_CODE_UNIT_WIDTH=8 - >/dev/null 2>&1
+}
 # pip itself, or the module that can make one.
 has_pip() {
     python3 -c 'import sys, importlib.util as u; sys.exit(not (u.find_spec("pip") or u.find_spec("ensurepip")))' 2>/dev/null
@@ -46,6 +50,8 @@ for_build() {
     need libc6-dev has_library libc.a
     need libsqlite3-dev has_library libsqlite3.a
     need libsqlite3-dev has_header sqlite3.h
+    need libpcre2-dev has_library libpcre2-8.a
+    need libpcre2-dev has_header pcre2.h
     need libdw-dev has_header elfutils/libdwfl.h
 }
 

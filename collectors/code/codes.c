@@ -190,7 +190,7 @@ static void read_modules(struct kp_codes *c, struct kp_code **codes, size_t n)
         if (image)
             add_ptx(c, image, size, codes, same);
         if (image && tool)
-            kp_disassemble(tool, image, size, codes, same, (unsigned)kp_wait_first(KP_WAIT_DISASSEMBLER));
+            kp_disassemble(tool, image, size, codes, same, (unsigned)kp_limit_first(KP_WAIT_DISASSEMBLER));
     }
     free(tool);
 }

@@ -11,7 +11,7 @@ CUresult kp_settle_stream(const struct kp_driver *d, CUstream stream)
     enum { SPINS = 100 };
     static atomic_bool ran_out;
     long start = kp_now_ms(), waited = 0;
-    const long most = atomic_load(&ran_out) ? kp_wait_next(KP_WAIT_PASS) : kp_wait_first(KP_WAIT_PASS);
+    const long most = atomic_load(&ran_out) ? kp_limit_next(KP_WAIT_PASS) : kp_limit_first(KP_WAIT_PASS);
     CUresult rc = d->cuStreamQuery(stream);
     for (int spins = 0; rc == CUDA_ERROR_NOT_READY; spins++, rc = d->cuStreamQuery(stream)) {
         if (spins > SPINS)

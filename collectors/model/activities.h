@@ -11,6 +11,7 @@
 struct kp_device_record {
     struct kp_activity activity;
     const char *name;
+    uint32_t dynamic_shared; /* bytes, of a kernel */
 };
 
 /* Receives a record, on any thread, even CUPTI's own. It must not call CUDA or CUPTI. */

@@ -81,7 +81,8 @@ enum {
  * - a name: exact, or a base name with its usual suffixes: a counter's avg, max, min, sum; a ratio's ratio; a
  *   throughput's percentage of the sustained peak. Names of launch metrics, derived ones and those of
  *   kp_providers_metrics are valid, too
- * - regex:EXPR: every base name of the chip, and every other name, that contains a match
+ * - regex:EXPR: every name that contains a match: of the chip's the base name, which stands for its usual suffixes, or
+ *   else those with suffixes that match; and every other name
  * - group:NAME: the metrics of a section's body, and more, see kp_groups_each
  * - breakdown:NAME: the constituents of a throughput
  * - pmsampling:NAME: a full name that is sampled over time

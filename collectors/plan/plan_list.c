@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/nearest.h"
 #include "base/pattern.h"
 #include "base/room.h"
@@ -227,18 +228,62 @@ static int list_name(struct kp_planner *x, const char *name)
     return kp_plan_want(x, name, KP_UNIT_OF_CHIP, false, &had);
 }
 
+/* Adds the suffixes of a type: all its base names have the same. Their texts are in `a`. */
+static int add_suffixes(struct words *w, struct kp_arena *a, struct kp_host *h, enum kp_metric_type type,
+                        const char *base)
+{
+    const char *const *suffixes;
+    size_t n;
+    int rc = 0;
+    if (kp_tables_suffixes(h, type, base, &suffixes, &n))
+        return 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        const char *copy = kp_arena_text(a, suffixes[i], strlen(suffixes[i]));
+        rc = copy ? add_word(w, copy) : -ENOMEM;
+    }
+    return rc;
+}
+
+/* Lists the full names of a base name that match. */
+static int list_full_names(struct kp_planner *x, const char *base, const struct words *suffixes,
+                           const struct kp_pattern *pattern, size_t *matches)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < suffixes->n; i++) {
+        char full[NAME_MAX_LEN];
+        bool had = false;
+        snprintf(full, sizeof(full), "%s%s", base, suffixes->list[i]);
+        if (kp_pattern_match(pattern, full))
+            rc = kp_plan_want(x, full, KP_UNIT_OF_CHIP, false, &had);
+        *matches += had;
+    }
+    return rc;
+}
+
+/* Lists what matches of the chip's metrics of a type. A base name that does stands for its usual suffixes. */
+static int list_type(struct kp_planner *x, enum kp_metric_type type, const struct kp_pattern *pattern, size_t *matches)
+{
+    struct words w = {.list = NULL}, suffixes = {.list = NULL};
+    struct kp_arena texts = {.blocks = NULL};
+    int rc = add_base_names(&w, x->host, type);
+    if (!rc && w.n)
+        rc = add_suffixes(&suffixes, &texts, x->host, type, w.list[0]);
+    for (size_t i = 0; !rc && i < w.n; i++)
+        rc = kp_pattern_match(pattern, w.list[i]) && ++*matches
+                 ? list_base(x, w.list[i], type)
+                 : list_full_names(x, w.list[i], &suffixes, pattern, matches);
+    kp_arena_free(&texts);
+    free(suffixes.list);
+    free(w.list);
+    return rc;
+}
+
 static int list_matches(struct kp_planner *x, const struct kp_pattern *pattern, size_t *matches)
 {
     struct words w = {.list = NULL};
     int rc = 0;
-    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++) {
-        w.n = 0;
-        rc = add_base_names(&w, x->host, (enum kp_metric_type)type);
-        for (size_t i = 0; !rc && i < w.n; i++)
-            if (kp_pattern_match(pattern, w.list[i]) && ++*matches)
-                rc = list_base(x, w.list[i], (enum kp_metric_type)type);
-    }
-    w.n = 0;
+    for (int type = 0; !rc && type < KP_METRIC_TYPES; type++)
+        rc = list_type(x, (enum kp_metric_type)type, pattern, matches);
     if (!rc)
         rc = add_other_names(x, &w);
     for (size_t i = 0; !rc && i < w.n; i++) {
@@ -256,11 +301,14 @@ static int list_regex(struct kp_planner *x, const char *expression)
     struct kp_pattern *pattern = NULL;
     char *why = NULL, *text = NULL;
     size_t matches = 0;
-    int rc = asprintf(&text, "regex:%s", expression) < 0 ? -ENOMEM : kp_pattern_new(text, &pattern, &why);
+    int rc = asprintf(&text, KP_REGEX "%s", expression) < 0 ? -ENOMEM : kp_pattern_new(text, &pattern, &why);
     if (rc == -EINVAL)
         rc = kp_error(x->err, "%s: %s", x->option, why);
     if (!rc)
         rc = list_matches(x, pattern, &matches);
+    if (!rc && kp_pattern_gave_up(pattern))
+        rc =
+            kp_error(x->err, "%s: it takes too long to match \"%s\" with the metrics of %s", x->option, text, x->owner);
     if (!rc && !matches)
         rc = kp_error(x->err, "%s: no metric of %s matches \"%s\"", x->option, x->owner, text);
     kp_pattern_free(pattern);

@@ -43,7 +43,7 @@ int kp_providers_record_off(const struct kp_cupti *c)
     return kp_activity_off(c);
 }
 
-/* ---- the timeline ---- */
+/* ---- what runs on devices ---- */
 
 bool kp_observe_available(const struct kp_cupti *c)
 {
@@ -55,9 +55,9 @@ uint64_t kp_observe_now(const struct kp_cupti *c)
     return kp_watch_now(c);
 }
 
-int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink)
+int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink, bool kernels)
 {
-    return kp_watch_begin(c, sink);
+    return kp_watch_begin(c, sink, kernels);
 }
 
 int kp_observe_pause(const struct kp_cupti *c)

@@ -32,15 +32,15 @@ int kp_providers_probe_begin(const struct kp_cupti *c);
 int kp_providers_probe_end(const struct kp_cupti *c, struct kp_executed *records, size_t cap, size_t *n);
 
 /* Hand records of the kernels launched between the two calls to `sink`, once they have ended; see cupti/target.h.
- * kp_observe_flush hands on what has ended. Do not use them during a timeline. */
+ * kp_observe_flush hands on what has ended. */
 int kp_providers_record_on(const struct kp_cupti *c, kp_record_sink *sink);
 int kp_providers_record_off(const struct kp_cupti *c);
 
-/* ---- the timeline: records of everything that runs on devices; see cupti/target.h ---- */
+/* ---- records of everything that runs on devices, or of kernels alone; see kp_watch_begin of cupti/target.h ---- */
 
 bool kp_observe_available(const struct kp_cupti *c);
 uint64_t kp_observe_now(const struct kp_cupti *c); /* any thread */
-int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink);
+int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink, bool kernels);
 int kp_observe_pause(const struct kp_cupti *c);
 int kp_observe_resume(const struct kp_cupti *c);
 int kp_observe_flush(const struct kp_cupti *c, bool all);

@@ -80,6 +80,7 @@ struct kp_flush {
     unsigned blocks;
     size_t l2;
     void *code; /* the kernel that is never launched, as machine code */
+    /* Zero all the time, also when they are freed. */
     CUdeviceptr buffer, sink;
     size_t bytes;  /* of each copy */
     size_t piece;  /* of the memory that backs the sink */

@@ -113,7 +113,7 @@ static void settle(struct state *s)
         s->out->damaged = s->memory != AFTER;
 }
 
-void kp_replay_run(const struct kp_replay_ops *ops, void *arg, const struct kp_replay_request *request,
+void kp_passes_run(const struct kp_replay_ops *ops, void *arg, const struct kp_replay_request *request,
                    struct kp_replay_outcome *out)
 {
     struct state s = {.ops = ops, .arg = arg, .request = request, .out = out, .memory = AFTER};

@@ -3,7 +3,7 @@
  * was before the window, start, issue the operations again, stop. Knows nothing of CUDA or CUPTI: it works on a table
  * of operations, so tests can prove its promise.
  *
- * The promise: whatever fails, when kp_replay_run returns, memory is as after exactly one execution of the window. With
+ * The promise: whatever fails, when kp_passes_run returns, memory is as after exactly one execution of the window. With
  * `own`, that is the program's own execution, whose results the host has seen. The exceptions are `damaged` (a restore
  * failed, or the operations were refused twice) and `dead` (they faulted).
  */
@@ -68,7 +68,7 @@ struct kp_replay_outcome {
     uint64_t ns[KP_STAGES]; /* spent in each stage */
 };
 
-void kp_replay_run(const struct kp_replay_ops *ops, void *arg, const struct kp_replay_request *request,
+void kp_passes_run(const struct kp_replay_ops *ops, void *arg, const struct kp_replay_request *request,
                    struct kp_replay_outcome *out);
 
 #endif

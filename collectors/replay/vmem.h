@@ -1,6 +1,8 @@
 /*
  * Device memory of kprof's own, through the virtual memory functions: neither making nor freeing it waits for the work
- * of the device, which may itself wait for what the program does next.
+ * of the device, which may itself wait for what the program does next. It is not cleared: unlike a part of a block of
+ * cuMemAlloc it goes back to the kernel driver, which clears memory before it hands it on (KP_VENDOR:
+ * bScrubOnFreeEnabled of open-gpu-kernel-modules; tests/gpu/contact/fresh.cu looks).
  *
  * Threads: any; each piece by one thread at a time. The context must be current.
  */

@@ -613,6 +613,12 @@ int kp_collector_save(struct kp_collector *c, struct kp_why *why)
     return saved ? 0 : -1;
 }
 
+void kp_collector_unwatch(struct kp_collector *c)
+{
+    c->setup.unwatched = true;
+    kp_providers_unwatch(c->providers);
+}
+
 uint64_t kp_collector_copied(const struct kp_collector *c)
 {
     return c->saved ? c->copied : 0;
@@ -809,7 +815,7 @@ static void replay(struct kp_collector *c, struct kp_window_job *job, struct kp_
     if (open_window(&f, false) || !passes)
         request.groups = 0;
     f.timed = kp_providers_want_longest(c->providers) ? 2 : 0;
-    kp_replay_run(&operations, &f, &request, &out->replay);
+    kp_passes_run(&operations, &f, &request, &out->replay);
     tell_times(&f);
     out->counters = kp_providers_take(c->providers);
     bool ended = out->replay.code != KP_ISSUE_UNENDED; /* else freeing memory and disabling counters might wait */

@@ -129,6 +129,8 @@ void kp_collector_drop(struct kp_collector *c);
  * may be open. */
 uint64_t kp_collector_held(const struct kp_collector *c);
 void kp_collector_give(struct kp_collector *c, uint64_t bytes);
+/* Lets nothing watch the program's own execution from now on: activity records are read from it. */
+void kp_collector_unwatch(struct kp_collector *c);
 /* Disables the profiler, which frees its device memory. No window may be open, and the context must be idle. */
 void kp_collector_rest(struct kp_collector *c);
 /* Forgets the saved state without a driver call, which would wait for a kernel that does not end. The context's end

@@ -39,6 +39,7 @@
 #include "preload/contexts/runs.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
+#include "preload/who/durations.h"
 #include "preload/who/timeline.h"
 #include "report/define/derive_source.h"
 
@@ -168,6 +169,9 @@ void kp_context_leave_alone(const struct kp_driver *d, bool (*rests)(CUcontext c
 {
     kp_context_settle_ends();
     bool may = loaded.cupti && loaded.started && !atomic_load(&foreign_activity) && !kp_timeline_is_on();
+    if (kp_durations_are_on() && !kp_durations_are_full())
+        return; /* another time */
+    kp_durations_end();
     for (const struct kp_context *c = contexts; may && c; c = c->next)
         may = may_leave(c);
     if (may && (!kp_worker_drain(0) || !rest_all(d, rests)))
@@ -186,6 +190,7 @@ void kp_context_forget(void)
 
 static void stop_timeline(void)
 {
+    kp_durations_stop();
     if (!kp_timeline_is_on())
         return;
     kp_timeline_stop();
@@ -228,6 +233,8 @@ static bool leave_in_context(const struct kp_driver *d)
 void kp_context_give_way(const struct kp_driver *d, bool (*rests)(CUcontext ctx))
 {
     bool may = !kp_other_has_state();
+    kp_durations_flush(false);
+    kp_durations_end();
     if (kp_timeline_is_on()) {
         kp_timeline_flush(true);
         kp_timeline_pause(0); /* the kinds of records that it switched on */
@@ -374,6 +381,19 @@ void kp_context_begin_timeline(const struct kp_context_setup *setup)
     if (why.reason || !loaded.cupti)
         kp_session_warn(KP_FAILURE_IN_PART, kp_why_text(why.reason ? &why : &loaded.why_not));
     kp_why_free(&why);
+}
+
+void kp_context_begin_durations(const struct kp_context_setup *setup)
+{
+    if (!kp_context_may_probe() || kp_other_holds() || setup->mode->aside)
+        return;
+    kp_context_uses_cupti();
+    for (const struct kp_context *c = contexts; c; c = c->next)
+        if (c->collector && !c->dead)
+            kp_collector_unwatch(c->collector);
+    int rc = kp_durations_begin(loaded.cupti, kp_timeline_is_on(), kp_passing_outdate);
+    kp_debug(KP_DEBUG_PLAN, "kernels that pass are timed by records: %d", rc);
+    kp_exit_first();
 }
 
 /* Returns true if launch metrics are wanted that only the code shows. */
@@ -868,7 +888,8 @@ static void open_collector(const struct kp_context_setup *setup, struct kp_conte
         .availability = c->availability,
         .plan = c->plan,
         .one_pass = kp_mode_repeats(setup->mode) ? c->one_pass : c->plan,
-        .unwatched = kp_timeline_is_on() || setup->mode->varies, /* what was watched does not apply to a variant */
+        .unwatched = kp_timeline_is_on() || kp_durations_are_on() ||
+                     setup->mode->varies, /* what was watched does not apply to a variant */
         .flush = o->cache_control == KP_CACHES_FLUSHED,
         .runs = kp_mode_reruns(setup->mode),
         .beside = c->beside,
@@ -983,6 +1004,8 @@ struct kp_rotation *kp_context_rotation(const struct kp_context_setup *setup, st
     struct kp_rotation_extras extras = extras_of(c);
     c->rotation = kp_mode_recurs(setup->mode) ? kp_rotation_new(c->plan, &extras, o->rotate_launches)
                                               : kp_rotation_new_beside(o->rotate_launches);
+    if (c->rotation)
+        kp_rotation_of_context(c->rotation, c->id);
     return c->rotation;
 }
 
@@ -1092,7 +1115,7 @@ static void forget_functions(struct kp_context *c)
 
 static void free_context(struct kp_context *c, bool alive)
 {
-    if (c->rotation)
+    if (c->rotation && c->mode->bounded)
         kp_rotation_count_ended(c->rotation);
     kp_rotation_end(c->rotation); /* asks the collector */
     kp_collector_close(c->collector, alive);

@@ -241,6 +241,9 @@ void kp_context_give_way(const struct kp_driver *d, bool (*rests)(CUcontext ctx)
 /* Notes that the program has ended kprof's copy of CUPTI. Any thread. */
 void kp_context_finalized(void);
 
+/* Starts to record how long kernels take, see durations.h, where nobody else has the activity records. Call it once, in
+ * the gate's exclusive section, when no window is open. */
+void kp_context_begin_durations(const struct kp_context_setup *setup);
 /* Starts the timeline if the options ask for it. Call it once, before the program makes a context. */
 void kp_context_begin_timeline(const struct kp_context_setup *setup);
 

@@ -127,7 +127,7 @@ static enum kp_reason find(const struct kp_context_setup *setup, const struct kp
     bool has_key = read_key(setup->driver, l, ctx, k);
     if (has_key && look_up(k))
         return KP_REASON_NONE;
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE));
     if (!gate.in)
         return KP_REASON_BUSY;
     bool captures = kp_gate_captures() > 0; /* setting up a context could break a capture */

@@ -27,7 +27,7 @@ void kp_stuck_note(const struct kp_launch *l, struct kp_known_function *f)
 
 enum kp_reason kp_stuck_before(const struct kp_driver *d, struct kp_context *c, bool quiet)
 {
-    long least = kp_wait_next(KP_WAIT_BEFORE), ms = c->stalled ? least : kp_wait_first(KP_WAIT_BEFORE);
+    long least = kp_limit_next(KP_WAIT_BEFORE), ms = c->stalled ? least : kp_limit_first(KP_WAIT_BEFORE);
     CUresult rc = (quiet ? kp_wait_briefly : kp_wait_context)(d, c->ctx, ms, least);
     c->stalled = rc == CUDA_ERROR_NOT_READY;
     if (rc == CUDA_SUCCESS)
@@ -38,22 +38,23 @@ enum kp_reason kp_stuck_before(const struct kp_driver *d, struct kp_context *c, 
 
 bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c)
 {
-    long least = kp_wait_next(KP_WAIT_SETTLE), ms = c->stalled ? least : kp_wait_first(KP_WAIT_SETTLE);
+    long least = kp_limit_next(KP_WAIT_SETTLE), ms = c->stalled ? least : kp_limit_first(KP_WAIT_SETTLE);
     c->stalled = kp_wait_context(d, c->ctx, ms, least) != CUDA_SUCCESS;
     return !c->stalled;
+}
+
+void kp_stuck_learn(struct kp_known_function *f, bool ended)
+{
+    f->ends = ended ? f->ends + (f->ends < KP_ENDS_ENOUGH) : 0;
+    f->waits_reason = ended ? KP_REASON_NONE : KP_REASON_WAITS_FOR_HOST;
 }
 
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, enum kp_wait w)
 {
     bool ends = kp_wait_for(d, c->ctx, w) != CUDA_ERROR_NOT_READY;
     c->stalled = !ends; /* later launches need not wait that long to find this out */
-    if (f && !ends) {
-        f->ends = 0;
-        f->waits_reason = KP_REASON_WAITS_FOR_HOST;
-    } else if (f) {
-        f->ends += f->ends < KP_ENDS_ENOUGH;
-        f->waits_reason = KP_REASON_NONE;
-    }
+    if (f)
+        kp_stuck_learn(f, ends);
     return ends;
 }
 
@@ -63,7 +64,7 @@ static bool goes_on(const struct kp_driver *d, struct kp_context *c)
 {
     struct kp_visit v = kp_visit_begin(d, c->ctx);
     c->stalled =
-        v.here && kp_wait_again(d, c->ctx, kp_wait_first(KP_WAIT_MOMENT), &c->outlasted) == CUDA_ERROR_NOT_READY;
+        v.here && kp_wait_again(d, c->ctx, kp_limit_first(KP_WAIT_MOMENT), &c->outlasted) == CUDA_ERROR_NOT_READY;
     kp_visit_end(d, &v);
     return c->stalled;
 }

@@ -29,6 +29,9 @@ bool kp_stuck_settle(const struct kp_driver *d, struct kp_context *c);
  * kernel that runs for longer than the limit loses its counters this way. */
 bool kp_stuck_watch(const struct kp_driver *d, struct kp_context *c, struct kp_known_function *f, enum kp_wait w);
 
+/* Notes whether a launch of `f` ended by itself, as kp_stuck_watch does. */
+void kp_stuck_learn(struct kp_known_function *f, bool ended);
+
 /* Returns why a launch in context `c` gets no window while another context of its device has work that does not end, if
  * there is a reason: that work may wait for this launch, and what a window does, up to saving memory, waits for all
  * work of the device. Asks only for contexts that are known to have such work, a moment each, and no longer after

@@ -76,7 +76,7 @@ static void wait_while(atomic_int *word, int value, long most_ms)
 {
     long start = kp_now_ms(), waited = 0;
     while (atomic_load(word) == value && (waited = kp_now_ms() - start) < most_ms)
-        kp_wait_while(word, value, most_ms - waited);
+        kp_lock_wait_while(word, value, most_ms - waited);
 }
 
 /* ---- before the plan is known ---- */
@@ -100,7 +100,7 @@ static void *open_early(void *unused)
     int step = EARLY;
     (void)unused;
     KP_GUARDED;
-    wait_while(&when, AFTER_A_PAUSE, kp_wait_first(KP_WAIT_PAUSE));
+    wait_while(&when, AFTER_A_PAUSE, kp_limit_first(KP_WAIT_PAUSE));
     if (is_wanted())
         open_part(ahead.early, KP_LIBRARY_PLANS, &ahead.early_ms);
     end();
@@ -250,8 +250,8 @@ static void wait_while_it_works(int a, int b, atomic_int *thread)
     double had, has = -1;
     do {
         had = has;
-        wait_while(&busy, a, kp_wait_first(KP_WAIT_WARM_UP));
-        wait_while(&busy, b, kp_wait_first(KP_WAIT_WARM_UP));
+        wait_while(&busy, a, kp_limit_first(KP_WAIT_WARM_UP));
+        wait_while(&busy, b, kp_limit_first(KP_WAIT_WARM_UP));
         has = atomic_load(thread) ? kp_thread_cpu_time(atomic_load(thread)) : -1;
     } while (step_of(a, b) && has > had);
 }
@@ -260,8 +260,8 @@ void kp_ahead_give_up(void)
 {
     atomic_store(&when, NEVER);
     kp_wake_all(&when);
-    wait_while(&busy, EARLY, kp_wait_first(KP_WAIT_GIVE_UP));
-    kp_worker_drain(kp_wait_first(KP_WAIT_GIVE_UP));
+    wait_while(&busy, EARLY, kp_limit_first(KP_WAIT_GIVE_UP));
+    kp_worker_drain(kp_limit_first(KP_WAIT_GIVE_UP));
 }
 
 void kp_ahead_wait(bool needed)
@@ -273,8 +273,8 @@ void kp_ahead_wait(bool needed)
     if (needed) {
         wait_while_it_works(EARLY, OPENING, &opener);
     } else {
-        wait_while(&busy, EARLY, kp_wait_first(KP_WAIT_WARM_UP));
-        wait_while(&busy, OPENING, kp_wait_first(KP_WAIT_WARM_UP));
+        wait_while(&busy, EARLY, kp_limit_first(KP_WAIT_WARM_UP));
+        wait_while(&busy, OPENING, kp_limit_first(KP_WAIT_WARM_UP));
     }
     bool tells = needed && atomic_load(&busy) == PLANNING;
     if (tells)
@@ -284,7 +284,7 @@ void kp_ahead_wait(bool needed)
     if (tells)
         kp_progress_end();
     if (!needed)
-        wait_while(&opens_other, 1, kp_wait_first(KP_WAIT_WARM_UP));
+        wait_while(&opens_other, 1, kp_limit_first(KP_WAIT_WARM_UP));
     if (atomic_load(&busy) != IDLE) /* the launching thread goes on without it */
         atomic_store(&when, NEVER);
 }

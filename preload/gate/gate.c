@@ -72,7 +72,7 @@ bool kp_gate_enter_unwatched(const char *what)
         kp_debug(KP_DEBUG_GATE, "%s waits: another thread has the gate", what);
         atomic_fetch_add(&waiting, 1);
         while (atomic_load(exclusive))
-            kp_wait_while(exclusive, 1, KP_FOREVER);
+            kp_lock_wait_while(exclusive, 1, KP_FOREVER);
         atomic_fetch_sub(&waiting, 1);
     }
 }
@@ -174,7 +174,7 @@ bool kp_gate_enter_exclusive(long owner_ms, long patience_ms)
         }
         int calls = atomic_load(calls_at(i));
         if (calls > 0)
-            kp_wait_while(calls_at(i), calls, patience_ms - waited);
+            kp_lock_wait_while(calls_at(i), calls, patience_ms - waited);
     }
     return true;
 }

@@ -376,7 +376,7 @@ struct order {
 };
 
 /* Programs mostly add nodes soon after those that they depend on. */
-static size_t place_of(const struct order *o, size_t from, CUgraphNode handle)
+static size_t place_in_order(const struct order *o, size_t from, CUgraphNode handle)
 {
     for (size_t back = from; back; back--)
         if (o->handles[back - 1] == handle)
@@ -408,7 +408,7 @@ static bool add_dependencies(const struct kp_driver *d, struct order *o, size_t 
     data = calloc(n, sizeof(*data));
     bool read = on && data && d->cuGraphNodeGetDependencies(o->handles[at], on, data, &n) == CUDA_SUCCESS;
     for (size_t i = 0; read && i < n; i++) {
-        o->depends[end + i] = place_of(o, at, on[i]);
+        o->depends[end + i] = place_in_order(o, at, on[i]);
         read = o->depends[end + i] < o->n;
     }
     free(on);

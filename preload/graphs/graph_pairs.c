@@ -22,7 +22,7 @@ static bool hold(struct walk *w, CUdeviceptr memory)
     return true;
 }
 
-static size_t place_of(const struct walk *w, CUdeviceptr memory)
+static size_t place_in_walk(const struct walk *w, CUdeviceptr memory)
 {
     size_t i = 0;
     while (i < w->n && w->held[i] != memory)
@@ -37,13 +37,13 @@ static enum kp_reason allocate(struct walk *w, const struct kp_graph_node *node)
     w->any = true;
     w->device = node->memory.device;
     /* The driver assigns an address twice only if a free lies in between. */
-    bool taken = place_of(w, node->memory.at) < w->n || !hold(w, node->memory.at);
+    bool taken = place_in_walk(w, node->memory.at) < w->n || !hold(w, node->memory.at);
     return taken ? KP_REASON_GRAPH_ORDER_UNKNOWN : KP_REASON_NONE;
 }
 
 static enum kp_reason release(struct walk *w, const struct kp_graph_node *node)
 {
-    size_t at = place_of(w, node->memory.at);
+    size_t at = place_in_walk(w, node->memory.at);
     if (at == w->n)
         return KP_REASON_GRAPH_FREES_OTHERS;
     w->held[at] = w->held[--w->n];

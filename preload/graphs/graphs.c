@@ -45,7 +45,7 @@ static void study_copy_node(const struct kp_driver *d, CUgraphNode node, struct 
 }
 
 /* Returns true if an argument of `size` bytes is or contains an address of host memory that the device can reach. */
-static bool points_to_host(const char *argument, size_t size)
+static bool has_host_pointer(const char *argument, size_t size)
 {
     for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
         uint64_t word;
@@ -69,7 +69,7 @@ static bool reaches_host(const struct kp_driver *d, CUfunction f, void *const *p
         /* A node may have a kernel in place of its function. */
         if (rc == CUDA_ERROR_INVALID_HANDLE && !i && d->cuKernelGetFunction(&f, (CUkernel)f) == CUDA_SUCCESS)
             rc = d->cuFuncGetParamInfo(f, i, &offset, &size);
-        reaches = rc == CUDA_SUCCESS && points_to_host(params[i], size);
+        reaches = rc == CUDA_SUCCESS && has_host_pointer(params[i], size);
     }
     return reaches || (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE); /* which means that there are no more */
 }

@@ -125,7 +125,7 @@ static CUresult compare(struct kp_journal *j)
 
 /* ---- repetitions ---- */
 
-static CUresult issue_all(struct kp_journal *j)
+static CUresult issue_operations(struct kp_journal *j)
 {
     CUresult rc = CUDA_SUCCESS;
     for (size_t k = 0; k < j->end && rc == CUDA_SUCCESS; k++) {
@@ -138,7 +138,7 @@ static CUresult issue_all(struct kp_journal *j)
     return rc;
 }
 
-static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
+static CUresult issue_together(void *arg, const struct kp_issue_hooks *hooks)
 {
     (void)arg;
     struct kp_journal *j = &kp_journal_now;
@@ -147,7 +147,7 @@ static CUresult issue(void *arg, const struct kp_issue_hooks *hooks)
         rc = hooks->before(hooks->arg, CU_STREAM_LEGACY);
     if (rc != CUDA_SUCCESS)
         return rc;
-    rc = issue_all(j);
+    rc = issue_operations(j);
     CUresult ended = rc == CUDA_ERROR_NOT_READY ? rc : kp_issue_end_streams(j);
     if (ended == CUDA_ERROR_NOT_READY)
         return ended;
@@ -178,7 +178,7 @@ static bool is_late(const struct kp_repeat *r)
 
 /* A first repetition without counters. Work that waits for the host, or for something outside the window, does not end
  * in time; nothing is read after that. */
-static int rehearse(void *arg)
+static int rehearse_together(void *arg)
 {
     const struct kp_repeat *r = arg;
     struct kp_journal *j = &kp_journal_now;
@@ -203,5 +203,9 @@ static int rehearse(void *arg)
     return late ? KP_ISSUE_TOO_LONG : 0;
 }
 
-const struct kp_order kp_together = {
-    .issue = issue, .rehearse = rehearse, .whole = true, .tries = 1, .prepare = prepare, .over = over};
+const struct kp_order kp_together = {.issue = issue_together,
+                                     .rehearse = rehearse_together,
+                                     .whole = true,
+                                     .tries = 1,
+                                     .prepare = prepare,
+                                     .over = over};

@@ -16,6 +16,7 @@ struct ended {
     enum kp_ended kind; /* of what has a handle */
     uint64_t handle;
     size_t bytes; /* of the memory; 0: not known */
+    bool ours;    /* kprof has made it, and written to it */
     bool pooled;  /* it may belong to a pool */
     bool later;   /* the program has freed it in the order of a stream */
 };
@@ -228,10 +229,11 @@ bool kp_defer_handle(const struct kp_driver *d, CUcontext ctx, enum kp_ended kin
            (!kinds[kind].waits || kp_wait_for(d, ctx, KP_WAIT_WORK) == CUDA_SUCCESS) && keep(&e);
 }
 
-void kp_defer_ours(CUcontext ctx, CUdeviceptr memory)
+void kp_defer_ours(CUcontext ctx, CUdeviceptr memory, size_t bytes)
 {
-    const struct ended e = {.ctx = ctx, .memory = memory};
-    keep(&e); /* otherwise it is lost */
+    const struct ended e = {.ctx = ctx, .memory = memory, .bytes = bytes, .ours = true};
+    if (memory)
+        keep(&e); /* otherwise it is lost */
 }
 
 /* Frees memory in the order of the legacy default stream. Returns false if that is not possible: the driver refuses it
@@ -242,8 +244,9 @@ static bool free_later(const struct kp_driver *d, CUdeviceptr memory)
 }
 
 /* Frees or destroys what was kept, by the function that the program called. KP_VENDOR: memory of a pool that cuMemFree
- * frees still counts in CU_MEMPOOL_ATTR_USED_MEM_CURRENT after any wait (driver 580, H100). Returns true if there is
- * something to wait for. */
+ * frees still counts in CU_MEMPOOL_ATTR_USED_MEM_CURRENT after any wait (driver 580, H100). KP_VENDOR: what cuMemFree
+ * takes of a block goes to the next cuMemAlloc as it is, so ours is cleared. Returns true if there is something to wait
+ * for. */
 static bool end_one(const struct kp_driver *d, const struct ended *e)
 {
     if (!e->memory) {
@@ -252,16 +255,24 @@ static bool end_one(const struct kp_driver *d, const struct ended *e)
     }
     if (e->later && free_later(d, e->memory))
         return true;
+    if (e->ours)
+        d->cuMemsetD8Async(e->memory, 0, e->bytes, CU_STREAM_LEGACY);
     d->cuMemFree(e->memory);
     return false;
+}
+
+/* Returns true if it is not ended with the others of a context: clearing ours would end a capture. */
+static bool stays(const struct ended *e, CUcontext ctx, bool captures)
+{
+    return e->ctx != ctx || (e->ours && captures);
 }
 
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
 {
     size_t kept = 0;
-    bool waits = false;
+    bool waits = false, captures = kp_gate_captures() > 0;
     for (size_t i = 0; i < n_ended; i++) /* not under the lock, because the driver may wait */
-        if (ended[i].ctx == ctx)
+        if (!stays(&ended[i], ctx, captures))
             waits |= end_one(d, &ended[i]);
     /* A pool's usage drops once the free has run. KP_VENDOR: what it reserves is given back when the program next waits
      * for a stream, not when that is seen to be idle (driver 580, H200); without us the program has waited. */
@@ -269,7 +280,7 @@ void kp_defer_free(const struct kp_driver *d, CUcontext ctx)
         d->cuStreamSynchronize(CU_STREAM_LEGACY);
     kp_lock_take(lock, KP_FOREVER);
     for (size_t i = 0; i < n_ended; i++)
-        if (ended[i].ctx != ctx)
+        if (stays(&ended[i], ctx, captures))
             ended[kept++] = ended[i];
     shrink(kept);
     kp_lock_give(lock);

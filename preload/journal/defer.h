@@ -38,11 +38,13 @@ bool kp_defer_waits(enum kp_ended kind);
  * Threads: any. */
 void kp_defer_no_modules(void);
 
-/* Keeps memory of ours, which work of context `ctx` that does not end may still use. */
-void kp_defer_ours(CUcontext ctx, CUdeviceptr memory);
+/* Keeps memory of kprof's own, of cuMemAlloc in context `ctx`, until kp_defer_free. This is the one way to give such
+ * memory back: it is cleared first, so that no allocation of the program shows what was in it. 0: nothing. */
+void kp_defer_ours(CUcontext ctx, CUdeviceptr memory, size_t bytes);
 
 /* Frees and destroys what was kept of `ctx`, which is current and has no work. Memory that the program freed in stream
- * order is freed that way and waited for: only then does its pool report less memory in use. */
+ * order is freed that way and waited for: only then does its pool report less memory in use. Memory of ours stays while
+ * a stream is being captured. */
 void kp_defer_free(const struct kp_driver *d, CUcontext ctx);
 
 /* Forgets what was kept of contexts that have ended, and their memory with them; NULL: all contexts, in a forked

@@ -22,7 +22,7 @@ struct again {
 };
 
 /* A function of the type by which operations are issued. */
-static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+static CUresult issue_node_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
     const struct again *a = (const struct again *)(uintptr_t)of;
     (void)b, (void)c, (void)d, (void)e, (void)f;
@@ -30,7 +30,7 @@ static CUresult issue_again(uint64_t of, uint64_t b, uint64_t c, uint64_t d, uin
 }
 
 /* Makes a copy or memset that can be issued later: it holds the contents of host memory. */
-static struct again *keep(const struct kp_journal_graph *g, const struct kp_graph_node *node, size_t *bytes)
+static struct again *keep_node(const struct kp_journal_graph *g, const struct kp_graph_node *node, size_t *bytes)
 {
     const struct kp_graph_row row = node->from_host ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
     struct again *a = row.bytes <= KP_MOST_COPIED - j->copied ? malloc(sizeof(*a) + row.bytes) : NULL;
@@ -56,13 +56,13 @@ static struct again *keep(const struct kp_journal_graph *g, const struct kp_grap
 bool kp_journal_single_node(const struct kp_journal_graph *g, const struct kp_graph_node *node)
 {
     size_t bytes = 0;
-    struct again *a = keep(g, node, &bytes);
+    struct again *a = keep_node(g, node, &bytes);
     struct kp_item *i = a ? kp_record_new(j) : NULL;
     if (!i)
         free(a);
     if (!i)
         return false;
-    const struct kp_op op = {.real = (void *)(uintptr_t)issue_again,
+    const struct kp_op op = {.real = (void *)(uintptr_t)issue_node_again,
                              .args = {(uintptr_t)a},
                              .copy = a,
                              .copied = bytes,
@@ -116,7 +116,7 @@ bool kp_journal_node(struct kp_journal_graph *g, const struct kp_graph_node *nod
 {
     const struct kp_graph_row row = node->kind == KP_NODE_COPY ? kp_graph_row(node) : (struct kp_graph_row){.bytes = 0};
     if (node->kind == KP_NODE_HOST)
-        kp_host_calls_note(j);
+        kp_hostcalls_note(j);
     if (node->kind == KP_NODE_COPY && node->to_host)
         return !j->rewinds || record_read(g, node);
     if (node->kind == KP_NODE_COPY && node->from_host && is_written(g, &row))

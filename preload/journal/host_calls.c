@@ -7,12 +7,12 @@
 /* Operations behind a host function that has not ended; the driver takes 1024. */
 enum { MOST_BEHIND = 256 };
 
-bool kp_host_calls_admit(const struct kp_journal *j)
+bool kp_hostcalls_admit(const struct kp_journal *j)
 {
     return !j->whole && !j->context->calls_wait && !kp_window_closes_at_sync();
 }
 
-void kp_host_calls_note(struct kp_journal *j)
+void kp_hostcalls_note(struct kp_journal *j)
 {
     j->called_at = j->calls_host ? j->called_at : j->n;
     j->pending = j->calls_host = true;
@@ -30,18 +30,18 @@ static CUevent mark(const struct kp_driver *d, CUstream stream)
     return NULL;
 }
 
-void kp_host_calls_begin(struct kp_journal *j, struct kp_item *i)
+void kp_hostcalls_begin(struct kp_journal *j, struct kp_item *i)
 {
-    kp_host_calls_note(j);
+    kp_hostcalls_note(j);
     i->call.reached = mark(j->setup->driver, i->op.stream);
 }
 
-void kp_host_calls_end(const struct kp_journal *j, struct kp_item *i)
+void kp_hostcalls_end(const struct kp_journal *j, struct kp_item *i)
 {
     i->call.done = mark(j->setup->driver, i->op.stream);
 }
 
-bool kp_host_calls_hinder(struct kp_journal *j)
+bool kp_hostcalls_hinder(struct kp_journal *j)
 {
     return j->calls_host && j->n - j->called_at >= MOST_BEHIND && !kp_reads_arrive(j);
 }
@@ -63,10 +63,10 @@ static bool is_any_running(const struct kp_journal *j)
     return false;
 }
 
-CUresult kp_host_calls_wait(struct kp_journal *j, long *ms, bool *called)
+CUresult kp_hostcalls_wait(struct kp_journal *j, long *ms, bool *called)
 {
     const struct kp_driver *d = j->setup->driver;
-    const long most = kp_wait_first(KP_WAIT_HOST_CALL), least = kp_wait_next(KP_WAIT_HOST_CALL);
+    const long most = kp_limit_first(KP_WAIT_HOST_CALL), least = kp_limit_next(KP_WAIT_HOST_CALL);
     *called = false;
     if (j->calls_host && *ms > most) {
         CUresult rc = kp_wait_context(d, j->context->ctx, most, least);
@@ -89,7 +89,7 @@ static void destroy(const struct kp_driver *d, CUevent *event)
     *event = NULL;
 }
 
-void kp_host_calls_drop(struct kp_journal *j)
+void kp_hostcalls_drop(struct kp_journal *j)
 {
     for (size_t k = 0; k < j->n; k++) {
         destroy(j->setup->driver, &j->items[k].call.reached);

@@ -13,25 +13,25 @@
 #include "preload/journal/state.h"
 
 /* Returns true if the open window stays open while a host function runs. */
-bool kp_host_calls_admit(const struct kp_journal *j);
+bool kp_hostcalls_admit(const struct kp_journal *j);
 
 /* Note that the function of `i`, an operation just recorded, is about to be put into its stream, and that it has been.
  */
-void kp_host_calls_begin(struct kp_journal *j, struct kp_item *i);
-void kp_host_calls_end(const struct kp_journal *j, struct kp_item *i);
+void kp_hostcalls_begin(struct kp_journal *j, struct kp_item *i);
+void kp_hostcalls_end(const struct kp_journal *j, struct kp_item *i);
 
 /* Notes that a graph's host function will run, which is no operation of the window. */
-void kp_host_calls_note(struct kp_journal *j);
+void kp_hostcalls_note(struct kp_journal *j);
 
 /* Returns true if so many operations are queued after an unfinished host function that the window must close: the
  * driver blocks a thread that issues more, which would hold the gate. */
-bool kp_host_calls_hinder(struct kp_journal *j);
+bool kp_hostcalls_hinder(struct kp_journal *j);
 
 /* Waits for the window's work, at most *ms, or less if a host function is what does not end; *called reports that, and
  * *ms receives the limit. */
-CUresult kp_host_calls_wait(struct kp_journal *j, long *ms, bool *called);
+CUresult kp_hostcalls_wait(struct kp_journal *j, long *ms, bool *called);
 
 /* Destroys the events; call it in the window's context. */
-void kp_host_calls_drop(struct kp_journal *j);
+void kp_hostcalls_drop(struct kp_journal *j);
 
 #endif

@@ -20,6 +20,7 @@
 #include "preload/graphs/host_pointers.h"
 #include "preload/program/hostmem.h"
 #include "preload/program/variables.h"
+#include "preload/who/timeline.h"
 
 /* The most host memory compared at each launch that can reach it, bytes. */
 enum { MOST_COMPARED = 256 << 10 };
@@ -92,7 +93,7 @@ static bool is_as_before(const struct kp_launch *l, size_t most)
 
 enum kp_reason kp_journal_refuses(const struct kp_launch *l, bool reaches, bool quiet)
 {
-    if (kp_host_calls_hinder(j))
+    if (kp_hostcalls_hinder(j))
         return KP_REASON_HOST_FUNCTION;
     if ((reaches && !(settle() && kp_reads_arrive(j))) || (j->rewinds && quiet && !is_as_before(l, MOST_COMPARED)))
         return KP_REASON_REACHES_HOST;
@@ -176,7 +177,7 @@ bool kp_journal_repeats_graph(CUgraphExec exec)
 
 CUresult kp_journal_wait(long *ms, bool *called)
 {
-    return kp_host_calls_wait(j, ms, called);
+    return kp_hostcalls_wait(j, ms, called);
 }
 
 void kp_journal_collect(void)
@@ -253,44 +254,20 @@ bool kp_journal_was_cut(bool well)
     return true;
 }
 
-/* Frees backups; call it in the journal's context. */
-static void free_backups(void)
-{
-    for (size_t k = 0; k < j->n; k++) {
-        if (j->items[k].backup)
-            j->setup->driver->cuMemFree(j->items[k].backup);
-        if (j->items[k].own)
-            j->setup->driver->cuMemFree(j->items[k].own);
-    }
-}
-
-/* Leaves its memory to a journal that closes when its launches have ended. */
-static void keep_memory(void)
-{
-    for (size_t k = 0; k < j->n; k++) {
-        if (j->items[k].backup)
-            kp_defer_ours(j->context->ctx, j->items[k].backup);
-        if (j->items[k].own)
-            kp_defer_ours(j->context->ctx, j->items[k].own);
-    }
-    for (size_t k = 0; k < j->n_logs; k++)
-        kp_defer_ours(j->context->ctx, j->logs[k].memory);
-}
-
 /* Gives back what it holds in its context. In a context that has failed, nothing can be freed. */
 static void give_back(void)
 {
     if (j->context->dead)
         return;
-    kp_host_calls_drop(j);
+    kp_hostcalls_drop(j);
     kp_hostmem_window_closed(!j->hangs);
-    if (j->hangs) {
-        keep_memory();
-        return;
-    }
-    free_backups();
-    kp_reads_drop_log(j);
+    kp_new_memory_leave(j);
+    kp_reads_leave_log(j);
+    if (j->hangs)
+        return; /* a journal that closes when its launches have ended frees them */
+    kp_timeline_ours_begin(j->context->id);
     kp_defer_free(j->setup->driver, j->context->ctx);
+    kp_timeline_ours_end();
     kp_event_twins_free(j);
     kp_again_prepare(j->setup->driver);
 }

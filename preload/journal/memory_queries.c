@@ -10,7 +10,7 @@ static struct kp_journal *const j = &kp_journal_now;
 
 /* Returns true if the current device is known not to be the window's. Without a context the driver refuses the
  * program's query, too. */
-static bool is_elsewhere(const struct kp_driver *d)
+static bool asks_elsewhere(const struct kp_driver *d)
 {
     CUdevice device;
     CUresult rc = d->cuCtxGetDevice(&device);
@@ -34,7 +34,7 @@ bool kp_journal_tells_free(const struct kp_context_setup *setup, uint64_t *more)
     *more = 0;
     if (!j->open || !j->rewinds)
         return false;
-    if (is_elsewhere(setup->driver))
+    if (asks_elsewhere(setup->driver))
         return true;
     *more = kp_collector_copied(j->context->collector);
     return !j->allocates && add_own(more) && kp_defer_gives(more);

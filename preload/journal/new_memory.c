@@ -1,5 +1,7 @@
 #include "preload/journal/new_memory.h"
 
+#include "preload/journal/defer.h"
+
 /* Return the address and the size of the new memory that an operation restores. */
 static CUdeviceptr memory_of(const struct kp_item *i)
 {
@@ -38,4 +40,13 @@ CUresult kp_new_memory_put_back(const struct kp_journal *j)
             rc = d->cuMemcpyDtoDAsync(memory_of(i), i->own, bytes_of(i), CU_STREAM_LEGACY);
     }
     return rc == CUDA_SUCCESS ? d->cuCtxSynchronize() : rc;
+}
+
+void kp_new_memory_leave(const struct kp_journal *j)
+{
+    for (size_t k = 0; k < j->n; k++) {
+        const struct kp_item *i = &j->items[k];
+        kp_defer_ours(j->context->ctx, i->backup, bytes_of(i));
+        kp_defer_ours(j->context->ctx, i->own, bytes_of(i));
+    }
 }

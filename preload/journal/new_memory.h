@@ -13,4 +13,7 @@ bool kp_new_memory_keep(struct kp_journal *j);
 /* Puts it back. Returns the driver's code. */
 CUresult kp_new_memory_put_back(const struct kp_journal *j);
 
+/* Leaves the copies to kp_defer_free. */
+void kp_new_memory_leave(const struct kp_journal *j);
+
 #endif

@@ -83,13 +83,13 @@ static bool is_reached(const struct call *c, const struct kp_op *op)
 {
     bool blocks = op->waits && (op->result || op->copied);
     CUstream stream = op->stream ? op->stream : CU_STREAM_LEGACY;
-    return !blocks || kp_wait_stream(c->d, stream, kp_wait_first(KP_WAIT_BEFORE_COPY)) == CUDA_SUCCESS;
+    return !blocks || kp_wait_stream(c->d, stream, kp_limit_first(KP_WAIT_BEFORE_COPY)) == CUDA_SUCCESS;
 }
 
 /* Returns true if the window accepts the operation: reads and host functions under conditions. */
 static bool takes(const struct call *c, const struct kp_op *op)
 {
-    return (!op->result || kp_reads_admit(j, op, c->symbol)) && (!op->calls_host || kp_host_calls_admit(j)) &&
+    return (!op->result || kp_reads_admit(j, op, c->symbol)) && (!op->calls_host || kp_hostcalls_admit(j)) &&
            is_reached(c, op);
 }
 
@@ -107,7 +107,7 @@ enum kp_joined kp_journal_join(const struct kp_context_setup *setup, const char 
     const struct call c = {setup->driver, symbol, real, args};
     if (!j->open)
         return KP_JOINED_NOT;
-    bool joins = takes_operations(c.d) && !kp_host_calls_hinder(j) && record_arrived(&c, &op);
+    bool joins = takes_operations(c.d) && !kp_hostcalls_hinder(j) && record_arrived(&c, &op);
     struct kp_item *i = joins && takes(&c, &op) ? kp_record_new(j) : NULL;
     if (!i) {
         if (joins)
@@ -118,7 +118,7 @@ enum kp_joined kp_journal_join(const struct kp_context_setup *setup, const char 
     if (op.result)
         kp_reads_begin(j, i, symbol);
     if (op.calls_host)
-        kp_host_calls_begin(j, i);
+        kp_hostcalls_begin(j, i);
     return kind_of(&op);
 }
 
@@ -126,7 +126,7 @@ bool kp_journal_log(uint64_t ticket)
 {
     struct kp_item *i = j->open ? kp_record_find(j, ticket) : NULL;
     if (i && i->op.calls_host) {
-        kp_host_calls_end(j, i);
+        kp_hostcalls_end(j, i);
         return true;
     }
     return !i || (kp_reads_log(j, i) && (j->whole || kp_reads_trusted(i)));
@@ -157,7 +157,7 @@ static bool copy_aside(const struct kp_driver *d, struct kp_item *i, CUdeviceptr
     kp_timeline_ours_copy(j->context->id, bytes);
     if (d->cuMemcpyDtoDAsync(i->backup, memory, bytes, CU_STREAM_LEGACY) == CUDA_SUCCESS)
         return true;
-    kp_defer_ours(j->context->ctx, i->backup); /* whose contents nothing may be restored from */
+    kp_defer_ours(j->context->ctx, i->backup, bytes); /* whose contents nothing may be restored from */
     kp_journal_drop_last();
     return false;
 }
@@ -262,14 +262,14 @@ bool kp_journal_is_scarce(const struct kp_context_setup *setup)
     return j->open && j->rewinds && is_scarce(setup->driver);
 }
 
-static bool has_ended(CUcontext ctx)
+static bool context_has_ended(CUcontext ctx)
 {
     return !kp_context_is_known(ctx);
 }
 
 void kp_journal_contexts_ended(void)
 {
-    kp_defer_forget(has_ended);
+    kp_defer_forget(context_has_ended);
 }
 
 bool kp_journal_allocated(const struct kp_context_setup *setup, CUdeviceptr memory, size_t bytes, bool later)

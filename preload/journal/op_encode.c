@@ -276,7 +276,7 @@ static bool record_2d(const struct call *c)
 }
 
 /* Returns the stream of a call: with the suffixes _ptsz and _ptds, no stream means the thread's own. */
-static CUstream stream_of(const struct call *c, const char *symbol)
+static CUstream stream_of_call(const struct call *c, const char *symbol)
 {
     CUstream stream = (CUstream)(uintptr_t)arg(c, c->row->stream);
     if (stream == CU_STREAM_LEGACY)
@@ -292,7 +292,7 @@ enum kp_join kp_join_record(const struct kp_driver *d, const char *symbol, void 
     memcpy(op->args, args, sizeof(op->args));
     if (!c.row || (uint32_t)arg(&c, c.row->flags) || (c.row->event && !arg(&c, c.row->event)) || !stream_is_here(&c))
         return KP_JOIN_CLOSE;
-    op->stream = stream_of(&c, symbol);
+    op->stream = stream_of_call(&c, symbol);
     op->event = c.row->event;
     op->waits = !c.row->stream;
     op->calls_host = c.row->function;

@@ -11,6 +11,7 @@
 #include "preload/os/log.h"
 #include "preload/program/hostmem.h"
 #include "preload/who/timeline.h"
+#include "preload/journal/defer.h"
 #include "preload/journal/reread.h"
 #include "preload/gate/window_facts.h"
 #include "preload/journal/read_value.h"
@@ -236,13 +237,13 @@ void kp_reads_collect(struct kp_journal *j)
         if (!i->is_launch && i->op.result && !i->read.seen)
             j->end = k;
     }
-    kp_reads_drop_log(j);
+    kp_reads_leave_log(j);
 }
 
-void kp_reads_drop_log(struct kp_journal *j)
+void kp_reads_leave_log(struct kp_journal *j)
 {
     for (size_t k = 0; k < j->n_logs; k++)
-        j->setup->driver->cuMemFree(j->logs[k].memory);
+        kp_defer_ours(j->context->ctx, j->logs[k].memory, j->logs[k].bytes);
     j->n_logs = 0;
 }
 

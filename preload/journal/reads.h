@@ -34,8 +34,8 @@ bool kp_reads_arrive(struct kp_journal *j);
 /* Collects the log once the window's work is done. Operations after a read that was not logged are not repeated. */
 void kp_reads_collect(struct kp_journal *j);
 
-/* Frees the log's device memory; in the window's context, whose work is done. */
-void kp_reads_drop_log(struct kp_journal *j);
+/* Leaves the log's device memory to kp_defer_free. */
+void kp_reads_leave_log(struct kp_journal *j);
 
 /* Reads again, once earlier work is done, and compares. Returns KP_ISSUE_CUT, and sets j->cut, if the value differs. */
 CUresult kp_reads_again(struct kp_journal *j, struct kp_item *i);

@@ -21,7 +21,7 @@ static CUresult put_back(struct kp_journal *j, const struct kp_item *i)
     CUresult rc = kp_op_issue(&i->op);
     if (rc != CUDA_SUCCESS || (i + 1 < j->items + j->end && i[1].backup))
         return rc;
-    return kp_wait_stream(j->setup->driver, CU_STREAM_LEGACY, kp_wait_first(KP_WAIT_PUT_BACK));
+    return kp_wait_stream(j->setup->driver, CU_STREAM_LEGACY, kp_limit_first(KP_WAIT_PUT_BACK));
 }
 
 /* ---- operations ---- */
@@ -200,7 +200,7 @@ static CUresult rescue(struct rehearsal *h)
         CUstream stream = kp_launch_stream(&j->items[i].entry.launch);
         CUresult rc = issue_again(j, &j->items[i], NULL, false);
         if (rc == CUDA_SUCCESS && stream != stuck) /* what follows on other streams may need it */
-            rc = kp_wait_stream(j->setup->driver, stream, kp_wait_first(KP_WAIT_RESCUE));
+            rc = kp_wait_stream(j->setup->driver, stream, kp_limit_first(KP_WAIT_RESCUE));
         if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_NOT_READY)
             return rc;
     }

@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "preload/contexts/unending.h"
 #include "preload/gate/fast_path.h"
+#include "preload/gate/window_facts.h"
 #include "preload/mode/budget.h"
 #include "preload/mode/strategy.h"
 #include "preload/mode/timing_records.h"
@@ -20,6 +21,7 @@ static struct kp_budget budget;
 static unsigned depth;      /* of kp_bounded_enter */
 static uint64_t entered_ns; /* at depth 0 */
 static bool passes;         /* a kind was let through, and that was told */
+static bool records;        /* what passes is recorded, or was to be */
 static atomic_bool spent;   /* so was that nothing is left */
 
 /* Returns true if the mode is bounded and the user has not lifted the bound. */
@@ -68,6 +70,10 @@ void kp_bounded_leave(const struct kp_context_setup *setup)
     spend();
     if (kp_budget_is_spent(&budget))
         tell_spent();
+    if (records || kp_window_is_open() || !(passes || kp_bounded_is_spent()))
+        return;
+    records = true;
+    kp_context_begin_durations(setup);
 }
 
 bool kp_bounded_is_spent(void)
@@ -109,7 +115,8 @@ static void settle_kind(struct kp_rotation_key *k, void *arg)
 {
     const struct kp_rotation_served s = kp_rotation_served(k);
     (void)arg;
-    if (s.measured && !s.passes && serve(&s) == KP_SERVE_PASS)
+    bool has_or_gets = s.measured || (kp_budget_is_spent(&budget) && s.taken > s.lost);
+    if (has_or_gets && !s.passes && serve(&s) == KP_SERVE_PASS)
         let_pass(k);
 }
 
@@ -166,22 +173,19 @@ enum kp_reason kp_bounded_judge(struct kp_question *q, struct kp_candidate *what
 {
     if (!what->wanted || !is_bounded(q->setup))
         return KP_REASON_NONE;
-    if (kp_bounded_is_spent()) {
-        what->wanted = false;
-        return KP_REASON_BUDGET;
+    bool nothing = kp_bounded_is_spent(), recurs = kp_mode_recurs(q->setup->mode);
+    q->kind = recurs ? NULL : find_kind(q->setup, q->context, q->launch, q->function);
+    if (!q->kind) {
+        what->wanted &= !nothing;
+        return nothing ? KP_REASON_BUDGET : KP_REASON_NONE;
     }
-    if (kp_mode_recurs(q->setup->mode))
-        return KP_REASON_NONE;
-    q->kind = find_kind(q->setup, q->context, q->launch, q->function);
-    if (!q->kind)
-        return KP_REASON_NONE;
     const struct kp_rotation_served s = kp_rotation_served(q->kind);
     enum kp_serve how = serve(&s);
     if (how == KP_SERVE_PASS) {
         if (s.measured)
             let_pass(q->kind);
         what->wanted = false;
-        return KP_REASON_ROTATED;
+        return nothing && !s.measured ? KP_REASON_BUDGET : KP_REASON_ROTATED;
     }
     bool turns = how == KP_SERVE_TURNS || kp_rotation_takes_turns(q->kind);
     q->turns_reason = turns && kp_mode_repeats(q->setup->mode) ? KP_REASON_REPLAYS_FAIL : KP_REASON_NONE;
@@ -240,7 +244,6 @@ void kp_bounded_tell(void)
         kp_log_progress("all %zu kernels and shapes have results; profiling added %.1f s", t.keys, added);
     else
         kp_log_progress(
-            "%zu of %zu kernels and shapes have results, %zu of these a part of them; profiling added %.1f s%s%s%s",
-            t.with_results, t.keys, t.in_part, added, *t.without ? "; without are: " : "", t.without,
-            *t.without ? " (add them with --kernel-name)" : "");
+            "%zu of %zu kernels and shapes have results, %zu of these a part of them; profiling added %.1f s",
+            t.with_results, t.keys, t.in_part, added);
 }

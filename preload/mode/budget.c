@@ -7,14 +7,15 @@ enum { WINDOWS = 4 };
 
 /* The time up to which a kind that has a result gets further ones: the shares of the budget by what such a launch costs
  * and how many results the kind has. A second result says less than the first of another kind, a hundredth nothing.
- * With the default of 60 s these are 30, 10 and 2 s. A launch costs 0.3 to 16 ms where windows are full, and 50 to 500
- * where each has one launch (H200, set basic): then a program with many launches has no end. */
+ * With the default of 60 s these are 30, 13.8, 10 and 2 s. A launch costs 0.3 to 16 ms where windows are full, and 50
+ * to 500 where each has one launch (H200, set basic): then a program with many launches has no end. */
 static const struct {
     double most_ms;        /* a launch costs at most this much */
     uint64_t most_results; /* and the kind has fewer */
     double share;
 } repeats[] = {
     {25, 4, 0.5},
+    {25, 80, 0.23},
     {25, UINT64_MAX, 1.0 / 6},
     {1e300, UINT64_MAX, 1.0 / 30},
 };
@@ -74,15 +75,33 @@ bool kp_budget_is_dear(const struct kp_budget *b)
            (share_of(b) >= dear_share && b->launch_ns > 1e6 * dear_ms);
 }
 
+/* Returns the time until the next share of the budget is spent after which kinds get fewer results, at the present
+ * price; 0 = there is none. */
+static double until_fewer_ns(const struct kp_budget *b)
+{
+    double next = 0, price_ms = b->launch_ns / 1e6;
+    for (size_t i = 0; i < REPEATS; i++) {
+        double until = repeats[i].share * (double)b->total_ns - (double)b->spent_ns;
+        bool priced = price_ms <= repeats[i].most_ms && (price_ms > dear_ms || repeats[i].most_ms <= dear_ms);
+        if (priced && until > 0 && (!next || until < next))
+            next = until;
+    }
+    return next;
+}
+
 uint64_t kp_budget_room(const struct kp_budget *b)
 {
-    enum { PARTS = 8, UNKNOWN = 64 }; /* the price is not known before the first window has closed */
+    /* The price is not known before the first window has closed. A window of few launches is a dear one. */
+    enum { PARTS = 8, FEW = 32, UNKNOWN = 64 };
     if (!b->total_ns)
         return UINT64_MAX;
     if (!b->windows)
         return UNKNOWN;
     double left = kp_budget_is_spent(b) ? 0 : (double)(b->total_ns - b->spent_ns);
-    double room = left / PARTS / (b->launch_ns + 1);
+    double fewer = until_fewer_ns(b), few = FEW * b->launch_ns, room = left / PARTS;
+    if (fewer && fewer < room)
+        room = fewer > few ? fewer : few < room ? few : room;
+    room /= b->launch_ns + 1;
     return room < 1 ? 1 : room < 1e9 ? (uint64_t)room : UINT64_MAX;
 }
 

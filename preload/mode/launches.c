@@ -122,7 +122,7 @@ static CUresult run_recorded(const struct kp_question *q, struct kp_entry *e, en
     return rc;
 }
 
-static CUresult pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
+CUresult kp_launches_pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
 {
     *skip_reason = why;
     return kp_launch_issue_own(l);
@@ -132,7 +132,7 @@ static CUresult run_outside(const struct kp_question *q, struct kp_launch *l, st
                             enum kp_reason why, enum kp_reason *skip_reason)
 {
     bool watched = kp_admit_may_hang(q) && !q->fit.waits_reason && kp_stuck_settle(q->setup->driver, q->context);
-    CUresult rc = pass(l, why, skip_reason);
+    CUresult rc = kp_launches_pass(l, why, skip_reason);
     if (rc == CUDA_SUCCESS && watched)
         kp_stuck_watch(q->setup->driver, q->context, f, q->fit.patience);
     return rc;
@@ -193,7 +193,7 @@ static CUresult run_judged(struct kp_question *q, struct kp_launch *l, struct kp
     struct kp_entry *e = kp_window_record(l, q->what->wanted, q->what->graph, f);
     if (!e) {
         kp_window_close(KP_REASON_WANT_MEMORY);
-        return pass(l, KP_REASON_LOST, skip_reason);
+        return kp_launches_pass(l, KP_REASON_LOST, skip_reason);
     }
     kp_rotate_took(w, e, q->key);
     kp_bounded_took(w, e, q->kind);
@@ -210,7 +210,7 @@ static CUresult run_known(struct kp_question *q, struct kp_candidate *what, stru
     enum kp_reason why;
     if (kp_rotate_lets_by(q, what, &why)) {
         w->unwanted_in_a_row++;
-        return pass(l, why, skip_reason);
+        return kp_launches_pass(l, why, skip_reason);
     }
     make_way(q, l);
     kp_bounded_forget_ended(q);
@@ -247,7 +247,7 @@ struct kp_known_function *kp_launches_function(const struct kp_context_setup *se
     if (!w->open)
         kp_batch_settle();
     if (f)
-        f->writes_host = kp_host_writes_known(f->facts.mangled);
+        f->writes_host = kp_hostwrites_known(f->facts.mangled);
     return f;
 }
 
@@ -266,7 +266,7 @@ CUresult kp_launches_run(const struct kp_context_setup *setup, struct kp_context
     struct kp_known_function *f = NULL;
     if (!l->is_graph && (!(f = kp_launches_function(setup, c, l)) || kp_launch_copy(l, &f->facts))) {
         make_way_unknown(KP_REASON_UNKNOWN_KERNEL, c);
-        return pass(l, KP_REASON_NO_FACTS, skip_reason);
+        return kp_launches_pass(l, KP_REASON_NO_FACTS, skip_reason);
     }
     struct kp_candidate now = *what;
     struct kp_question q = {.window = w, .setup = setup, .context = c, .launch = l, .what = &now, .function = f};
@@ -295,7 +295,7 @@ static bool is_held(const struct kp_context_setup *setup, CUcontext ctx, const s
         return false;
     if (kp_now_ms() - last_ms < kp_span_ms(KP_SPAN_HELD_APART) || d->cuStreamQuery(kp_launch_stream(l)) != CUDA_SUCCESS)
         return true;
-    bool ends = kp_patience_ends(ctx, kp_wait_first(KP_WAIT_MOMENT));
+    bool ends = kp_patience_ends(ctx, kp_limit_first(KP_WAIT_MOMENT));
     last_ms = ends ? 0 : kp_now_ms();
     return !ends;
 }
@@ -316,7 +316,7 @@ static CUresult run_in_context(const struct kp_context_setup *setup, struct kp_l
     *bad_input = NULL;
     if (!ctx) {
         make_way_unknown(KP_REASON_UNKNOWN_CONTEXT, NULL);
-        return pass(l, KP_REASON_NO_CONTEXT, skip_reason);
+        return kp_launches_pass(l, KP_REASON_NO_CONTEXT, skip_reason);
     }
     struct kp_visit v = kp_visit_begin(d, ctx);
     struct kp_context *c = v.here ? kp_context_get(setup, ctx, bad_input) : NULL;
@@ -324,13 +324,13 @@ static CUresult run_in_context(const struct kp_context_setup *setup, struct kp_l
     CUresult rc;
     if (!c || *bad_input || c->dead) {
         make_way_unknown(KP_REASON_ELSEWHERE, c);
-        rc = pass(l, c && c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NO_CONTEXT, skip_reason);
+        rc = kp_launches_pass(l, c && c->dead ? KP_REASON_AFTER_FAILURE : KP_REASON_NO_CONTEXT, skip_reason);
     } else if (is_held(setup, ctx, l)) {
         note_held(d, l);
-        rc = pass(l, KP_REASON_UNENDED, skip_reason);
+        rc = kp_launches_pass(l, KP_REASON_UNENDED, skip_reason);
     } else if (!w->open && (why = kp_bounded_follow(setup, c))) {
         note_held(d, l);
-        rc = pass(l, why, skip_reason);
+        rc = kp_launches_pass(l, why, skip_reason);
     } else {
         kp_session_device(&c->device, c->chip, c->plan ? c->plan->breakdowns : "");
         kp_session_collection(c->plan ? c->plan->listed : NULL,

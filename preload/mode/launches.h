@@ -19,6 +19,9 @@ struct kp_launches_way {
 CUresult kp_launches_in_context(const struct kp_context_setup *setup, struct kp_launch *l,
                                 const struct kp_launches_way *way, enum kp_reason *skip_reason, char **bad_input);
 
+/* Makes `l` as the program does, without a result, and says why. */
+CUresult kp_launches_pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason);
+
 /* Finds the function of a launch. Closes the window if its module may bring variables that the window lacks. NULL: the
  * driver gives no facts about it. */
 struct kp_known_function *kp_launches_function(const struct kp_context_setup *setup, struct kp_context *c,

@@ -56,12 +56,6 @@ static int record_node(void *arg, const struct kp_graph_node *node)
     return 0;
 }
 
-static CUresult pass(struct kp_launch *l, enum kp_reason why, enum kp_reason *skip_reason)
-{
-    *skip_reason = why;
-    return kp_launch_issue_own(l);
-}
-
 /* Returns why the window cannot accept the graph's kernels, if there is a reason: repetitions would find host memory
  * changed, or it is too much. Adds the host memory that they can reach to the window's. */
 static enum kp_reason refuses_host(const struct passage *p)
@@ -181,7 +175,7 @@ static CUresult issue_whole(struct passage *p, struct kp_launch *l, enum kp_reas
     if (rc != CUDA_ERROR_OUT_OF_MEMORY || !w->strategy->rewinds)
         return rc;
     kp_window_close(KP_REASON_WANT_DEVICE_MEMORY);
-    return pass(l, KP_REASON_MADE_AGAIN, skip_reason);
+    return kp_launches_pass(l, KP_REASON_MADE_AGAIN, skip_reason);
 }
 
 static CUresult record_and_issue(struct passage *p, struct kp_launch *l, enum kp_reason *skip_reason)
@@ -192,7 +186,7 @@ static CUresult record_and_issue(struct passage *p, struct kp_launch *l, enum kp
         return issue_whole(p, l, skip_reason);
     drop_from(p->nodes.first);
     kp_window_close(KP_REASON_WANT_MEMORY);
-    return pass(l, KP_REASON_LOST, skip_reason);
+    return kp_launches_pass(l, KP_REASON_LOST, skip_reason);
 }
 
 /* ---- the nodes run instead ---- */
@@ -240,17 +234,22 @@ struct choice {
     bool nodes;           /* its nodes are issued instead */
 };
 
+/* Returns the function of a kernel of the graph if its code looks as if it waited for the host, and launches of it were
+ * not yet seen to end often enough; else NULL. */
+static struct kp_known_function *waiter(const struct passage *p, size_t i)
+{
+    struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
+    return f && f->once & KP_WAITS_FOR_OTHERS && !kp_admit_ends(f) ? f : NULL;
+}
+
 /* Returns why the graph is let through, if there is a reason. A node that waits for the host would hold up the program,
  * which has to launch more before it acts. */
 static enum kp_reason lets_through(const struct passage *p)
 {
-    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL);
-    for (size_t i = 0; shares && i < p->of->n; i++) {
-        const struct kp_known_function *f = kp_launches_function(p->setup, p->context, &p->of->kernels[i].launch);
-        if (f && f->once & KP_WAITS_FOR_OTHERS)
-            return KP_REASON_GRAPH_MAY_WAIT;
-    }
-    return KP_REASON_NONE;
+    bool shares = kp_hostmem_any() || kp_flags_met(KP_MET_MANAGED) || kp_flags_met(KP_MET_VIRTUAL), waits = false;
+    for (size_t i = 0; shares && !waits && i < p->of->n; i++)
+        waits = waiter(p, i) != NULL;
+    return waits ? KP_REASON_GRAPH_MAY_WAIT : KP_REASON_NONE;
 }
 
 /* Judges the kernels of the graph for repetitions. */
@@ -283,9 +282,9 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, enum kp_
 {
     p->of->whole = why;
     if (p->what->graph->waits)
-        return pass(l, p->what->graph->once_reason, skip_reason);
+        return kp_launches_pass(l, p->what->graph->once_reason, skip_reason);
     if (p->of->named)
-        return pass(l, why, skip_reason);
+        return kp_launches_pass(l, why, skip_reason);
     for (size_t i = 0; i < p->of->n && !l->nvtx.ranges; i++) {
         l->nvtx = p->of->kernels[i].launch.nvtx;
         p->of->kernels[i].launch.nvtx = (struct kp_nvtx){.ranges = NULL};
@@ -293,15 +292,39 @@ static CUresult run_whole(const struct passage *p, struct kp_launch *l, enum kp_
     return kp_launches_run(p->setup, p->context, l, p->what, skip_reason);
 }
 
-/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program must end. */
+/* Returns true if nothing is to wait for the graph: a kernel of it did not end by itself. */
+static bool is_known_to_wait(const struct passage *p)
+{
+    const struct kp_known_function *f;
+    bool waits = false;
+    for (size_t i = 0; !waits && i < p->of->n; i++)
+        waits = (f = waiter(p, i)) && f->waits_reason;
+    return waits;
+}
+
+/* Learns, once for each function, whether the kernels that may wait ended by themselves in a launch of the graph. */
+static void learn_waiters(const struct passage *p, bool ended)
+{
+    for (size_t i = 0; i < p->of->n; i++) {
+        struct kp_known_function *f = waiter(p, i);
+        size_t before = 0;
+        while (f && before < i && waiter(p, before) != f)
+            before++;
+        if (f && before == i)
+            kp_stuck_learn(f, ended);
+    }
+}
+
+/* Lets the graph through. Waits a moment for its end, to know whether work goes on that the program must end, and
+ * whether its kernels end by themselves: after a few such launches, the graph is counted. */
 static CUresult let_through(const struct passage *p, struct kp_launch *l, enum kp_reason why,
                             enum kp_reason *skip_reason)
 {
     kp_window_close(why);
-    bool settled = kp_stuck_settle(p->setup->driver, p->context);
-    CUresult rc = pass(l, why, skip_reason);
-    if (rc == CUDA_SUCCESS && settled)
-        kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE);
+    bool watched = !is_known_to_wait(p) && kp_stuck_settle(p->setup->driver, p->context);
+    CUresult rc = kp_launches_pass(l, why, skip_reason);
+    if (rc == CUDA_SUCCESS && watched)
+        learn_waiters(p, kp_stuck_watch(p->setup->driver, p->context, NULL, KP_WAIT_ALONE));
     return rc;
 }
 
@@ -339,7 +362,7 @@ static CUresult run_by_node(struct passage *p, struct kp_launch *l, enum kp_reas
     if (close_reason)
         kp_window_close(close_reason);
     if (!w->open && !kp_window_open(w, &q, &why))
-        return pass(l, why, skip_reason);
+        return kp_launches_pass(l, why, skip_reason);
     bool counts = !w->strategy->rewinds && w->strategy->close;
     if (!counts && !refuses_host(p))
         return record_and_issue(p, l, skip_reason);

@@ -161,12 +161,12 @@ static bool becomes_idle(const struct kp_window *w, bool is_current)
 {
     const struct kp_driver *d = w->setup->driver;
     struct kp_context *c = w->context;
-    long next = kp_wait_next(KP_WAIT_ROTATION), ms = c->stalled ? next : kp_wait_first(KP_WAIT_ROTATION);
+    long next = kp_limit_next(KP_WAIT_ROTATION), ms = c->stalled ? next : kp_limit_first(KP_WAIT_ROTATION);
     kp_context_settle_ends();
     if (c->ended)
         return true; /* no more waits */
     know_window(kp_journal_facts().serial);
-    bool idle = (is_current && end_within(d, kp_wait_first(KP_WAIT_ROTATION_STREAMS))) ||
+    bool idle = (is_current && end_within(d, kp_limit_first(KP_WAIT_ROTATION_STREAMS))) ||
                 kp_wait_briefly(d, c->ctx, ms, next) != CUDA_ERROR_NOT_READY;
     c->stalled = !idle;
     if (idle)

@@ -29,7 +29,7 @@ static struct {
 /* ---- the counters ---- */
 
 /* Names the files that the counters go through, if the list of this run needs several passes. */
-static bool carry(const struct kp_window *w)
+static bool carry_app_range(const struct kp_window *w)
 {
     static const struct kp_shape none = {.dynamic_shared = 0};
     struct kp_context *c = w->context;
@@ -43,8 +43,8 @@ static bool carry(const struct kp_window *w)
 static struct kp_why find_open_reason(const struct kp_window *w, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
-    long least = kp_wait_next(KP_WAIT_MANY), patience = c->stalled ? least : kp_wait_first(KP_WAIT_MANY);
-    bool carried = carry(w); /* counts the range, so in any case */
+    long least = kp_limit_next(KP_WAIT_MANY), patience = c->stalled ? least : kp_limit_first(KP_WAIT_MANY);
+    bool carried = carry_app_range(w); /* counts the range, so in any case */
     CUresult rc =
         kp_ranges_open()->beside ? CUDA_ERROR_NOT_READY : kp_wait_context(w->setup->driver, c->ctx, patience, least);
     c->stalled = rc == CUDA_ERROR_NOT_READY;
@@ -86,7 +86,7 @@ static void stop(const struct kp_window *w, struct kp_window_outcome *out)
 }
 
 /* Gives the range up, because nothing may wait for the driver. */
-static void give_up(struct kp_window *w)
+static void give_up_app_range(struct kp_window *w)
 {
     kp_runs_carried(&now.passes, false);
     kp_job_unended(w, kp_gate_captures() > 0 ? KP_REASON_RANGE_CAPTURE : KP_REASON_RANGE_UNENDED);
@@ -94,14 +94,14 @@ static void give_up(struct kp_window *w)
 
 static void finish(struct kp_window *w, struct kp_window_outcome *out)
 {
-    long least = kp_wait_next(KP_WAIT_RANGE_END);
+    long least = kp_limit_next(KP_WAIT_RANGE_END);
     long ms = w->close_reason == KP_REASON_RANGE_END ? least
-              : kp_flags_hurried()                   ? kp_wait_at_exit(KP_WAIT_RANGE_END)
-                                                     : kp_wait_first(KP_WAIT_RANGE_END);
+              : kp_flags_hurried()                   ? kp_limit_at_exit(KP_WAIT_RANGE_END)
+                                                     : kp_limit_first(KP_WAIT_RANGE_END);
     CUresult rc =
         kp_gate_captures() > 0 ? CUDA_ERROR_NOT_READY : kp_wait_context(w->setup->driver, w->context->ctx, ms, least);
     if (rc == CUDA_ERROR_NOT_READY) {
-        give_up(w);
+        give_up_app_range(w);
     } else if (rc != CUDA_SUCCESS) {
         kp_job_failed(w, out);
         kp_runs_carried(&now.passes, false);
@@ -112,7 +112,7 @@ static void finish(struct kp_window *w, struct kp_window_outcome *out)
 
 /* ---- the window ---- */
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
+static bool open_app_range(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     (void)why;
     *reason = q->fit.once_reason;
@@ -133,7 +133,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
 }
 
 /* Names the range and its contents. */
-static char *describe(const char *name, uint64_t launches)
+static char *describe_app_range(const char *name, uint64_t launches)
 {
     char *text = NULL;
     return asprintf(&text, "%s: range of %" PRIu64 " launch%s", name && *name ? name : "(no name)", launches,
@@ -142,16 +142,16 @@ static char *describe(const char *name, uint64_t launches)
                : text;
 }
 
-static void set_content(const struct kp_ranges_tally *t)
+static void set_tally(const struct kp_ranges_tally *t)
 {
     struct kp_result *r = kp_journal_entry(0)->result;
     r->launch.launches = t->launches;
-    r->launch.demangled = describe(r->launch.mangled, t->launches);
+    r->launch.demangled = describe_app_range(r->launch.mangled, t->launches);
     r->lossy |= !r->launch.demangled || kp_result_set_count(r, "range__launches", "", t->launches) ||
                 kp_result_set_count(r, "range__graphs", "", t->graphs);
 }
 
-static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+static void close_app_range(struct kp_window *w, struct kp_window_outcome *out)
 {
     struct kp_ranges_tally t = kp_ranges_tally();
     kp_ranges_count_in(NULL, false);
@@ -164,7 +164,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         out->why = now.lost;
     now.lost = kp_why_of(KP_REASON_NONE, NULL);
     if (t.launches) {
-        set_content(&t);
+        set_tally(&t);
     } else {
         kp_range_result_drop();
         kp_counters_free(out->counters);
@@ -180,6 +180,6 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 const struct kp_strategy kp_strategy_app_range = {
     .name = "app-range",
     .no_config = KP_REASON_RECORD_COUNTED,
-    .open = open_window,
-    .close = close_window,
+    .open = open_app_range,
+    .close = close_app_range,
 };

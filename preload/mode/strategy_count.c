@@ -27,19 +27,19 @@ static void end_record(void)
     recorded = false;
 }
 
-static bool suits(const struct kp_question *q)
+static bool suits_count(const struct kp_question *q)
 {
     return kp_admit_counters(q);
 }
 
 /* Refuses launches that may wait for the host: counting would hang. */
-static enum kp_reason admit(const struct kp_question *q)
+static enum kp_reason admit_count(const struct kp_question *q)
 {
     return q->fit.host && !q->fit.ends ? KP_REASON_REACHES_HOST : KP_REASON_NONE;
 }
 
 /* Names the files that the counters of a launch go through, if the list of this run needs several passes. */
-static bool carry(struct kp_window *w, const struct kp_question *q)
+static bool carry_count(struct kp_window *w, const struct kp_question *q)
 {
     struct kp_context *c = w->context;
     bool several = c->plan->several;
@@ -50,14 +50,14 @@ static bool carry(struct kp_window *w, const struct kp_question *q)
 
 /* Opens a window. A launch gets a separate one if it is counted because it must not be replayed, if this run is one
  * pass of several, or if the pass belongs to a provider other than the counters, which measures single kernels. */
-static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
+static bool open_count(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     const struct kp_context *c = w->context;
     bool beside = c->beside, alone = beside || c->plan->several;
     (void)reason;
     w->most = w->once_reason || alone ? 1 : kp_admit_room(w);
     if (!kp_context_one_pass(w->setup, w->context) || (beside && w->mode != KP_RANGE_AUTO) ||
-        (alone && !q->what->wanted) || !carry(w, q))
+        (alone && !q->what->wanted) || !carry_count(w, q))
         return false;
     recorded = q->key && kp_rotation_is_first(q->key) && kp_rotate_record(q->context);
     kp_claim_counters(w->setup->driver, c);
@@ -69,7 +69,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     return false;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_entry *e)
+static CUresult issue_count(struct kp_window *w, struct kp_entry *e)
 {
     return kp_journal_issue(e, kp_collector_count_hooks(w->context->collector));
 }
@@ -86,11 +86,11 @@ static CUresult wait_for_end(const struct kp_window *w)
         return kp_wait_quietly(d, w->context->ctx, KP_WAIT_ROTATION_END);
     if (kp_journal_may_wait())
         return kp_wait_quietly(d, w->context->ctx, KP_WAIT_COUNTED_WAITS);
-    long ms = kp_flags_hurried() ? kp_wait_at_exit(KP_WAIT_COUNTED) : kp_wait_first(KP_WAIT_COUNTED);
+    long ms = kp_flags_hurried() ? kp_limit_at_exit(KP_WAIT_COUNTED) : kp_limit_first(KP_WAIT_COUNTED);
     return kp_wait_briefly(d, w->context->ctx, ms, ms);
 }
 
-static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+static void close_count(struct kp_window *w, struct kp_window_outcome *out)
 {
     CUresult rc = wait_for_end(w);
     if (rc != CUDA_SUCCESS) {
@@ -116,9 +116,9 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
 const struct kp_strategy kp_strategy_count = {
     .name = "count",
     .no_config = KP_REASON_RECORD_COUNTED,
-    .suits = suits,
-    .admit = admit,
-    .open = open_window,
-    .issue = issue,
-    .close = close_window,
+    .suits = suits_count,
+    .admit = admit_count,
+    .open = open_count,
+    .issue = issue_count,
+    .close = close_count,
 };

@@ -8,12 +8,12 @@
 #include "preload/contexts/unending.h"
 #include "preload/program/waits.h"
 
-static bool suits(const struct kp_question *q)
+static bool suits_plain(const struct kp_question *q)
 {
     return !q->fit.once_reason;
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
+static bool open_plain(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     (void)q, (void)why, (void)reason;
     w->most = 1;
@@ -38,7 +38,7 @@ static CUresult wait_for(const struct kp_window *w, const struct kp_entry *e)
 }
 
 /* Reads facts of activity records from this one execution, which stays the program's and is no graph, see probe.h. */
-static CUresult issue(struct kp_window *w, struct kp_entry *e)
+static CUresult issue_plain(struct kp_window *w, struct kp_entry *e)
 {
     const struct kp_cupti *cupti = kp_context_cupti();
     struct kp_executed record;
@@ -60,7 +60,7 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
 
 const struct kp_strategy kp_strategy_plain = {
     .name = "plain",
-    .suits = suits,
-    .open = open_window,
-    .issue = issue,
+    .suits = suits_plain,
+    .open = open_plain,
+    .issue = issue_plain,
 };

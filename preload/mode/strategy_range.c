@@ -16,7 +16,7 @@
 #include "preload/mode/strategy.h"
 
 /* A launch that needs a window of its own cannot be part of a range. */
-static enum kp_reason admit(const struct kp_question *q)
+static enum kp_reason admit_range(const struct kp_question *q)
 {
     return q->fit.alone_reason;
 }
@@ -24,7 +24,7 @@ static enum kp_reason admit(const struct kp_question *q)
 /* ---- the result ---- */
 
 /* Names the range and its contents. */
-static char *describe(const char *name, size_t launches, const struct kp_journal_content *c)
+static char *describe_range(const char *name, size_t launches, const struct kp_journal_content *c)
 {
     char copies[64] = "", *text = NULL;
     if (c->copies)
@@ -42,7 +42,7 @@ static void set_content(void)
     const struct kp_journal_content c = kp_journal_content();
     const size_t launches = kp_journal_facts().launches;
     r->launch.launches = launches;
-    r->launch.demangled = describe(r->launch.mangled, launches, &c);
+    r->launch.demangled = describe_range(r->launch.mangled, launches, &c);
     r->lossy |= !r->launch.demangled || kp_result_set_count(r, "range__launches", "", launches) ||
                 kp_result_set_count(r, "range__graphs", "", c.graphs) ||
                 kp_result_set_count(r, "range__copies", "", c.copies) ||
@@ -51,7 +51,7 @@ static void set_content(void)
 
 /* ---- the window ---- */
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
+static bool open_range(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     struct kp_context *c = w->context;
     *reason = q->fit.once_reason;
@@ -77,7 +77,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     return !*reason;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_entry *e)
+static CUresult issue_range(struct kp_window *w, struct kp_entry *e)
 {
     (void)w;
     return kp_journal_issue(e, NULL);
@@ -90,7 +90,7 @@ static void tell_cut(const struct kp_window *w)
     kp_range_result_cut(w->closed_by, ": later work cannot be repeated with it", kp_journal_facts().launches);
 }
 
-static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+static void end_range_window(struct kp_window *w, struct kp_window_outcome *out)
 {
     if (!kp_journal_facts().launches) { /* the next launch opens another */
         kp_range_result_drop();
@@ -102,7 +102,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
     kp_replay_close(w, &kp_together, out);
 }
 
-static void abandon(struct kp_window *w)
+static void abandon_range(struct kp_window *w)
 {
     kp_ranges_cut(KP_REASON_RANGE_CUT);
     kp_collector_leave(w->context->collector);
@@ -113,9 +113,9 @@ const struct kp_strategy kp_strategy_range = {
     .rewinds = true,
     .whole = true,
     .patience = SIZE_MAX,
-    .admit = admit,
-    .open = open_window,
-    .issue = issue,
-    .close = close_window,
-    .abandon = abandon,
+    .admit = admit_range,
+    .open = open_range,
+    .issue = issue_range,
+    .close = end_range_window,
+    .abandon = abandon_range,
 };

@@ -20,12 +20,12 @@
 #include "preload/contexts/unending.h"
 #include "preload/program/waits.h"
 
-static bool suits(const struct kp_question *q)
+static bool suits_replay(const struct kp_question *q)
 {
     return kp_admit_counters(q);
 }
 
-static enum kp_reason admit(const struct kp_question *q)
+static enum kp_reason admit_replay(const struct kp_question *q)
 {
     return q->fit.alone_reason;
 }
@@ -53,7 +53,7 @@ static bool saves(struct kp_context *c, struct kp_why *why)
     return saved;
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
+static bool open_replay(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     if (!saves(w->context, why)) {
         if (!w->context->unsavable)
@@ -74,7 +74,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     return true;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_entry *e)
+static CUresult issue_replay(struct kp_window *w, struct kp_entry *e)
 {
     (void)w;
     return kp_journal_issue(e, NULL);
@@ -92,7 +92,7 @@ void kp_replay_passes(struct kp_window *w, const struct kp_order *how, enum kp_w
                       struct kp_window_outcome *out)
 {
     struct kp_mute mute;
-    struct kp_repeat repeat = {kp_wait_first(more) + 2 * w->ran_ms, kp_wait_next(more)};
+    struct kp_repeat repeat = {kp_limit_first(more) + 2 * w->ran_ms, kp_limit_next(more)};
     kp_journal_begin_repeats();
     if (!j->wanted)
         return;
@@ -181,7 +181,7 @@ static void count_own(struct kp_window *w, const struct kp_order *how, struct kp
 /* Repeats nothing: another thread's call may have changed memory within the window. */
 static void close_spoiled(struct kp_window *w, struct kp_window_outcome *out)
 {
-    if (kp_patience_wait(w->setup->driver, w->context->ctx, kp_wait_first(KP_WAIT_LEAVE)) != CUDA_SUCCESS) {
+    if (kp_patience_wait(w->setup->driver, w->context->ctx, kp_limit_first(KP_WAIT_LEAVE)) != CUDA_SUCCESS) {
         kp_journal_hangs();
         kp_collector_leave(w->context->collector);
     } else {
@@ -219,7 +219,7 @@ static long end_wait(const struct kp_window *w)
     enum kp_wait for_what = w->left && kp_context_beside(w->context, NULL) ? KP_WAIT_WINDOW_LEFT
                             : kp_journal_may_wait()                        ? KP_WAIT_WINDOW_WAITS
                                                                            : KP_WAIT_WINDOW_END;
-    return kp_flags_hurried() ? kp_wait_at_exit(for_what) : kp_wait_first(for_what);
+    return kp_flags_hurried() ? kp_limit_at_exit(for_what) : kp_limit_first(for_what);
 }
 
 /* Waits with a limit: closing a window may be what lets the program go on, and a launch may wait for exactly that. */
@@ -251,12 +251,12 @@ void kp_replay_close(struct kp_window *w, const struct kp_order *how, struct kp_
     kp_timeline_resume();
 }
 
-static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+static void close_replay(struct kp_window *w, struct kp_window_outcome *out)
 {
     kp_replay_close(w, &kp_one_by_one, out);
 }
 
-static void abandon(struct kp_window *w)
+static void abandon_replay(struct kp_window *w)
 {
     kp_collector_leave(w->context->collector);
 }
@@ -264,10 +264,10 @@ static void abandon(struct kp_window *w)
 const struct kp_strategy kp_strategy_replay = {
     .name = "replay",
     .rewinds = true,
-    .suits = suits,
-    .admit = admit,
-    .open = open_window,
-    .issue = issue,
-    .close = close_window,
-    .abandon = abandon,
+    .suits = suits_replay,
+    .admit = admit_replay,
+    .open = open_replay,
+    .issue = issue_replay,
+    .close = close_replay,
+    .abandon = abandon_replay,
 };

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "preload/os/progress.h"
+#include "preload/who/durations.h"
 #include "preload/rotation/rotation.h"
 #include "preload/mode/counter_owner.h"
 #include "preload/mode/job.h"
@@ -18,7 +19,7 @@ static struct {
     uint64_t begin_ns; /* time that starting it took */
 } now;
 
-static bool suits(const struct kp_question *q)
+static bool suits_rotate(const struct kp_question *q)
 {
     return q->key && !kp_rotation_is_first(q->key) && kp_admit_counters(q);
 }
@@ -58,6 +59,8 @@ static int begin_count(struct kp_window *w, struct kp_why *why)
     const struct kp_rotation *r = w->context->rotation;
     size_t extra = kp_rotation_extra_of(r, now.turn.group);
     kp_claim_counters(w->setup->driver, w->context);
+    if (extra != SIZE_MAX)
+        kp_durations_end(); /* CUPTI's activity records cannot be combined with other providers */
     return extra == SIZE_MAX
                ? kp_collector_count_begin(c, w->mode, w->most, now.turn.group, why)
                : kp_collector_beside_begin(c, extra, w->most, kp_rotation_longest(r, now.turn.group), why);
@@ -87,7 +90,7 @@ static bool begin_turn(struct kp_window *w, const struct kp_question *q, struct 
     }
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
+static bool open_rotate(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     size_t room = kp_admit_room(w);
     w->most = room < KP_ROTATE_ROOM ? room : KP_ROTATE_ROOM;
@@ -99,7 +102,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     return begun;
 }
 
-static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+static void close_rotate(struct kp_window *w, struct kp_window_outcome *out)
 {
     uint64_t from = kp_clock_ns();
     kp_strategy_count.close(w, out);
@@ -108,7 +111,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         kp_rotation_failed(w->context->rotation, now.turn.group, out->why);
 }
 
-static CUresult issue(struct kp_window *w, struct kp_entry *e)
+static CUresult issue_rotate(struct kp_window *w, struct kp_entry *e)
 {
     CUresult rc = kp_strategy_count.issue(w, e);
     if (rc != CUDA_SUCCESS && now.turn.chooses)
@@ -116,7 +119,7 @@ static CUresult issue(struct kp_window *w, struct kp_entry *e)
     return rc;
 }
 
-static enum kp_reason admit(const struct kp_question *q)
+static enum kp_reason admit_rotate(const struct kp_question *q)
 {
     return kp_strategy_count.admit(q);
 }
@@ -126,11 +129,11 @@ const struct kp_strategy kp_strategy_rotate = {
     .no_config = KP_REASON_RECORD_COUNTED,
     .patience = SIZE_MAX, /* its own rule: see rotate.c */
     .turn = &now.turn,
-    .suits = suits,
-    .admit = admit,
-    .open = open_window,
-    .issue = issue,
-    .close = close_window,
+    .suits = suits_rotate,
+    .admit = admit_rotate,
+    .open = open_rotate,
+    .issue = issue_rotate,
+    .close = close_rotate,
 };
 
 /* ---- alongside a replay ---- */
@@ -152,7 +155,7 @@ static enum kp_reason admit_beside(const struct kp_question *q)
 
 static bool open_beside(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
-    return kp_context_turns(q->setup, w->context) && open_window(w, q, why, reason);
+    return kp_context_turns(q->setup, w->context) && open_rotate(w, q, why, reason);
 }
 
 const struct kp_strategy kp_strategy_turns = {
@@ -161,9 +164,9 @@ const struct kp_strategy kp_strategy_turns = {
     .no_config = KP_REASON_RECORD_COUNTED,
     .patience = SIZE_MAX, /* as above */
     .turn = &now.turn,
-    .suits = suits,
+    .suits = suits_rotate,
     .admit = admit_beside,
     .open = open_beside,
-    .issue = issue,
-    .close = close_window,
+    .issue = issue_rotate,
+    .close = close_rotate,
 };

@@ -35,18 +35,18 @@ static bool is_read(const struct kp_options *o)
     return vary.n;
 }
 
-static bool suits(const struct kp_question *q)
+static bool suits_series(const struct kp_question *q)
 {
     return q->what->wanted && q->function && !q->by_node && kp_strategy_replay.suits(q) && is_read(q->setup->options);
 }
 
-static enum kp_reason admit(const struct kp_question *q)
+static enum kp_reason admit_series(const struct kp_question *q)
 {
     (void)q;
     return KP_REASON_SERIES;
 }
 
-static bool open_window(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
+static bool open_series(struct kp_window *w, const struct kp_question *q, struct kp_why *why, enum kp_reason *reason)
 {
     bool opened = kp_strategy_replay.open(w, q, why, reason);
     if (opened)
@@ -54,7 +54,7 @@ static bool open_window(struct kp_window *w, const struct kp_question *q, struct
     return opened;
 }
 
-static CUresult issue(struct kp_window *w, struct kp_entry *e)
+static CUresult issue_series(struct kp_window *w, struct kp_entry *e)
 {
     return kp_strategy_replay.issue(w, e);
 }
@@ -132,7 +132,7 @@ struct series {
     struct kp_window_outcome *out; /* of the window; a variant that breaks it ends the series */
 };
 
-static void note(struct kp_result *r, struct kp_why why)
+static void note_why(struct kp_result *r, struct kp_why why)
 {
     if (!r->launch.note)
         kp_launch_set_note(&r->launch, why);
@@ -146,7 +146,7 @@ static void explain(struct series *s, struct kp_result *r, const struct kp_windo
                                                                     : KP_REASON_VARIANT_UNCOUNTED;
     bool known = reason == KP_REASON_VARIANT_UNCOUNTED && out->why.reason;
     struct kp_why why = known ? out->why : kp_why_of(reason, NULL);
-    note(r, why);
+    note_why(r, why);
     if (!out->replay.dead && !out->replay.damaged)
         return;
     s->out->replay = out->replay;
@@ -169,7 +169,7 @@ static void evaluate(struct series *s, struct kp_result *r, struct kp_window_out
     if (out->counters)
         wrong = kp_counters_evaluate(out->counters, &(struct kp_result *){r});
     if (wrong.reason)
-        note(r, wrong);
+        note_why(r, wrong);
     kp_window_fill(s->item, r);
     struct kp_why why = {r->launch.reason, r->launch.note};
     kp_plan_store_missing(c->plan, why.reason ? why : kp_why_of(KP_REASON_NOT_COLLECTED, NULL), r);
@@ -188,7 +188,7 @@ static void learn(struct series *s, const struct kp_window_job *job)
 }
 
 /* Runs the variant, which now is the window's launch, through the passes. */
-static void count(struct series *s, struct kp_result *r, const char *name)
+static void count_variant(struct series *s, struct kp_result *r, const char *name)
 {
     struct kp_window *w = s->w;
     struct kp_window_outcome out = {.why = {KP_REASON_NONE, NULL}};
@@ -231,9 +231,9 @@ static void run(struct series *s, struct kp_result *r, const struct kp_trial *t,
     kp_trial_apply(t, &i->launch);
     enum kp_reason reason = set_up(&settings, t, &i->launch);
     if (reason)
-        note(r, kp_why_of(reason, NULL));
+        note_why(r, kp_why_of(reason, NULL));
     else
-        count(s, r, name);
+        count_variant(s, r, name);
     if (!s->out->replay.dead)
         undo(&settings);
 }
@@ -253,7 +253,7 @@ static void try_one(struct series *s, const struct kp_variation *of, struct kp_w
     const struct kp_trial t = kp_trial_make(&s->w->context->device, &i->function->facts, &own, of);
     fill_header(s, r, &t.shape);
     struct kp_why own_why = why.reason ? kp_why_copy(why) : kp_trial_reason(&t);
-    note(r, own_why);
+    note_why(r, own_why);
     kp_why_free(&own_why);
     if (!r->launch.note)
         run(s, r, &t, of->name);
@@ -307,7 +307,7 @@ static bool has_ended(struct kp_window *w)
     return ended;
 }
 
-static void close_window(struct kp_window *w, struct kp_window_outcome *out)
+static void close_series(struct kp_window *w, struct kp_window_outcome *out)
 {
     struct series s = {w, kp_journal_entry(0), out};
     if (has_ended(w)) {
@@ -323,7 +323,7 @@ static void close_window(struct kp_window *w, struct kp_window_outcome *out)
         kp_strategy_replay.close(w, out);
 }
 
-static void abandon(struct kp_window *w)
+static void abandon_series(struct kp_window *w)
 {
     kp_strategy_replay.abandon(w);
 }
@@ -331,10 +331,10 @@ static void abandon(struct kp_window *w)
 const struct kp_strategy kp_strategy_series = {
     .name = "series",
     .rewinds = true,
-    .suits = suits,
-    .admit = admit,
-    .open = open_window,
-    .issue = issue,
-    .close = close_window,
-    .abandon = abandon,
+    .suits = suits_series,
+    .admit = admit_series,
+    .open = open_series,
+    .issue = issue_series,
+    .close = close_series,
+    .abandon = abandon_series,
 };

@@ -192,7 +192,7 @@ void *kp_elf_bootstrap(const char *name)
 static void walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *arg), void *arg)
 {
     struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
-    bool taken = kp_lock_take(lock, kp_wait_first(KP_WAIT_OBJECTS));
+    bool taken = kp_lock_take(lock, kp_limit_first(KP_WAIT_OBJECTS));
     dl_iterate_phdr(visit, arg);
     if (taken)
         kp_lock_give(lock);

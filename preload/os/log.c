@@ -47,7 +47,7 @@ static size_t columns; /* width of the terminal that stderr is; 0 = it is none *
 static bool has_room(int fd)
 {
     static atomic_bool is_stuck;
-    long timeout = atomic_load(&is_stuck) ? kp_wait_next(KP_WAIT_LOG) : kp_wait_first(KP_WAIT_LOG);
+    long timeout = atomic_load(&is_stuck) ? kp_limit_next(KP_WAIT_LOG) : kp_limit_first(KP_WAIT_LOG);
     bool has = poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, (int)timeout) > 0;
     atomic_store(&is_stuck, !has);
     return has;

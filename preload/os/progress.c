@@ -45,7 +45,7 @@ static bool take_due(char line[TEXT + 64])
 /* If a signal handler interrupted the lock's holder on this very thread, nothing is printed. */
 static bool enter(void)
 {
-    return kp_lock_take(lock, kp_wait_first(KP_WAIT_PROGRESS));
+    return kp_lock_take(lock, kp_limit_first(KP_WAIT_PROGRESS));
 }
 
 static void *watch(void *unused)
@@ -59,7 +59,7 @@ static void *watch(void *unused)
         kp_lock_give(lock);
         if (due)
             kp_log_still(line);
-        kp_wait_while(&over, 0, left > 0 ? left : 1);
+        kp_lock_wait_while(&over, 0, left > 0 ? left : 1);
     }
     return NULL;
 }

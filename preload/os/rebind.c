@@ -172,7 +172,7 @@ size_t kp_rebind_all(void)
     struct kp_lock *lock = &kp_locks[KP_LOCK_OBJECTS];
     size_t changed = 0;
     /* No fork happens meanwhile: it would leave the loader's lock held. */
-    bool taken = kp_lock_take(lock, kp_wait_first(KP_WAIT_OBJECTS));
+    bool taken = kp_lock_take(lock, kp_limit_first(KP_WAIT_OBJECTS));
     dl_iterate_phdr(visit, &changed);
     if (taken)
         kp_lock_give(lock);

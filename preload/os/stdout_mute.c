@@ -23,7 +23,7 @@ static bool lock_stream(FILE *f)
     long start = kp_now_ms();
     while (ftrylockfile(f)) {
         long waited = kp_now_ms() - start;
-        if (waited >= kp_wait_first(KP_WAIT_STDOUT))
+        if (waited >= kp_limit_first(KP_WAIT_STDOUT))
             return false;
         kp_nap(waited);
     }
@@ -37,7 +37,7 @@ static bool write_pending(FILE *f)
     struct pollfd p = {.fd = f->_fileno, .events = POLLOUT};
     if (!__fpending(f))
         return true;
-    if (poll(&p, 1, (int)kp_wait_first(KP_WAIT_STDOUT)) != 1 || p.revents != POLLOUT)
+    if (poll(&p, 1, (int)kp_limit_first(KP_WAIT_STDOUT)) != 1 || p.revents != POLLOUT)
         return false;
     struct kp_quiet q = kp_quiet_begin();
     bool written = !fflush_unlocked(f);

@@ -129,7 +129,7 @@ static void *run(void *arg)
     atomic_store(&s->state, parks ? PARKED : RETURNS);
     kp_wake_all(&s->state); /* the joiner frees `s` when this thread has ended; a parked thread keeps it */
     while (parks && atomic_load(&parking))
-        kp_wait_while(&parking, 1, KP_FOREVER);
+        kp_lock_wait_while(&parking, 1, KP_FOREVER);
     return NULL;
 }
 
@@ -213,7 +213,7 @@ void kp_worker_thread_join(pthread_t handle)
     if (!s)
         return;
     while ((state = atomic_load(&s->state)) == RUNS)
-        kp_wait_while(&s->state, RUNS, KP_FOREVER);
+        kp_lock_wait_while(&s->state, RUNS, KP_FOREVER);
     if (state != PARKED) {
         t.join(s->thread, NULL);
         free(s);
@@ -330,7 +330,7 @@ bool kp_worker_drain(long patience_ms)
             if (left <= 0)
                 return false;
         }
-        kp_wait_while(&queue.running, 1, left);
+        kp_lock_wait_while(&queue.running, 1, left);
     }
     return true;
 }

@@ -62,10 +62,10 @@ static void wait_for_exiter(int me)
     int other = 0;
     long idle_since = kp_now_ms();
     while (!passed && !atomic_compare_exchange_strong(&process->exiter, &other, me) && other != me) {
-        kp_wait_while(&process->exiter, other, kp_span_ms(KP_SPAN_EXIT_STEP));
+        kp_lock_wait_while(&process->exiter, other, kp_span_ms(KP_SPAN_EXIT_STEP));
         if (!is_reported())
             idle_since = kp_now_ms();
-        passed = kp_now_ms() - idle_since >= kp_wait_first(KP_WAIT_EXITER);
+        passed = kp_now_ms() - idle_since >= kp_limit_first(KP_WAIT_EXITER);
         other = 0;
     }
 }
@@ -91,7 +91,7 @@ static void wait_for_plan(void)
 {
     long start = kp_now_ms(), waited = 0;
     while (!kp_guard && is_own_process() && kp_context_is_planning() &&
-           (waited = kp_now_ms() - start) < kp_wait_first(KP_WAIT_PLAN))
+           (waited = kp_now_ms() - start) < kp_limit_first(KP_WAIT_PLAN))
         kp_nap(waited);
 }
 
@@ -159,7 +159,7 @@ static bool leave_contexts(context_match match, uint64_t arg, const char *symbol
 static void end_at_exit(void *unused)
 {
     (void)unused;
-    const long gate_ms = kp_wait_first(KP_WAIT_GATE);
+    const long gate_ms = kp_limit_first(KP_WAIT_GATE);
     if (!is_own_process())
         return;
     kp_work_takes_long();
@@ -194,7 +194,7 @@ void kp_process_context_ends(enum kp_ends which, uint64_t first, const char *sym
 {
     static const context_match matches[] = {
         [KP_ENDS_CONTEXT] = is_context, [KP_ENDS_DEVICE] = is_on_device, [KP_ENDS_ALL] = NULL};
-    if (!leave_contexts(matches[which], first, symbol, KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST)))
+    if (!leave_contexts(matches[which], first, symbol, KP_FOREVER, kp_limit_first(KP_WAIT_GATE_LAST)))
         kp_context_ends_unseen(matches[which], first); /* a call in flight may wait for this thread */
 }
 
@@ -239,11 +239,11 @@ static void wait_for_finisher(int id)
     double before = kp_thread_cpu_time(id);
     long start = kp_now_ms();
     while (!atomic_load(&process->finished) && before >= 0) {
-        kp_wait_while(&process->finished, 0, kp_span_ms(KP_SPAN_EXIT_STEP));
+        kp_lock_wait_while(&process->finished, 0, kp_span_ms(KP_SPAN_EXIT_STEP));
         double now = kp_thread_cpu_time(id);
         if (now != before || kp_log_is_writing())
             start = kp_now_ms();
-        else if (kp_now_ms() - start >= kp_wait_first(KP_WAIT_FINISHER))
+        else if (kp_now_ms() - start >= kp_limit_first(KP_WAIT_FINISHER))
             return;
         before = now;
     }
@@ -268,7 +268,7 @@ enum { MANY_LAUNCHES = 1000 };
 static void write_report(void)
 {
     /* A handler that interrupted our own work on this thread cannot wait for that work. */
-    long patience = kp_guard ? 0 : kp_wait_first(KP_WAIT_REPORT);
+    long patience = kp_guard ? 0 : kp_limit_first(KP_WAIT_REPORT);
     /* A handler may have interrupted a driver call of this same thread; the driver would deadlock. */
     bool in_call = kp_guard || kp_in_driver;
     /* Gives another thread's replay time to end, but writes the report in any case. */

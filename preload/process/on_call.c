@@ -25,7 +25,7 @@ static struct kp_process *const process = &kp_process_now;
  * next: then the window is spoilt. */
 static struct kp_alone enter_for_window(void)
 {
-    struct kp_alone gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
+    struct kp_alone gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE_LAST));
     if (!gate.in)
         kp_window_spoil();
     return gate;
@@ -179,7 +179,7 @@ static struct kp_alone enter_to_give(void)
     if (gate.in && !kp_window_is_open())
         return gate;
     kp_gate_end_alone(&gate);
-    return kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
+    return kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE_LAST));
 }
 
 /* Alone in the gate. */
@@ -235,7 +235,7 @@ void kp_process_gives_room(uint64_t bytes)
 /* Enters the gate alone while a window watches. If it cannot, the window must be closed, or is already spoilt. */
 static struct kp_alone enter_beside_window(void)
 {
-    struct kp_alone gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
+    struct kp_alone gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE_LAST));
     if (gate.in && !(kp_process_active() && kp_window_watches()))
         kp_gate_end_alone(&gate);
     return gate;
@@ -369,7 +369,7 @@ void kp_process_leave_alone(void)
 {
     if (!process->options.cupti_leaves || !kp_context_is_in_the_way())
         return;
-    KP_ALONE gate = kp_gate_alone(0, kp_wait_first(KP_WAIT_STEP_ASIDE));
+    KP_ALONE gate = kp_gate_alone(0, kp_limit_first(KP_WAIT_STEP_ASIDE));
     if (!gate.in)
         return;
     bool idle = !kp_window_is_open() && !kp_timed_waits() && kp_gate_captures() <= 0 && !kp_graph_any();
@@ -381,7 +381,7 @@ void kp_process_loads_images(void)
 {
     if (atomic_load(&process->images))
         return;
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE));
     if (!gate.in || !kp_process_active() || atomic_exchange(&process->images, true) || atomic_load(&process->ending))
         return;
     kp_context_prepare_images(&process->setup);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/demangle.h"
 #include "base/lock.h"
 #include "base/wait_limits.h"
 #include "base/work.h"
@@ -124,10 +125,23 @@ static void find_known(const struct kp_launch *l, struct kp_pass_known *known)
     *known = (struct kp_pass_known){atomic_load(&process->profiling) ? KP_PASS_NOT : KP_PASS_PROFILER, 0, NULL};
     if (!known->why)
         known->why = kp_filter_passes(process->filter, l->f, &known->also);
-    if (!known->why && kp_bounded_is_spent())
-        known->why = KP_PASS_BUDGET;
+    bool spent = kp_bounded_is_spent();
     if (!known->why && lets_kinds_pass() && kp_filter_takes_all(process->filter, l->f))
-        kp_rotation_passing(l, known);
+        kp_rotation_passing(l, spent, known);
+    if (!known->why && spent)
+        known->why = KP_PASS_BUDGET;
+}
+
+/* Notes a kernel and shape that came when the budget was spent. */
+static void note_late(const struct kp_launch *l)
+{
+    KP_GUARDED;
+    char *mangled = kp_rotation_is_new(l) ? kp_kernel_mangled(&process->driver, l->f) : NULL;
+    char *base = mangled ? kp_demangle_base(mangled) : NULL;
+    if (base)
+        kp_session_lacks(base, 0);
+    free(base);
+    free(mangled);
 }
 
 /* Makes launches like this one, which has passed, go straight to the driver if none can be wanted. `epoch` was read
@@ -142,6 +156,8 @@ static void learn(const struct kp_launch *l, unsigned epoch)
     find_known(l, &known);
     if (known.why)
         kp_passing_learn(l->f, &shape, &known, epoch);
+    if (known.why == KP_PASS_BUDGET)
+        note_late(l);
     /* Otherwise nothing is wanted any more, or nothing of a rotation for now. */
     bool others = known.why == KP_PASS_PROFILER || known.why == KP_PASS_NAME || known.why == KP_PASS_ID;
     if (known.why && !others)
@@ -170,7 +186,7 @@ static CUresult leave_out(const struct kp_launch *l, const struct way *way, enum
 static CUresult through_window(struct kp_launch *l, const struct kp_candidate *what, const struct way *way)
 {
     kp_process_begin();
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE));
     if (!gate.in)
         return leave_out(l, way, KP_REASON_BUSY);
     if (kp_gate_captures() > 0) { /* a capture has begun; no further one can begin here */
@@ -273,9 +289,9 @@ static enum kp_reason unwanted_for(struct kp_launch *l, struct kp_candidate *wha
     }
     what->outside = choice.outside;
     what->last = choice.last;
-    if (kp_bounded_is_spent())
-        return KP_REASON_BUDGET;
-    return lets_kinds_pass() ? kp_rotation_passes(l) : KP_REASON_NONE;
+    bool spent = kp_bounded_is_spent();
+    enum kp_reason passes = lets_kinds_pass() ? kp_rotation_passes(l, spent) : KP_REASON_NONE;
+    return passes || !spent ? passes : KP_REASON_BUDGET;
 }
 
 enum kp_reason kp_process_unwanted_range(const struct kp_launch *at, bool inside)
@@ -477,7 +493,7 @@ static CUresult choose_in_range(struct kp_launch *l)
 static void open_late(const struct kp_launch *l)
 {
     char *bad_input = NULL;
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE));
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE));
     if (gate.in && kp_process_active() && !atomic_load(&process->ending) && kp_gate_captures() <= 0) {
         decide_range(l);
         kp_range_open_window(&process->setup, l, &bad_input);

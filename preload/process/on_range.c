@@ -50,8 +50,8 @@ static bool counts_at(uint64_t ends)
 static long limit_of(uint64_t ends, long wasted_ms)
 {
     enum kp_wait w = !ends ? KP_WAIT_BEFORE_RANGE : kp_gate_captures() > 0 ? KP_WAIT_RANGE_CAPTURE : KP_WAIT_RANGE_END;
-    const long ms = kp_wait_first(w), all = kp_span_ms(KP_SPAN_BUDGET);
-    long left = wasted_ms < all ? all - wasted_ms : kp_wait_next(w);
+    const long ms = kp_limit_first(w), all = kp_span_ms(KP_SPAN_BUDGET);
+    long left = wasted_ms < all ? all - wasted_ms : kp_limit_next(w);
     return ms < left ? ms : left;
 }
 
@@ -97,12 +97,12 @@ static void open_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool
 
 /* Opens the window of a range at its start, so that copies before its first launch are part of it. During a capture the
  * first launch does. */
-static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
+static void begin_range(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool inside)
 {
     bool idle;
     char *bad_input = NULL;
     kp_process_begin();
-    KP_ALONE gate = enter(0, kp_wait_first(KP_WAIT_GATE), &idle);
+    KP_ALONE gate = enter(0, kp_limit_first(KP_WAIT_GATE), &idle);
     if (!gate.in || !may_begin())
         return;
     open_range(id, name, nvtx, inside);
@@ -116,7 +116,7 @@ static void begin(uint64_t id, const char *name, struct kp_nvtx *nvtx, bool insi
 static void end(uint64_t id)
 {
     bool idle;
-    KP_ALONE gate = enter(id, kp_wait_first(KP_WAIT_GATE_LAST), &idle);
+    KP_ALONE gate = enter(id, kp_limit_first(KP_WAIT_GATE_LAST), &idle);
     if (!gate.in)
         kp_window_spoil();
     else if (kp_ranges_id() == id)
@@ -152,7 +152,7 @@ static void look_at_edge(void *arg)
     if (kp_ranges_id() || !atomic_load(&process->profiling) || !kp_occurrence_wanted())
         return;
     if (kp_nvtx_judge(NULL, &nvtx))
-        begin(e->id, e->name, &nvtx, true);
+        begin_range(e->id, e->name, &nvtx, true);
     kp_nvtx_free(&nvtx);
 }
 
@@ -210,7 +210,7 @@ void kp_process_profile(bool on)
         end(OF_PROFILER);
     } else if (!kp_ranges_id()) {
         bool inside = kp_nvtx_judge(NULL, &nvtx);
-        begin(OF_PROFILER, "cudaProfilerStart", &nvtx, inside);
+        begin_range(OF_PROFILER, "cudaProfilerStart", &nvtx, inside);
         kp_nvtx_free(&nvtx);
     }
 }

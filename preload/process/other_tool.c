@@ -40,7 +40,7 @@ static void leave_cupti(const char *name)
         kp_window_spoil();
         return;
     }
-    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_wait_first(KP_WAIT_GATE_LAST));
+    KP_ALONE gate = kp_gate_alone(KP_FOREVER, kp_limit_first(KP_WAIT_GATE_LAST));
     if (!gate.in) {
         kp_window_spoil(); /* a call in flight may wait for what this thread does next */
     } else if (kp_process_active() && !atomic_load(&process->ending) && kp_window_may_close()) {

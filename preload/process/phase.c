@@ -36,7 +36,7 @@ void kp_phase_hold(void)
     if (held || !atomic_load(&process->leaving) || atomic_load(&process->exiter) == kp_thread_id())
         return;
     held = true;
-    kp_wait_while(&process->leaving, 1, kp_wait_first(KP_WAIT_HELD));
+    kp_lock_wait_while(&process->leaving, 1, kp_limit_first(KP_WAIT_HELD));
 }
 
 void kp_phase_go(enum kp_phase p)

@@ -448,7 +448,7 @@ void kp_process_cuda_started(void)
     KP_GUARDED;
     is_watched();
     pin_driver();
-    if (kp_lock_take(process->lock, kp_wait_first(KP_WAIT_START))) {
+    if (kp_lock_take(process->lock, kp_limit_first(KP_WAIT_START))) {
         if (atomic_load(&process->phase) == KP_PHASE_ASLEEP)
             wake();
         kp_lock_give(process->lock);

@@ -90,7 +90,7 @@ static long left_of(const struct wait *w, long start, long ms)
 {
     long now = kp_now_ms(), begun = atomic_load(&w->begun_ms);
     if (atomic_load(&w->state) == NEW)
-        return now - start < kp_work_patience(kp_wait_first(KP_WAIT_THREAD_BEGINS)) ? ms : 0;
+        return now - start < kp_work_patience(kp_limit_first(KP_WAIT_THREAD_BEGINS)) ? ms : 0;
     return kp_work_patience(ms) - (now - (begun > start ? begun : start));
 }
 
@@ -98,7 +98,7 @@ static bool becomes_done(struct wait *w, long ms)
 {
     long start = kp_now_ms(), left = ms;
     for (int state; (state = atomic_load(&w->state)) != DONE && left > 0; left = left_of(w, start, ms))
-        kp_wait_while(&w->state, state, left);
+        kp_lock_wait_while(&w->state, state, left);
     return is_done(w);
 }
 

@@ -74,7 +74,7 @@ uint64_t kp_owned_takes(const struct kp_owning *row, const uint64_t *args)
 /* ---- ranges; under the lock ---- */
 
 /* Returns the index of the first range at or above `at`. */
-static size_t place_of(CUdeviceptr at)
+static size_t place_of_memory(CUdeviceptr at)
 {
     size_t from = 0, to = n_ranges;
     while (from < to) {
@@ -87,9 +87,9 @@ static size_t place_of(CUdeviceptr at)
     return from;
 }
 
-static void insert(const struct range *r)
+static void insert_range(const struct range *r)
 {
-    size_t i = place_of(r->at);
+    size_t i = place_of_memory(r->at);
     if (i < n_ranges && ranges[i].at == r->at) {
         ranges[i] = *r; /* the one before ended unseen, with its context */
         return;
@@ -106,23 +106,23 @@ static void insert(const struct range *r)
 /* Removes the ranges that start within `bytes` from `at`. */
 static void take_out(CUdeviceptr at, size_t bytes)
 {
-    size_t from = place_of(at), to = place_of(at + bytes);
+    size_t from = place_of_memory(at), to = place_of_memory(at + bytes);
     memmove(&ranges[from], &ranges[to], (n_ranges - to) * sizeof(*ranges));
     n_ranges -= to - from;
 }
 
 /* ---- notes ---- */
 
-static void put(const struct range *r)
+static void put_range(const struct range *r)
 {
     kp_lock_take(lock, KP_FOREVER);
-    insert(r);
+    insert_range(r);
     kp_lock_give(lock);
 }
 
-static void note(CUdeviceptr at, size_t bytes, enum kind kind)
+static void note_range(CUdeviceptr at, size_t bytes, enum kind kind)
 {
-    put(&(struct range){at, bytes, kind, 0, NULL, 0});
+    put_range(&(struct range){at, bytes, kind, 0, NULL, 0});
 }
 
 /* Returns the current context, never NULL: a stand-in if the driver does not say. */
@@ -137,7 +137,7 @@ static CUcontext current(const struct kp_driver *d)
 /* Notes memory of the current context. */
 static void note_allocated(const struct kp_driver *d, CUdeviceptr at)
 {
-    put(&(struct range){at, 0, ALLOCATION, 0, current(d), 0});
+    put_range(&(struct range){at, 0, ALLOCATION, 0, current(d), 0});
 }
 
 static void forget(CUdeviceptr at, size_t bytes)
@@ -172,7 +172,7 @@ static void note_later(const struct kp_driver *d, const struct kp_owning *row, c
     cuuint64_t capture = capture_of(d, stream_of(row, args[of_pool ? 3 : 2]), &known);
     if (!known)
         capture = no_capture;
-    put(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL, 0});
+    put_range(&(struct range){at, 0, capture ? OF_GRAPH : ALLOCATION, capture, NULL, 0});
 }
 
 /* Forgets memory that is freed in stream order. Memory that a capture frees without having made it lives until the
@@ -182,7 +182,7 @@ static void forget_later(const struct kp_driver *d, CUdeviceptr at, CUstream str
     bool known;
     cuuint64_t capture = capture_of(d, stream, &known);
     kp_lock_take(lock, KP_FOREVER);
-    size_t i = place_of(at);
+    size_t i = place_of_memory(at);
     bool found = i < n_ranges && ranges[i].at == at;
     if (found && capture && ranges[i].capture != capture)
         ranges[i] = (struct range){at, 0, OF_GRAPH, no_capture, NULL, 0};
@@ -199,7 +199,7 @@ static bool makes_memory(const CUgraphNodeParams *p)
 void kp_owned_variable(CUdeviceptr at, size_t bytes)
 {
     if (at && bytes)
-        note(at, bytes, OF_MODULE);
+        note_range(at, bytes, OF_MODULE);
 }
 
 /* The first arguments receive what the call gives: NULL if the program does not want it. */
@@ -218,7 +218,7 @@ static void note_virtual(const struct kp_owning *row, const uint64_t *args)
         kp_fresh_used(args[0]);
     if (row->does == MAPS) {
         kp_fresh_used(args[3]);
-        put(&(struct range){args[0], args[1], MAPPING, 0, NULL, args[3]});
+        put_range(&(struct range){args[0], args[1], MAPPING, 0, NULL, args[3]});
     }
     if (row->does == UNMAPS)
         forget(args[0], args[1]);
@@ -289,7 +289,7 @@ bool kp_owned_is_mapped(CUmemGenericAllocationHandle memory)
 bool kp_owned_is_allocated(CUdeviceptr at)
 {
     kp_lock_take(lock, KP_FOREVER);
-    size_t i = place_of(at);
+    size_t i = place_of_memory(at);
     bool is = i < n_ranges && ranges[i].at == at && (ranges[i].kind == ALLOCATION || ranges[i].kind == OF_GRAPH);
     kp_lock_give(lock);
     return is;

@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/pattern.h"
 #include "base/text.h"
+#include "preload/os/log.h"
 #include "report/model/kernel_id.h"
 #include "report/model/model.h"
 #include "report/view/chooser.h"
@@ -121,10 +122,13 @@ static struct kernel *intern(struct kp_filter *f, const char *name)
 
 static void judge(const struct kp_filter *f, struct kernel *k, const char *mangled)
 {
+    bool gave_up = kp_pattern_gave_up(f->name);
     k->wanted = kp_pattern_match(f->name, k->name);
-    k->in_id = !f->id || kp_kernel_id_name(f->id, k->name);
+    if (!gave_up && kp_pattern_gave_up(f->name))
+        kp_log_warning("kernel-name takes too long to match '%s', which is left out; other names may be, too", k->name);
+    k->in_id = !f->id || kp_kernelid_name(f->id, k->name);
     atomic_store(&k->outside, kp_filter_waits_outside(mangled));
-    bool by_name = f->id && !k->in_id && !kp_kernel_id_asks_place(f->id);
+    bool by_name = f->id && !k->in_id && !kp_kernelid_asks_place(f->id);
     atomic_store(&k->never, !k->wanted ? KP_PASS_NAME : by_name ? KP_PASS_ID : KP_PASS_NOT);
 }
 
@@ -140,7 +144,7 @@ static struct kernel *read_kernel(struct kp_filter *f, CUfunction function)
     return k;
 }
 
-static struct slot *slot_of(struct kp_filter *f, CUfunction function)
+static struct slot *slot_of_function(struct kp_filter *f, CUfunction function)
 {
     return &f->slots[((uintptr_t)function >> 4) % SLOTS];
 }
@@ -156,7 +160,7 @@ static void fill(struct slot *s, CUfunction function, struct kernel *k)
 /* Finds a kernel without the lock; NULL if it is unknown, or being changed. */
 static struct kernel *known_kernel(struct kp_filter *f, CUfunction function)
 {
-    const struct slot *s = slot_of(f, function);
+    const struct slot *s = slot_of_function(f, function);
     unsigned before = atomic_load(&s->writes);
     struct kernel *k = atomic_load(&s->f) == function ? atomic_load(&s->kernel) : NULL;
     bool whole = before % 2 == 0 && atomic_load(&s->writes) == before;
@@ -171,7 +175,7 @@ static struct kernel *kernel_of(struct kp_filter *f, CUfunction function)
             fill(&f->slots[i], NULL, NULL);
         atomic_store(&f->cleared, forgotten);
     }
-    struct slot *s = slot_of(f, function);
+    struct slot *s = slot_of_function(f, function);
     if (atomic_load(&s->f) != function || !atomic_load(&s->kernel))
         fill(s, function, read_kernel(f, function));
     return atomic_load(&s->kernel);
@@ -264,7 +268,7 @@ static void count_at(struct kp_filter *f, struct kp_filter_counted *c, struct ke
 static enum kp_reason with_other_id(struct kp_filter *f, const struct kp_launch *l, struct kp_filter_counted *c,
                                     struct kernel *k)
 {
-    bool asks = kp_kernel_id_asks_place(f->id);
+    bool asks = kp_kernelid_asks_place(f->id);
     uint64_t context = 0, stream = 0;
     if (asks) {
         kp_lock_give(lock);
@@ -273,8 +277,8 @@ static enum kp_reason with_other_id(struct kp_filter *f, const struct kp_launch 
         if (why)
             return why;
     }
-    if (k->in_id && (!asks || kp_kernel_id_place(f->id, context, stream)) &&
-        kp_kernel_id_invocation(f->id, count_in(c, &k->invocations) + 1))
+    if (k->in_id && (!asks || kp_kernelid_place(f->id, context, stream)) &&
+        kp_kernelid_invocation(f->id, count_in(c, &k->invocations) + 1))
         return KP_REASON_NONE;
     if (asks)
         count_at(f, c, k, context, stream);
@@ -514,7 +518,7 @@ int kp_filter_new(const struct kp_options *o, const struct kp_filter_source *sou
     f->chooses_more = *o->kernel_id || *o->nvtx_include || *o->nvtx_exclude || *o->range_filter;
     int rc = kp_pattern_new(o->kernel_name, &f->name, err);
     if (!rc && *o->kernel_id)
-        rc = kp_kernel_id_new(o->kernel_id, &f->id, err);
+        rc = kp_kernelid_new(o->kernel_id, &f->id, err);
     if (rc)
         kp_filter_free(f);
     else
@@ -538,7 +542,7 @@ void kp_filter_free(struct kp_filter *f)
         }
     }
     kp_pattern_free(f->name);
-    kp_kernel_id_free(f->id);
+    kp_kernelid_free(f->id);
     free(f);
 }
 

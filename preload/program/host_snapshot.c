@@ -55,7 +55,7 @@ void kp_snapshot_keep(struct kp_snapshot *s)
     }
 }
 
-static void put(const struct kp_snapshot_part *p, const char *from)
+static void put_part(const struct kp_snapshot_part *p, const char *from)
 {
     for (size_t at = 0; from && at < p->bytes; at += PAGE) {
         size_t n = p->bytes - at < PAGE ? p->bytes - at : PAGE;
@@ -68,13 +68,13 @@ static void put(const struct kp_snapshot_part *p, const char *from)
 void kp_snapshot_restore(const struct kp_snapshot *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        put(&s->parts[i], s->parts[i].before);
+        put_part(&s->parts[i], s->parts[i].before);
 }
 
 void kp_snapshot_release(const struct kp_snapshot *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        put(&s->parts[i], s->parts[i].after);
+        put_part(&s->parts[i], s->parts[i].after);
 }
 
 void kp_snapshot_settle(const struct kp_snapshot *s)

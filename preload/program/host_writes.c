@@ -19,7 +19,7 @@ static uint64_t digest(const char *mangled)
     return h ? h : 1;
 }
 
-bool kp_host_writes_known(const char *mangled)
+bool kp_hostwrites_known(const char *mangled)
 {
     if (!atomic_load(&kernels[0])) /* the case in nearly all programs */
         return false;
@@ -56,7 +56,7 @@ static void tell_of_others(void)
                         "repeated like others, and the host may see each write again");
 }
 
-void kp_host_writes_note(const char *mangled, const char *name, uint32_t passes)
+void kp_hostwrites_note(const char *mangled, const char *name, uint32_t passes)
 {
     static const char format[] =
         "%s writes host memory that no argument points into. A launch of it was repeated for %u "

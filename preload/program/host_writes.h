@@ -12,9 +12,9 @@
 
 /* Notes a kernel by its mangled name, and the passes that a launch of it was repeated in; reports it, once for each
  * kernel, with `name`. */
-void kp_host_writes_note(const char *mangled, const char *name, uint32_t passes);
+void kp_hostwrites_note(const char *mangled, const char *name, uint32_t passes);
 
 /* Returns true if the kernel was noted. */
-bool kp_host_writes_known(const char *mangled);
+bool kp_hostwrites_known(const char *mangled);
 
 #endif

@@ -39,7 +39,7 @@ static uint64_t hash_of(const char *name, uint64_t which)
     return kp_hash(name, strlen(name), which);
 }
 
-static struct place place_of(const char *name, uint64_t which)
+static struct place place_of_variable(const char *name, uint64_t which)
 {
     uint64_t h = hash_of(name, which);
     return (struct place){&names[h / WORD_BITS % WORDS], UINT64_C(1) << h % WORD_BITS};
@@ -49,7 +49,7 @@ static int add_kernel(const struct kp_cubin_function *f, void *arg)
 {
     struct image *i = arg;
     for (uint64_t which = 0; which < 2; which++) {
-        struct place p = place_of(f->name, which);
+        struct place p = place_of_variable(f->name, which);
         atomic_fetch_or(p.word, p.bit);
     }
     i->unreadable |= !KP_ROOM(i->kernels, i->n_kernels);
@@ -120,7 +120,7 @@ bool kp_variables_come_with(const char *mangled)
 {
     bool found = true;
     for (uint64_t which = 0; mangled && which < 2 && found; which++) {
-        struct place p = place_of(mangled, which);
+        struct place p = place_of_variable(mangled, which);
         found = atomic_load(p.word) & p.bit;
     }
     return found || atomic_load(&unreadable);

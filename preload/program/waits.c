@@ -31,7 +31,7 @@ CUresult kp_wait_rehearsed(const struct kp_driver *d, CUstream stream, long ms)
 
 CUresult kp_wait_copy(const struct kp_driver *d)
 {
-    const long ms = within_budget(kp_wait_first(KP_WAIT_WORK), kp_wait_next(KP_WAIT_WORK));
+    const long ms = within_budget(kp_limit_first(KP_WAIT_WORK), kp_limit_next(KP_WAIT_WORK));
     long start = kp_now_ms();
     return note_wasted(kp_wait_stream(d, CU_STREAM_LEGACY, ms), start);
 }
@@ -50,12 +50,12 @@ CUresult kp_wait_context(const struct kp_driver *d, CUcontext ctx, long ms, long
 
 CUresult kp_wait_for(const struct kp_driver *d, CUcontext ctx, enum kp_wait w)
 {
-    return kp_wait_context(d, ctx, kp_wait_first(w), kp_wait_next(w));
+    return kp_wait_context(d, ctx, kp_limit_first(w), kp_limit_next(w));
 }
 
 CUresult kp_wait_quietly(const struct kp_driver *d, CUcontext ctx, enum kp_wait w)
 {
-    return kp_wait_briefly(d, ctx, kp_wait_first(w), kp_wait_next(w));
+    return kp_wait_briefly(d, ctx, kp_limit_first(w), kp_limit_next(w));
 }
 
 CUresult kp_wait_again(const struct kp_driver *d, CUcontext ctx, long ms, unsigned *outlasted)

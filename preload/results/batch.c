@@ -156,7 +156,7 @@ static void look_at_host_writes(const struct kp_batch *b)
         const struct kp_launch_info *l = &b->results[i]->launch;
         bool writes = kp_plan_host_writes(b->context->plan, b->results[i]) > 0;
         if (writes && b->watched[i])
-            kp_host_writes_note(l->mangled, l->demangled, l->passes);
+            kp_hostwrites_note(l->mangled, l->demangled, l->passes);
         else if (writes)
             kp_debug(KP_DEBUG_WINDOW, "%s: no news: its arguments show it, or it was not repeated",
                      l->demangled ? l->demangled : "a kernel");

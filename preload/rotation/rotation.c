@@ -305,14 +305,14 @@ bool kp_rotation_takes_turns(const struct kp_rotation_key *k)
 static void count_key(struct kp_rotation_key *k, void *arg)
 {
     struct kp_rotation_tally *t = arg;
-    size_t at = strlen(t->without);
     bool has = atomic_load(&k->measured) || k->apart || kp_rotation_has_any(k);
     t->keys++;
     t->with_results += has;
-    t->in_part += has && kp_rotation_lacks_any(k);
-    char *name = has ? NULL : kp_demangle_base(k->mangled);
-    if (name && !strstr(t->without, name) && at + strlen(name) + 3 < sizeof(t->without))
-        snprintf(t->without + at, sizeof(t->without) - at, "%s%s", at ? ", " : "", name);
+    bool in_part = has && kp_rotation_lacks_any(k);
+    t->in_part += in_part;
+    char *name = has && !in_part ? NULL : kp_demangle_base(k->mangled);
+    if (name)
+        kp_session_lacks(name, 1);
     free(name);
 }
 
@@ -483,9 +483,33 @@ int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan, cons
     return fine ? 0 : -ENOMEM;
 }
 
+void kp_rotation_of_context(struct kp_rotation *r, uint64_t id)
+{
+    r->context = id;
+}
+
 bool kp_rotation_has_plan(const struct kp_rotation *r)
 {
     return r->plan;
+}
+
+/* Tells the session what the result of that number stands for: all launches of the key. */
+static void tell_launches(const struct kp_rotation_key *k, uint64_t id)
+{
+    struct kp_launch_info l = {.id = id};
+    kp_rotation_stands_for(k, &l);
+    kp_session_alike(&l);
+}
+
+/* Does so for the first of those with a result of their own: it and the launches without one. */
+static void tell_passed(const struct kp_rotation_key *k)
+{
+    struct kp_launch_info l = {.id = k->served_id};
+    kp_rotation_stands_for(k, &l);
+    if (l.alike <= k->served)
+        return;
+    l.alike -= k->served - 1;
+    kp_session_alike(&l);
 }
 
 /* Reports the rest of a key alongside a replay, and if it lacks anything requested. */
@@ -494,7 +518,7 @@ static void end_entry(struct kp_rotation_key *k)
     if (k->received > k->entered)
         kp_rotation_enter(k);
     else if (k->entered)
-        kp_session_alike(k->id, kp_rotation_launches(k));
+        tell_launches(k, k->id);
     if (k->first && (!k->of->groups || kp_rotation_groups_counted(k) < k->of->groups))
         kp_outcome_failed(KP_FAILURE_IN_PART);
 }
@@ -503,14 +527,12 @@ static void end_entry(struct kp_rotation_key *k)
 static void end_key(struct kp_rotation_key *k, void *arg)
 {
     (void)arg;
-    if (atomic_load(&k->measured)) {
-        uint64_t passed = kp_rotation_launches(k) - k->served;
-        if (passed)
-            kp_session_alike(k->served_id, 1 + passed);
-    } else if (k->has_entry)
+    if (atomic_load(&k->measured))
+        tell_passed(k);
+    else if (k->has_entry)
         end_entry(k);
     else if (k->is_over)
-        kp_session_alike(k->id, kp_rotation_launches(k));
+        tell_launches(k, k->id);
     else if (k->is_begun)
         kp_rotation_tell_key(k);
 }

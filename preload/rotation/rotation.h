@@ -53,6 +53,8 @@ struct kp_rotation *kp_rotation_new(const struct kp_plan *plan, const struct kp_
 struct kp_rotation *kp_rotation_new_beside(uint64_t each);
 /* Gives it both, once. Returns 0 or -ENOMEM. Nothing may be collected meanwhile. */
 int kp_rotation_set_plan(struct kp_rotation *r, const struct kp_plan *plan, const struct kp_rotation_extras *extras);
+/* Says which context's it is, as CUPTI numbers them: activity records name it. */
+void kp_rotation_of_context(struct kp_rotation *r, uint64_t id);
 bool kp_rotation_has_plan(const struct kp_rotation *r);
 /* Makes NVTX paths part of the key, or not: the push-pop ranges of the launching thread, ignoring numbers in their
  * names. Alongside a replay they never are. Call it before the first launch. */
@@ -142,23 +144,25 @@ void kp_rotation_give_served(struct kp_rotation *r, struct kp_rotation_key *keys
 void kp_rotation_close(struct kp_rotation_key *k);
 /* Returns true if a launch of the key was counted although it must not be replayed, so that later ones take turns. */
 bool kp_rotation_takes_turns(const struct kp_rotation_key *k);
-/* Keys: all, those with a result, and names of kernels without, separated by commas. */
+/* Keys: all, and those with a result. */
 struct kp_rotation_tally {
     size_t keys, with_results, in_part; /* in_part: these lack groups of counters */
-    char without[256];
 };
-/* Adds the keys of a rotation. The second adds them for good, as its context ends; the third returns these. */
+/* Adds the keys of a rotation, and tells the session which lack anything. The second adds them for good, as its context
+ * ends; the third returns these. */
 void kp_rotation_count(const struct kp_rotation *r, struct kp_rotation_tally *t);
 void kp_rotation_count_ended(const struct kp_rotation *r);
 struct kp_rotation_tally kp_rotation_ended(void);
 /* Calls `fn` for each key. */
 void kp_rotation_each_key(const struct kp_rotation *r, void (*fn)(struct kp_rotation_key *k, void *arg), void *arg);
 
-/* Returns why a launch is not counted: its key is complete, or the time is over; then it is counted for the key. None:
- * it must go through the gate. Costs a lookup without a lock. */
-enum kp_reason kp_rotation_passes(const struct kp_launch *l);
+/* Returns why a launch is not counted: its key is complete, or the budget is `spent`; then it is counted for the key.
+ * None: it has no key, or must go through the gate. Costs a lookup without a lock. */
+enum kp_reason kp_rotation_passes(const struct kp_launch *l, bool spent);
+/* Returns true if a launch is one of a key that no rotation has. Any thread; false where it cannot be told. */
+bool kp_rotation_is_new(const struct kp_launch *l);
 /* Sets *known if launches like this one pass until kp_passing_outdate. Any thread. */
-void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known);
+void kp_rotation_passing(const struct kp_launch *l, bool spent, struct kp_pass_known *known);
 /* Forgets the names of functions, because modules are unloaded. Any thread. */
 void kp_rotation_forget(void);
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "preload/gate/fast_path.h"
 #include "preload/rotation/rotation_state.h"
+#include "preload/who/durations.h"
 
 enum {
     PLACE_BUCKETS = 1 << 12,
@@ -107,6 +108,7 @@ struct kp_rotation_key *kp_rotation_new_key(struct kp_rotation *r, const struct 
     if (!k)
         return NULL;
     k->of = r;
+    k->context = r->context;
     k->shape = *s;
     k->mangled = kp_strdup(mangled);
     k->taken = calloc(r->groups + 1, sizeof(*k->taken));
@@ -209,30 +211,38 @@ struct kp_rotation_key *kp_rotation_find(struct kp_rotation *r, const struct kp_
     return k;
 }
 
-enum kp_reason kp_rotation_passes(const struct kp_launch *l)
+enum kp_reason kp_rotation_passes(const struct kp_launch *l, bool spent)
 {
     if (l->is_graph || atomic_load_explicit(&kp_rotation_contexts, memory_order_relaxed) != 1)
         return KP_REASON_NONE;
     bool tells = atomic_load_explicit(&by_path, memory_order_relaxed);
     const struct kp_rotation_shape s = shape_of(l, tells ? kp_rotation_path(&l->nvtx) : 0);
     struct kp_rotation_place *p = find_place(l->f, &s);
-    if (!p || !atomic_load_explicit(&p->complete, memory_order_relaxed))
+    bool complete = p && atomic_load_explicit(&p->complete, memory_order_relaxed);
+    if (!p || !(complete || spent))
         return KP_REASON_NONE;
     atomic_fetch_add_explicit(&p->launches, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&kp_rotation_clock, 1, memory_order_relaxed);
-    return KP_REASON_ROTATED;
+    return complete ? KP_REASON_ROTATED : KP_REASON_BUDGET;
 }
 
-void kp_rotation_passing(const struct kp_launch *l, struct kp_pass_known *known)
+bool kp_rotation_is_new(const struct kp_launch *l)
+{
+    const struct kp_rotation_shape s = shape_of(l, 0);
+    return !l->is_graph && !atomic_load(&by_path) && atomic_load(&kp_rotation_contexts) == 1 && !find_place(l->f, &s);
+}
+
+void kp_rotation_passing(const struct kp_launch *l, bool spent, struct kp_pass_known *known)
 {
     if (atomic_load(&by_path) || atomic_load(&kp_rotation_contexts) != 1)
         return;
     const struct kp_rotation_shape s = shape_of(l, 0);
     struct kp_rotation_place *p = find_place(l->f, &s);
-    if (!p || !atomic_load(&p->complete))
+    bool complete = p && atomic_load(&p->complete);
+    if (!p || !(complete || spent))
         return;
     known->of_key = true;
-    known->why = KP_PASS_ROTATED;
+    known->why = complete ? KP_PASS_ROTATED : KP_PASS_BUDGET;
     known->also = &p->launches;
 }
 
@@ -283,11 +293,12 @@ void kp_rotation_note_taken(struct kp_rotation_key *k, size_t group)
         k->lacking--;
 }
 
-uint64_t kp_rotation_launches(const struct kp_rotation_key *k)
+void kp_rotation_stands_for(const struct kp_rotation_key *k, struct kp_launch_info *l)
 {
+    const struct kp_duration_of what = {k->mangled, k->context, k->shape.grid, k->shape.block, k->shape.dynamic_shared};
     kp_passing_settle();
-    uint64_t n = atomic_load(&k->others);
+    l->alike = atomic_load(&k->others);
     for (struct kp_rotation_place *p = atomic_load(&k->places); p; p = p->next_of_key)
-        n += atomic_load(&p->launches);
-    return n;
+        l->alike += atomic_load(&p->launches);
+    l->recorded = kp_durations_of(&what, &l->recorded_ns);
 }

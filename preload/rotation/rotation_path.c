@@ -33,7 +33,7 @@ uint64_t kp_rotation_path(const struct kp_nvtx *n)
 }
 
 /* Adds the range to those of a path. 0 or -ENOMEM. */
-static int add(struct kp_nvtx *path, const struct kp_nvtx_range *r)
+static int add_range(struct kp_nvtx *path, const struct kp_nvtx_range *r)
 {
     struct kp_nvtx_range named = *r;
     named.name = kp_range_without_numbers(r->name);
@@ -51,7 +51,7 @@ int kp_rotation_keep_path(struct kp_nvtx *n)
     int rc = 0;
     for (size_t i = 0; !rc && i < n->n_ranges; i++)
         if (is_of_path(n, &n->ranges[i]))
-            rc = add(&path, &n->ranges[i]);
+            rc = add_range(&path, &n->ranges[i]);
     path.thread_name = n->thread_name;
     path.stream_name = n->stream_name;
     n->thread_name = n->stream_name = NULL;

@@ -164,7 +164,7 @@ static void complete(struct kp_rotation_key *k, struct kp_result *r)
 {
     struct kp_launch_info *l = &r->launch;
     say_which(k, l);
-    l->alike = kp_rotation_launches(k);
+    kp_rotation_stands_for(k, l);
     l->counted = k->received + k->first;
     l->groups = k->apart ? 1 : (uint32_t)(k->of->groups + k->first);
     l->groups_counted = kp_rotation_groups_counted(k) + (uint32_t)k->first;

@@ -35,6 +35,7 @@ struct kp_rotation_place {
 
 struct kp_rotation_key {
     struct kp_rotation *of;
+    uint64_t context; /* as CUPTI numbers them */
     char *mangled;
     struct kp_rotation_shape shape;
     uint64_t path;                            /* of its first launch; 0 = not known */
@@ -76,7 +77,8 @@ struct kp_rotation_key {
 
 struct kp_rotation {
     const struct kp_plan *plan;
-    bool beside; /* the replay of others */
+    bool beside;      /* the replay of others */
+    uint64_t context; /* as CUPTI numbers them */
     uint64_t each;
     struct kp_rotation_extras extras;
     size_t groups, lists; /* all, and those of the plan, which come first */
@@ -131,8 +133,8 @@ void kp_rotation_reopen(struct kp_rotation_key *k);
 /* Returns how many launches of a key should count a group in the end. */
 uint64_t kp_rotation_each_of(const struct kp_rotation *r, size_t group);
 void kp_rotation_note_taken(struct kp_rotation_key *k, size_t group);
-/* Returns how many launches the key had, counted or not. */
-uint64_t kp_rotation_launches(const struct kp_rotation_key *k);
+/* Writes how many launches the key had, counted or not, and the recorded times, into the head of its result. */
+void kp_rotation_stands_for(const struct kp_rotation_key *k, struct kp_launch_info *l);
 
 /* ---- rotation_results.c: for the collecting thread ---- */
 

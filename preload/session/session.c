@@ -664,17 +664,21 @@ void kp_session_replace(struct kp_result *result, const char *base, struct kp_se
     kp_lock_give(storing);
 }
 
-void kp_session_alike(uint64_t id, uint64_t alike)
+void kp_session_alike(const struct kp_launch_info *l)
 {
     char *err = NULL;
     kp_lock_take(storing, KP_FOREVER);
     struct kp_quiet q = kp_quiet_begin();
-    struct kept *k = atomic_load(&session.open) ? find_kept(id) : NULL;
-    if (k)
-        k->result.launch.alike = alike;
-    else if (atomic_load(&session.open) && session.store && !session.store_failed &&
-             kp_store_put_alike(session.store, id, alike, &err))
+    struct kept *k = atomic_load(&session.open) ? find_kept(l->id) : NULL;
+    struct kp_launch_info *kept = k ? &k->result.launch : NULL;
+    if (kept) {
+        kept->alike = l->alike;
+        kept->recorded = l->recorded;
+        kept->recorded_ns = l->recorded_ns;
+    } else if (atomic_load(&session.open) && session.store && !session.store_failed &&
+               kp_store_put_alike(session.store, l, &err)) {
         kp_log_error("%s", err ? err : "the session file failed");
+    }
     free(err);
     kp_quiet_end(&q);
     kp_lock_give(storing);
@@ -763,7 +767,7 @@ void kp_session_timeline_end(void)
     char *err = NULL;
     bool on = kp_timeline_is_on();
     uint64_t dropped = on ? kp_timeline_dropped() : 0;
-    if (!kp_timeline_has_begun() || !kp_lock_take(storing, kp_wait_first(KP_WAIT_SESSION)))
+    if (!kp_timeline_has_begun() || !kp_lock_take(storing, kp_limit_first(KP_WAIT_SESSION)))
         return;
     kp_timeline_stop(); /* later records are too late */
     struct kp_quiet q = kp_quiet_begin();
@@ -813,6 +817,13 @@ void kp_session_unwanted(const char *base, uint64_t n)
 {
     kp_lock_take(lock, KP_FOREVER);
     kp_session_add_kernel(&session.facts, base, n);
+    kp_lock_give(lock);
+}
+
+void kp_session_lacks(const char *base, uint64_t shapes)
+{
+    kp_lock_take(lock, KP_FOREVER);
+    kp_session_add_lacking(&session.facts, base, shapes);
     kp_lock_give(lock);
 }
 
@@ -976,7 +987,7 @@ static int put_names(uint64_t stacks, char **err)
         if (kp_stack_get(id, &s))
             continue;
         rc = put_stack(&s, err);
-        kp_stack_free(&s);
+        kp_frames_free(&s);
     }
     return rc ? rc : kp_store_commit(session.store, err);
 }
@@ -1122,9 +1133,9 @@ static void close_session(void)
 void kp_session_close(void)
 {
     /* An exit from a signal handler may have interrupted a lock's holder on this same thread. */
-    if (!kp_lock_take(storing, kp_wait_first(KP_WAIT_SESSION)))
+    if (!kp_lock_take(storing, kp_limit_first(KP_WAIT_SESSION)))
         return;
-    if (kp_lock_take(lock, kp_wait_first(KP_WAIT_SESSION))) {
+    if (kp_lock_take(lock, kp_limit_first(KP_WAIT_SESSION))) {
         close_session();
         kp_lock_give(lock);
     }

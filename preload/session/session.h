@@ -77,8 +77,10 @@ struct kp_session_told {
  * Leaves the result empty. */
 void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told);
 
-/* Sets how many launches the one of that number stands for, after more have been made. */
-void kp_session_alike(uint64_t id, uint64_t alike);
+/* Notes shapes of a kernel that lack results: see kp_session_add_lacking. */
+void kp_session_lacks(const char *base, uint64_t shapes);
+/* Sets how many launches the one of number `l->id` stands for, after more have been made, and their recorded times. */
+void kp_session_alike(const struct kp_launch_info *l);
 /* Stores what the timeline has recorded since the last time, if a file is open. */
 void kp_session_timeline(void);
 /* Stores the rest, and which launches kernels belong to. Call it before kp_session_close. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -128,10 +127,9 @@ static struct {
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 THREAD_LOCAL struct stack *own;
 THREAD_LOCAL bool untracked; /* a push of this thread found no stack, so later levels would be wrong */
-THREAD_LOCAL uint64_t own_id;
-THREAD_LOCAL bool inside; /* a function of this file runs on this thread */
+THREAD_LOCAL bool inside;    /* a function of this file runs on this thread */
 
-static bool enter(void)
+static bool enter_stacks(void)
 {
     if (inside || kp_locks_forking())
         return false;
@@ -141,18 +139,11 @@ static bool enter(void)
     return true;
 }
 
-static void leave(void)
+static void leave_stacks(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
     inside = false;
     kp_work_end();
-}
-
-static uint64_t thread_id(void)
-{
-    if (!own_id)
-        own_id = (uint64_t)syscall(SYS_gettid);
-    return own_id;
 }
 
 /* Returns the number of the entry that `handle` points to, among the first `n` of an array; SIZE_MAX: it points to
@@ -241,7 +232,7 @@ static void fill(struct range *r, enum kp_nvtx_kind kind, const struct kp_nvtx_d
 {
     size_t len = name_length(e->text);
     r->domain = d;
-    r->thread = thread_id();
+    r->thread = (uint64_t)kp_thread_id();
     r->start = kp_timeline_now();
     r->category = e->category;
     r->payload_type = e->payload_type;
@@ -280,7 +271,7 @@ static void thread_ends(void *arg)
 }
 
 /* Returns the stack of this thread; NULL if unavailable. */
-static struct stack *own_stack(void)
+static struct stack *stack_of_thread(void)
 {
     if (own || untracked)
         return own;
@@ -348,13 +339,13 @@ static void tell(uint64_t id, bool begins, const char *name)
 
 int kp_nvtx_push(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
 {
-    if (!enter())
+    if (!enter_stacks())
         return KP_NVTX_NOT_TRACKED;
     d = domain_of(d);
-    struct stack *s = d != &no_domain ? own_stack() : NULL;
+    struct stack *s = d != &no_domain ? stack_of_thread() : NULL;
     uint64_t id = 0;
     int level = s ? push(s, d, e, &id) : KP_NVTX_NOT_TRACKED;
-    leave();
+    leave_stacks();
     tell(id, true, e->text);
     return level;
 }
@@ -384,7 +375,7 @@ static int pop(struct stack *s, const struct kp_nvtx_domain *d, uint64_t *id)
 
 int kp_nvtx_pop(const struct kp_nvtx_domain *d)
 {
-    if (!enter())
+    if (!enter_stacks())
         return KP_NVTX_NOT_TRACKED;
     int level = -1;
     uint64_t id = 0;
@@ -393,7 +384,7 @@ int kp_nvtx_pop(const struct kp_nvtx_domain *d)
         level = KP_NVTX_NOT_TRACKED;
     else if (own)
         level = pop(own, d, &id);
-    leave();
+    leave_stacks();
     tell(id, false, "");
     return level;
 }
@@ -403,7 +394,7 @@ int kp_nvtx_pop(const struct kp_nvtx_domain *d)
 uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_event *e)
 {
     static const uint64_t not_kept = UINT64_MAX;
-    if (!enter())
+    if (!enter_stacks())
         return not_kept;
     d = domain_of(d);
     struct range *r = d != &no_domain ? malloc(sizeof(*r)) : NULL;
@@ -419,7 +410,7 @@ uint64_t kp_nvtx_start(const struct kp_nvtx_domain *d, const struct kp_nvtx_even
     kp_lock_give(started.lock);
     bool kept = !r && d != &no_domain;
     free(r);
-    leave();
+    leave_stacks();
     tell(kept ? id : 0, true, e->text);
     return id;
 }
@@ -441,7 +432,7 @@ static size_t place_of(uint64_t id)
 void kp_nvtx_end(uint64_t id)
 {
     struct range *r = NULL;
-    if (!enter())
+    if (!enter_stacks())
         return;
     kp_lock_take(started.lock, KP_FOREVER);
     size_t i = place_of(id);
@@ -455,15 +446,15 @@ void kp_nvtx_end(uint64_t id)
         put_on_timeline(r);
     bool ended = r;
     free(r);
-    leave();
+    leave_stacks();
     tell(ended ? id : 0, false, "");
 }
 
 /* The locks are only tried: a handler may end the program on a thread that holds one. */
 void kp_nvtx_end_timeline(void)
 {
-    const long ms = kp_wait_first(KP_WAIT_NVTX);
-    if (!kp_timeline_is_on() || !enter())
+    const long ms = kp_limit_first(KP_WAIT_NVTX);
+    if (!kp_timeline_is_on() || !enter_stacks())
         return;
     bool taken = kp_lock_take(stacks.lock, ms);
     for (struct stack *s = taken ? stacks.first : NULL; s; s = s->next) {
@@ -480,7 +471,7 @@ void kp_nvtx_end_timeline(void)
         put_on_timeline(started.list[i]);
     if (taken)
         kp_lock_give(started.lock);
-    leave();
+    leave_stacks();
 }
 
 /* ---- names ---- */
@@ -502,12 +493,12 @@ static struct kp_nvtx_domain *find_domain(const char *name)
 
 const struct kp_nvtx_domain *kp_nvtx_domain_named(const char *name)
 {
-    if (!enter())
+    if (!enter_stacks())
         return &no_domain;
     kp_lock_take(names.lock, KP_FOREVER);
     const struct kp_nvtx_domain *d = find_domain(name);
     kp_lock_give(names.lock);
-    leave();
+    leave_stacks();
     return d ? d : &no_domain;
 }
 
@@ -533,12 +524,12 @@ static const char too_many[] = "(one of too many registered strings)";
 
 const void *kp_nvtx_register(const char *text)
 {
-    if (!enter())
+    if (!enter_stacks())
         return too_many;
     kp_lock_take(names.lock, KP_FOREVER);
     const struct string *s = find_string(text);
     kp_lock_give(names.lock);
-    leave();
+    leave_stacks();
     return s ? (const void *)&handles.strings[s->number] : too_many;
 }
 
@@ -571,7 +562,7 @@ static struct label *new_label(void)
 void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint64_t id, const char *name)
 {
     char *copy = strndup(name, name_length(name));
-    if (!copy || !enter()) {
+    if (!copy || !enter_stacks()) {
         free(copy);
         return;
     }
@@ -587,7 +578,7 @@ void kp_nvtx_name(enum kp_nvtx_named what, const struct kp_nvtx_domain *d, uint6
     }
     kp_lock_give(names.lock);
     free(copy);
-    leave();
+    leave_stacks();
 }
 
 /* Returns a malloc'ed label; NULL without one. */
@@ -620,7 +611,7 @@ static void write_payload(char out[NUMBER_SIZE], int32_t type, const union kp_nv
 }
 
 /* Adds a range; without memory it is left out. */
-static void add(struct kp_nvtx *out, enum kp_nvtx_kind kind, const struct range *r)
+static void add_range(struct kp_nvtx *out, enum kp_nvtx_kind kind, const struct range *r)
 {
     char payload[NUMBER_SIZE], category[NUMBER_SIZE] = "";
     char *name = r->category ? label_of(KP_NVTX_CATEGORY, r->domain, r->category) : NULL;
@@ -639,7 +630,7 @@ static void add(struct kp_nvtx *out, enum kp_nvtx_kind kind, const struct range 
 static void add_stack(struct kp_nvtx *out, const struct stack *s)
 {
     for (unsigned i = 0; i < s->n; i++)
-        add(out, KP_NVTX_PUSH_POP, &s->pushed[i]);
+        add_range(out, KP_NVTX_PUSH_POP, &s->pushed[i]);
 }
 
 static void add_other_threads(struct kp_nvtx *out)
@@ -659,7 +650,7 @@ static void add_started(struct kp_nvtx *out)
 {
     kp_lock_take(started.lock, KP_FOREVER);
     for (size_t i = 0; i < started.n; i++)
-        add(out, KP_NVTX_START_END, started.list[i]);
+        add_range(out, KP_NVTX_START_END, started.list[i]);
     kp_lock_give(started.lock);
 }
 
@@ -672,7 +663,7 @@ static bool takes(const struct kp_nvtx *n)
 
 bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out)
 {
-    if (!choice.on || !enter())
+    if (!choice.on || !enter_stacks())
         return true;
     if (own)
         add_stack(out, own);
@@ -681,11 +672,11 @@ bool kp_nvtx_judge(CUstream stream, struct kp_nvtx *out)
     add_started(out);
     bool wanted = takes(out);
     if (wanted) {
-        out->thread = thread_id();
+        out->thread = (uint64_t)kp_thread_id();
         out->thread_name = label_of(KP_NVTX_THREAD, NULL, out->thread);
         out->stream_name = label_of(KP_NVTX_STREAM, NULL, (uintptr_t)stream);
     }
-    leave();
+    leave_stacks();
     return wanted;
 }
 
@@ -717,7 +708,6 @@ void kp_nvtx_forked(void)
         own->next = NULL;
         own->lock = KP_LOCK_FREE(NVTX_THREAD);
     }
-    own_id = 0;
 }
 
 void kp_nvtx_attached(void)

@@ -229,7 +229,7 @@ static struct {
     atomic_uint_least64_t check;
 } kept[KEPT];
 
-static uint64_t mix(uint64_t a, uint64_t b)
+static uint64_t mix_words(uint64_t a, uint64_t b)
 {
     static const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15); /* 2^64 over the golden ratio, as in Fibonacci hashing */
     a = (a * odd ^ b) * odd;
@@ -247,24 +247,25 @@ static uint64_t checksum(const uint8_t *p, size_t size)
     word = 0;
     memcpy(&word, p, size);
     sum += word;
-    return mix(sum, sums);
+    return mix_words(sum, sums);
 }
 
 static uint32_t locations(const uint8_t *table, size_t size, int64_t at, uint32_t first)
 {
-    uint64_t place = mix((uintptr_t)table, (uint64_t)at);
+    uint64_t place = mix_words((uintptr_t)table, (uint64_t)at);
     size_t i = place % KEPT;
     uint64_t answer = atomic_load_explicit(&kept[i].answer, memory_order_relaxed);
     uint64_t check = atomic_load_explicit(&kept[i].check, memory_order_relaxed);
     size_t used = answer >> 32;
     int32_t step = (int32_t)(uint32_t)answer;
-    if (!used || used > size || check != mix(checksum(table, used), mix(place, answer))) {
+    if (!used || used > size || check != mix_words(checksum(table, used), mix_words(place, answer))) {
         used = read_locations(table, size, at, &step);
         if (!used)
             return 0;
         answer = (uint64_t)used << 32 | (uint32_t)step;
         atomic_store_explicit(&kept[i].answer, answer, memory_order_relaxed);
-        atomic_store_explicit(&kept[i].check, mix(checksum(table, used), mix(place, answer)), memory_order_relaxed);
+        atomic_store_explicit(&kept[i].check, mix_words(checksum(table, used), mix_words(place, answer)),
+                              memory_order_relaxed);
     }
     return step == NO_LINE ? 0 : first + (uint32_t)step;
 }

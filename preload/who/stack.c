@@ -84,7 +84,7 @@ static void put(struct table *t, uint64_t hash, uint64_t id)
 }
 
 /* Keeps the table at most half full. */
-static bool has_room(struct table *t)
+static bool table_has_room(struct table *t)
 {
     enum { FIRST_SIZE = 1024 };
     struct table larger = {.size = t->size ? 2 * t->size : FIRST_SIZE};
@@ -225,10 +225,10 @@ static uint64_t content_of(const struct kp_raw_stack *s)
 }
 
 /* Returns the same stack seen at other addresses, or a new one. Call under the lock. */
-static uint64_t add(const struct capture *c, uint64_t hash)
+static uint64_t add_stack(const struct capture *c, uint64_t hash)
 {
     struct kp_raw_stack raw = {.n_calls = 0};
-    if (!has_room(&kept.by_address) || !has_room(&kept.by_content) || !KP_ROOM(kept.stacks, kept.n) ||
+    if (!table_has_room(&kept.by_address) || !table_has_room(&kept.by_content) || !KP_ROOM(kept.stacks, kept.n) ||
         !read_calls(c, &raw) || !read_lines(c, &raw)) {
         free_raw(&raw);
         return 0;
@@ -269,7 +269,7 @@ uint64_t kp_stack_capture(const struct kp_registers *from)
     kp_lock_take(lock, KP_FOREVER);
     uint64_t id = find(&kept.by_address, hash);
     if (!id && (c.n || c.n_lines))
-        id = add(&c, hash);
+        id = add_stack(&c, hash);
     kp_lock_give(lock);
     errno = error;
     return id;
@@ -296,7 +296,7 @@ int kp_stack_each_new(int (*fn)(const struct kp_stack *s, void *arg), void *arg)
         if (kp_stack_get(kept.given + 1, &s))
             return 0;
         rc = fn(&s, arg);
-        kp_stack_free(&s);
+        kp_frames_free(&s);
         kept.given += !rc;
     }
     return rc;

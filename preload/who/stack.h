@@ -32,8 +32,8 @@ uint64_t kp_stack_name_all(void);
 /* Returns why requested Python frames are missing: a clause that completes a sentence, static; else NULL. */
 const char *kp_stack_python_missing(void);
 
-/* Finds the stack as far as known, to be freed with kp_stack_free. Python frames replace the interpreter's own. Returns
- * 0, -ENOENT or -ENOMEM. */
+/* Finds the stack as far as known, to be freed with kp_frames_free. Python frames replace the interpreter's own.
+ * Returns 0, -ENOENT or -ENOMEM. */
 int kp_stack_get(uint64_t id, struct kp_stack *out);
 
 #endif

@@ -104,7 +104,7 @@ static void take_exported(const struct kp_stack_module *m, size_t n, struct batc
 
 /* ---- libkprof-symbols.so ---- */
 
-static void tell(const char *path)
+static void tell_missing(const char *path)
 {
     char *(*last)(void);
     void *found = kp_symbols_dl()->sym(RTLD_DEFAULT, "dlerror");
@@ -140,7 +140,7 @@ static kp_symbols_resolve_fn *load(void)
     void *found = library ? dl->sym(library, KP_SYMBOLS_FUNCTION) : NULL;
     memcpy(&resolve, &found, sizeof(found));
     if (!found)
-        tell(path);
+        tell_missing(path);
     return resolve;
 }
 
@@ -194,7 +194,7 @@ struct frames {
     int rc;
 };
 
-static void add(struct frames *f, const struct kp_frame *frame)
+static void add_frame(struct frames *f, const struct kp_frame *frame)
 {
     if (!KP_ROOM(f->at, f->n)) {
         f->rc = -ENOMEM;
@@ -218,12 +218,12 @@ static void add_call(struct frames *f, const struct kp_stack_call *call, const s
         named = bsearch(&key, names->calls, names->n, sizeof(*names->calls), kp_stack_compare_calls);
     frame.module = call->module ? modules[call->module - 1].path : NULL;
     if (!named || !named->n_places)
-        add(f, &frame);
+        add_frame(f, &frame);
     for (size_t i = 0; named && i < named->n_places; i++) {
         frame.function = named->places[i].function;
         frame.file = named->places[i].file;
         frame.line = named->places[i].line;
-        add(f, &frame);
+        add_frame(f, &frame);
     }
 }
 
@@ -232,7 +232,7 @@ static void add_lines(struct frames *f, const struct kp_raw_stack *raw, size_t f
     for (size_t i = first; i < end; i++) {
         const struct kp_stack_line *l = &raw->lines[i];
         struct kp_frame frame = {.kind = KP_FRAME_PYTHON, .function = l->function, .file = l->file, .line = l->line};
-        add(f, &frame);
+        add_frame(f, &frame);
     }
 }
 
@@ -285,10 +285,10 @@ static void merge_as_one(struct frames *out, const struct frames *native, const 
         i = s.end - 1;
     }
     for (size_t i = 0; i < first; i++)
-        add(out, &native->at[i]);
+        add_frame(out, &native->at[i]);
     add_lines(out, raw, 0, raw->n_lines);
     for (size_t i = end; i < native->n; i++)
-        add(out, &native->at[i]);
+        add_frame(out, &native->at[i]);
 }
 
 /* Replaces each evaluation by one Python function. */
@@ -298,7 +298,7 @@ static void merge_each(struct frames *out, const struct frames *native, const st
     for (size_t i = 0; i < native->n; i++) {
         struct stretch s = stretch_at(native, i);
         if (!s.evaluations) {
-            add(out, &native->at[i]);
+            add_frame(out, &native->at[i]);
             continue;
         }
         add_lines(out, raw, line, line + s.evaluations);
@@ -329,12 +329,12 @@ int kp_stack_frames(const struct kp_raw_stack *raw, const struct kp_stack_module
     if (!native.rc && raw->n_lines) {
         merge(&merged, &native, raw);
         struct kp_stack before = {.frames = native.at, .n_frames = native.n};
-        kp_stack_free(&before);
+        kp_frames_free(&before);
         out->frames = merged.at;
         out->n_frames = merged.n;
     }
     if (native.rc || merged.rc) {
-        kp_stack_free(out);
+        kp_frames_free(out);
         return -ENOMEM;
     }
     return 0;

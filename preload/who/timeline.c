@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,6 +13,7 @@
 #include "base/work.h"
 #include "base/text.h"
 #include "collectors/providers/observe.h"
+#include "preload/who/durations.h"
 
 enum {
     MANY = 1 << 16,       /* number of waiting activities at which the session is asked to store them */
@@ -72,16 +72,8 @@ static struct {
 static atomic_bool on, begun, not_resumed;
 
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
-THREAD_LOCAL size_t own_note; /* number + 1 of this thread's last launch; 0 = none */
-THREAD_LOCAL uint64_t own_id;
+THREAD_LOCAL size_t own_note;   /* number + 1 of this thread's last launch; 0 = none */
 THREAD_LOCAL int64_t own_since; /* when this thread started to work for kprof; 0: it does not */
-
-static uint64_t thread_id(void)
-{
-    if (!own_id)
-        own_id = (uint64_t)syscall(SYS_gettid);
-    return own_id;
-}
 
 bool kp_timeline_is_on(void)
 {
@@ -118,7 +110,7 @@ static int64_t converted(int64_t t)
 static bool enter(void)
 {
     kp_work_begin(); /* CUPTI calls from within the program's calls, too */
-    bool entered = kp_lock_take(line.lock, kp_wait_first(KP_WAIT_TIMELINE));
+    bool entered = kp_lock_take(line.lock, kp_limit_first(KP_WAIT_TIMELINE));
     if (!entered)
         kp_work_end();
     return entered;
@@ -223,6 +215,7 @@ static void add_locked(const struct kp_activity *a, const char *name, bool mangl
 
 static void take_record(const struct kp_device_record *r)
 {
+    kp_durations_add(r);
     /* A record without times belongs to an activity that had not ended, or never ran. */
     if (kp_timeline_is_on() && r->activity.start_ns && r->activity.end_ns >= r->activity.start_ns)
         add_locked(&r->activity, r->name, r->activity.kind == KP_ACTIVITY_KERNEL);
@@ -242,7 +235,7 @@ int kp_timeline_begin(const struct kp_cupti *c, void (*on_many)(void))
     number_of("", false);
     line.offset = (int64_t)kp_observe_now(c) - (int64_t)kp_clock_ns();
     atomic_store(&on, true);
-    int rc = kp_observe_begin(c, take_record);
+    int rc = kp_observe_begin(c, take_record, false);
     atomic_store(&on, !rc);
     atomic_store(&begun, !rc);
     return rc;
@@ -255,9 +248,9 @@ void kp_timeline_stop(void)
 
 void kp_timeline_forked(void)
 {
+    kp_durations_stop();
     atomic_store(&on, false);
     atomic_store(&begun, false);
-    own_id = 0;
 }
 
 /* ---- the program ---- */
@@ -310,7 +303,7 @@ void kp_timeline_launching(const uint32_t *grid, const uint32_t *block)
         kp_timeline_held(own_since);
     const struct kp_launch_note note = {.launched_ns = kp_timeline_now(),
                                         .ordinal = -1,
-                                        .thread = thread_id(),
+                                        .thread = (uint64_t)kp_thread_id(),
                                         .shape = grid ? kp_timeline_shape(grid, block) : 0,
                                         .is_graph = !grid};
     if (!enter())
@@ -372,6 +365,7 @@ static void end_span(void)
 
 void kp_timeline_pause(uint32_t context_id)
 {
+    kp_durations_pause();
     if (!kp_timeline_is_on())
         return;
     begin_span(context_id);
@@ -380,6 +374,7 @@ void kp_timeline_pause(uint32_t context_id)
 
 void kp_timeline_resume(void)
 {
+    kp_durations_resume();
     if (!kp_timeline_is_on())
         return;
     if (kp_observe_resume(line.c)) {
@@ -440,6 +435,7 @@ void kp_timeline_leave(int64_t entered)
 
 void kp_timeline_flush(bool all)
 {
+    kp_durations_flush(all);
     if (!kp_timeline_is_on())
         return;
     kp_observe_flush(line.c, false);

@@ -1,6 +1,7 @@
 /*
  * Records the timeline of the program's own execution: CUPTI's activity records of devices, the NVTX ranges of threads,
- * and the times at which kprof held the program up. Does nothing until kp_timeline_begin.
+ * and the times at which kprof held the program up. Does nothing until kp_timeline_begin, but kp_timeline_pause,
+ * _resume and _flush do the same for durations.h.
  *
  * What kprof itself makes devices do is left out: while it repeats launches, CUPTI records nothing (kp_timeline_pause);
  * its other work is recognised by its time (kp_timeline_ours_begin), or its size (kp_timeline_ours_copy).

@@ -36,7 +36,7 @@ struct kp_code_cache {
     size_t n_files;
 };
 
-struct kp_code_cache *kp_code_cache_new(const struct kp_lookup *lookup, const char *folders)
+struct kp_code_cache *kp_codecache_new(const struct kp_lookup *lookup, const char *folders)
 {
     struct kp_code_cache *c = calloc(1, sizeof *c);
     if (c) {
@@ -64,14 +64,14 @@ static void drop(struct kp_code_cache *c)
     c->n_codes = c->n_files = c->n_instructions = 0;
 }
 
-void kp_code_cache_free(struct kp_code_cache *c)
+void kp_codecache_free(struct kp_code_cache *c)
 {
     if (c)
         drop(c);
     free(c);
 }
 
-void kp_code_cache_trim(struct kp_code_cache *c)
+void kp_codecache_trim(struct kp_code_cache *c)
 {
     if (c->n_instructions > MOST_INSTRUCTIONS)
         drop(c);
@@ -86,7 +86,7 @@ static int fetch(struct kp_code_cache *c, uint64_t id, struct kp_code *to)
     return 0;
 }
 
-int kp_code_cache_code(struct kp_code_cache *c, uint64_t id, const struct kp_code **out)
+int kp_codecache_code(struct kp_code_cache *c, uint64_t id, const struct kp_code **out)
 {
     *out = NULL;
     for (size_t i = 0; i < c->n_codes; i++)
@@ -204,14 +204,14 @@ static const struct file *file_of(struct kp_code_cache *c, const struct kp_sourc
     return f;
 }
 
-bool kp_code_cache_has_file(struct kp_code_cache *c, const struct kp_code *code, uint32_t file)
+bool kp_codecache_has_file(struct kp_code_cache *c, const struct kp_code *code, uint32_t file)
 {
     const struct file *f = file < code->n_files ? file_of(c, &code->files[file]) : NULL;
     return f && f->text;
 }
 
-const char *kp_code_cache_line(struct kp_code_cache *c, const struct kp_code *code, uint32_t file, uint32_t line,
-                               size_t *len)
+const char *kp_codecache_line(struct kp_code_cache *c, const struct kp_code *code, uint32_t file, uint32_t line,
+                              size_t *len)
 {
     const struct file *f = file < code->n_files ? file_of(c, &code->files[file]) : NULL;
     if (!f || !f->text || !line || line > f->n_lines || f->lines[line - 1] >= f->size)

@@ -6,8 +6,8 @@
 
 /* Returns in *out the code of that id, valid until the next trim. *out is NULL, with 0, when the code is missing or
  * unreadable. Else -ENOMEM. */
-int kp_code_cache_code(struct kp_code_cache *c, uint64_t id, const struct kp_code **out);
+int kp_codecache_code(struct kp_code_cache *c, uint64_t id, const struct kp_code **out);
 /* Frees code when the cache holds much, so that long sessions need bounded memory. */
-void kp_code_cache_trim(struct kp_code_cache *c);
+void kp_codecache_trim(struct kp_code_cache *c);
 
 #endif

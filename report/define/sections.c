@@ -235,7 +235,7 @@ static int select_set(const char *set, bool *wanted, char **err)
 /* Reports that `expr` matches nothing. Names the identifiers that it matches a part of, else the nearest one. */
 static int refuse_regex(const char *expr, char **err)
 {
-    const char **ids = calloc(all.n + 1, sizeof *ids), *text = expr + strlen("regex:");
+    const char **ids = calloc(all.n + 1, sizeof *ids), *text = expr + strlen(KP_REGEX);
     struct kp_pattern *pattern = NULL;
     char *parts = NULL;
     size_t size;
@@ -261,20 +261,12 @@ static int refuse_regex(const char *expr, char **err)
     return rc;
 }
 
-/* Selects sections by `expr`, which must match an identifier in full; hence the anchors. */
+/* Selects sections by `expr`, which must match an identifier in full. */
 static int select_regex(const char *expr, bool *wanted, char **err)
 {
     struct kp_pattern *pattern = NULL;
-    char *anchored = NULL;
     bool any = false;
-    int rc = kp_pattern_new(expr, &pattern, err); /* first as written, so that a message shows it unchanged */
-    kp_pattern_free(pattern);
-    if (rc)
-        return rc;
-    rc = kp_error(&anchored, "regex:^(%s)$", expr + strlen("regex:")) == -EINVAL ? 0 : -ENOMEM;
-    if (!rc)
-        rc = kp_pattern_new(anchored, &pattern, err);
-    free(anchored);
+    int rc = kp_pattern_whole(expr + strlen(KP_REGEX), &pattern, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < all.n; i++) {
@@ -287,7 +279,7 @@ static int select_regex(const char *expr, bool *wanted, char **err)
 
 static int select_item(const char *word, bool *wanted, char **err)
 {
-    if (!strncmp(word, "regex:", strlen("regex:")))
+    if (!strncmp(word, KP_REGEX, strlen(KP_REGEX)))
         return select_regex(word, wanted, err);
     const struct kp_section *s = kp_section_find(word);
     if (s) {

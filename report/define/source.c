@@ -159,7 +159,7 @@ static int load_functions(const struct kp_result *r, struct kp_source_map *s)
     for (size_t i = 0; !rc && i < r->n_counts; i++) {
         struct kp_source_function *f = &s->functions[i];
         f->counts = &r->counts[i];
-        rc = kp_code_cache_code(s->cache, f->counts->code, &f->code);
+        rc = kp_codecache_code(s->cache, f->counts->code, &f->code);
         find_values(f);
         most += f->counts->n_offsets + (f->code ? f->code->n_instructions : 0);
     }
@@ -308,7 +308,7 @@ int kp_source_load(const struct kp_result *r, struct kp_code_cache *cache, struc
     *out = (struct kp_source_map){.cache = cache};
     if (!r->n_counts)
         return 0;
-    kp_code_cache_trim(cache);
+    kp_codecache_trim(cache);
     int rc = load_functions(r, out);
     if (!rc)
         rc = load_lines(out);

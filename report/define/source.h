@@ -46,14 +46,14 @@ extern const struct kp_stall_reason kp_stall_reasons[KP_STALL_REASONS];
 struct kp_code_cache;
 /* Makes a cache. `lookup` may be NULL: then there is no code. `folders` (a comma list, NULL = none) are searched for
  * source files that have moved. Both must outlive the cache. NULL without memory. */
-struct kp_code_cache *kp_code_cache_new(const struct kp_lookup *lookup, const char *folders);
-void kp_code_cache_free(struct kp_code_cache *c);
+struct kp_code_cache *kp_codecache_new(const struct kp_lookup *lookup, const char *folders);
+void kp_codecache_free(struct kp_code_cache *c);
 /* Returns the text of line `line` (from 1 on) of file `file` of the code, not terminated. NULL when the file is
  * neither embedded nor found, or is shorter. Valid as long as the cache, or until the next kp_source_load from it. */
-const char *kp_code_cache_line(struct kp_code_cache *c, const struct kp_code *code, uint32_t file, uint32_t line,
-                               size_t *len);
+const char *kp_codecache_line(struct kp_code_cache *c, const struct kp_code *code, uint32_t file, uint32_t line,
+                              size_t *len);
 /* Returns true if the file's text is embedded or was found. */
-bool kp_code_cache_has_file(struct kp_code_cache *c, const struct kp_code *code, uint32_t file);
+bool kp_codecache_has_file(struct kp_code_cache *c, const struct kp_code *code, uint32_t file);
 
 /* Embeds the text of the files of `c` that have none yet and can be read; files over 1 MiB stay without. Returns 0
  * or -ENOMEM. */

@@ -53,7 +53,7 @@ static void write_stack(struct kp_folded *f, FILE *to, uint64_t id)
         const struct kp_frame *frame = &stack.frames[i - 1];
         write_frame(f, to, *frame->function ? frame->function : kp_base_name(frame->module), ';');
     }
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
 }
 
 static void write_ranges(struct kp_folded *f, FILE *to, const struct kp_launch_info *l)
@@ -101,7 +101,7 @@ static void take_listed(struct kp_writer *w, const struct kp_shown *s, bool full
         write_frame(f, line.to, kp_launch_name(&r->launch), '\0');
     }
     size_t at = kp_draft_add(&f->data, &line, KP_DATA_STRINGS);
-    if (kp_result_duration(r, &ns) && ns > 0)
+    if (kp_result_mean_duration(r, &ns) && ns > 0)
         add_time(f, at, ns * (double)kp_launch_weight(&r->launch));
     w->out.rc = w->out.rc ? w->out.rc : f->data.rc;
 }

@@ -74,7 +74,7 @@ static size_t stack_of(struct kp_data *d, const struct kp_lookup *lookup, uint64
         }
         fputc(']', draft.to);
     }
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
     return kp_draft_add(d, &draft, KP_DATA_STACKS);
 }
 
@@ -159,7 +159,7 @@ static void write_savings(struct kp_data *d, FILE *to, const struct kp_messages 
 static double duration_of(const struct kp_result *r)
 {
     double ns;
-    return kp_result_duration(r, &ns) ? ns : NAN;
+    return kp_result_mean_duration(r, &ns) ? ns : NAN;
 }
 
 static void write_verdict(struct kp_data *d, FILE *to, const struct kp_shown *s)

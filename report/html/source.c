@@ -25,9 +25,9 @@ static long text_of(struct kp_data *d, struct kp_code_cache *cache, const struct
     struct kp_draft draft;
     const char *line;
     size_t len;
-    if (!kp_code_cache_has_file(cache, code, file) || !kp_draft_begin(d, &draft))
+    if (!kp_codecache_has_file(cache, code, file) || !kp_draft_begin(d, &draft))
         return -1;
-    for (uint32_t at = 1; (line = kp_code_cache_line(cache, code, file, at, &len)); at++) {
+    for (uint32_t at = 1; (line = kp_codecache_line(cache, code, file, at, &len)); at++) {
         fwrite(line, 1, len, draft.to);
         fputc('\n', draft.to);
     }

@@ -679,20 +679,12 @@ const struct kp_rule *kp_rule_find(const char *id)
 
 /* --- choosing --- */
 
-/* Selects rules by `expr`, which must match an identifier in full; hence the anchors. */
+/* Selects rules by `expr`, which must match an identifier in full. */
 static int select_regex(const char *expr, kp_rule_choice *chosen, char **err)
 {
     struct kp_pattern *pattern = NULL;
-    char *anchored = NULL;
     kp_rule_choice matched = 0;
-    int rc = kp_pattern_new(expr, &pattern, err); /* first as written, so that a message shows it unchanged */
-    kp_pattern_free(pattern);
-    if (rc)
-        return rc;
-    if (asprintf(&anchored, "regex:^(%s)$", expr + strlen("regex:")) < 0)
-        return -ENOMEM;
-    rc = kp_pattern_new(anchored, &pattern, err);
-    free(anchored);
+    int rc = kp_pattern_whole(expr + strlen(KP_REGEX), &pattern, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < N_RULES; i++)
@@ -706,7 +698,7 @@ static int select_regex(const char *expr, kp_rule_choice *chosen, char **err)
 static int select_item(const char *word, kp_rule_choice *chosen, char **err)
 {
     const char *ids[N_RULES + 1] = {0};
-    if (!strncmp(word, "regex:", strlen("regex:")))
+    if (!strncmp(word, KP_REGEX, strlen(KP_REGEX)))
         return select_regex(word, chosen, err);
     for (size_t i = 0; i < N_RULES; i++) {
         ids[i] = rules[i].id;

@@ -135,7 +135,7 @@ int kp_summary_add(struct kp_summary *s, const struct kp_session *session, const
     double ns = 0;
     if (!k)
         return -ENOMEM;
-    bool is_timed = kp_result_duration(r, &ns);
+    bool is_timed = kp_result_mean_duration(r, &ns);
     uint64_t launches = kp_launch_weight(&r->launch), timed = is_timed ? launches : 0;
     ns *= (double)launches; /* of rotation: the mean of some of them stands for all */
     kp_verdict(r, session, m, &v);

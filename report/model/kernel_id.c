@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/pattern.h"
-#include "base/regex.h"
 #include "base/room.h"
 #include "base/text.h"
 
@@ -15,7 +14,7 @@
 struct numbers {
     uint64_t *list;
     size_t n;
-    struct kp_regex *regex; /* NULL: none */
+    struct kp_pattern *regex; /* NULL: none */
 };
 
 struct kp_kernel_id {
@@ -60,7 +59,7 @@ static int read_numbers(const char *what, const char *text, struct numbers *out,
             err,
             "'%s' is not a valid %s; as a regular expression it would match only that text: write a list of numbers",
             text, what);
-    return kp_regex_new(text, true, &out->regex, err);
+    return kp_pattern_whole(text, &out->regex, err);
 }
 
 /* Splits `text` in place: zeros replace colons. */
@@ -92,7 +91,7 @@ static int read_parts(char *const parts[4], struct kp_kernel_id *id, char **err)
     return rc;
 }
 
-int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err)
+int kp_kernelid_new(const char *text, struct kp_kernel_id **out, char **err)
 {
     char *parts[4];
     *out = NULL;
@@ -112,18 +111,18 @@ int kp_kernel_id_new(const char *text, struct kp_kernel_id **out, char **err)
         id = NULL;
     }
 out:
-    kp_kernel_id_free(id);
+    kp_kernelid_free(id);
     free(copy);
     return rc;
 }
 
 static void free_numbers(struct numbers *s)
 {
-    kp_regex_free(s->regex);
+    kp_pattern_free(s->regex);
     free(s->list);
 }
 
-void kp_kernel_id_free(struct kp_kernel_id *id)
+void kp_kernelid_free(struct kp_kernel_id *id)
 {
     if (!id)
         return;
@@ -145,25 +144,25 @@ static bool has_number(const struct numbers *s, uint64_t number)
     if (!s->regex)
         return false;
     snprintf(text, sizeof text, "%" PRIu64, number);
-    return kp_regex_match(s->regex, text);
+    return kp_pattern_match(s->regex, text);
 }
 
-bool kp_kernel_id_asks_place(const struct kp_kernel_id *id)
+bool kp_kernelid_asks_place(const struct kp_kernel_id *id)
 {
     return !is_any(&id->context) || !is_any(&id->stream);
 }
 
-bool kp_kernel_id_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream)
+bool kp_kernelid_place(const struct kp_kernel_id *id, uint64_t context, uint64_t stream)
 {
     return has_number(&id->context, context) && has_number(&id->stream, stream);
 }
 
-bool kp_kernel_id_name(const struct kp_kernel_id *id, const char *name)
+bool kp_kernelid_name(const struct kp_kernel_id *id, const char *name)
 {
     return kp_pattern_match(id->name, name);
 }
 
-bool kp_kernel_id_invocation(const struct kp_kernel_id *id, uint64_t nth)
+bool kp_kernelid_invocation(const struct kp_kernel_id *id, uint64_t nth)
 {
     return has_number(&id->invocation, nth);
 }

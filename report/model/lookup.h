@@ -12,7 +12,7 @@
 #include "report/model/model.h"
 #include "report/model/timeline.h"
 
-/* Each function fills *out, which the caller frees with kp_code_free or kp_stack_free. Returns 0, -ENOENT without
+/* Each function fills *out, which the caller frees with kp_code_free or kp_frames_free. Returns 0, -ENOENT without
  * such an id, -EIO when unreadable, -ENOMEM; *out is then empty. Pages may call them while they show a launch. NULL
  * means there are none. Call them through the functions below. */
 struct kp_lookup {

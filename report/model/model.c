@@ -306,6 +306,19 @@ uint64_t kp_launch_weight(const struct kp_launch_info *l)
     return l->alike ? l->alike : 1;
 }
 
+bool kp_result_mean_duration(const struct kp_result *r, double *ns)
+{
+    const struct kp_launch_info *l = &r->launch;
+    bool known = kp_result_duration(r, ns);
+    double all = (double)kp_launch_weight(l), own = l->groups ? (double)l->counted : 1;
+    if (!l->recorded || !isfinite(l->recorded_ns) || l->recorded_ns < 0)
+        return known;
+    double mean = l->recorded_ns / (double)l->recorded;
+    own = !known ? 0 : own < all ? own : all;
+    *ns = ((known ? *ns : 0) * own + mean * (all - own)) / all;
+    return true;
+}
+
 static void variant_free(struct kp_variant *v)
 {
     free(v->name);
@@ -414,8 +427,12 @@ void kp_session_free(struct kp_session *s)
     for (size_t i = 0; i < s->n_ranges; i++)
         free(s->ranges[i].name);
     free(s->ranges);
+    for (size_t i = 0; i < s->n_lacking; i++)
+        free(s->lacking[i].name);
+    free(s->lacking);
     free(s->kernel_index.slots);
     free(s->range_index.slots);
+    free(s->lacking_index.slots);
     for (size_t i = 0; i < s->n_devices; i++) {
         free(s->devices[i].name);
         free(s->devices[i].chip);
@@ -518,6 +535,42 @@ int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t 
     return add_seen(&(struct seen){&s->ranges, &s->n_ranges, &s->range_index}, expression, n);
 }
 
+int kp_session_add_lacking(struct kp_session *s, const char *name, uint64_t n)
+{
+    return add_seen(&(struct seen){&s->lacking, &s->n_lacking, &s->lacking_index}, name, n);
+}
+
+/* Writes a name as an expression that nothing else matches, for a shell's single quotes. */
+static void put_name(FILE *to, const char *name)
+{
+    for (; *name; name++)
+        if (*name == '\'')
+            fputs(".", to);
+        else
+            fprintf(to, strchr(".[]()*+?{}|^$\\", *name) ? "\\%c" : "%c", *name);
+}
+
+char *kp_session_further(const struct kp_session *s)
+{
+    enum { MOST = 20 };
+    char *text = NULL;
+    size_t size, n = s->n_lacking < MOST ? s->n_lacking : MOST;
+    FILE *to = n ? open_memstream(&text, &size) : NULL;
+    if (!to)
+        return NULL;
+    fputs("-k 'regex:^(", to);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? "|" : "", to);
+        put_name(to, s->lacking[i].name);
+    }
+    fputs(")$'", to);
+    if (fclose(to)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
 /* Copies the texts of a range into one block, which begins with `domain`: launches have many ranges. */
 static int copy_texts(struct kp_nvtx_range *r)
 {
@@ -555,7 +608,7 @@ void kp_nvtx_free(struct kp_nvtx *n)
     *n = (struct kp_nvtx){.ranges = NULL};
 }
 
-void kp_stack_free(struct kp_stack *s)
+void kp_frames_free(struct kp_stack *s)
 {
     for (size_t i = 0; i < s->n_frames; i++) {
         free(s->frames[i].function);

@@ -181,6 +181,10 @@ struct kp_launch_info {
     uint64_t alike;                  /* launches of the kernel and shape, which this one stands for */
     uint64_t counted;                /* those that were counted, each for one group of counters */
     uint32_t groups, groups_counted; /* groups of counters, and those that were counted */
+    /* Also where a budget lets launches pass: those of the kernel and shape that activity records have timed, and how
+     * long these took together, ns; 0 = there were no records. */
+    uint64_t recorded;
+    double recorded_ns;
 };
 
 /* A way of launching a kernel that kprof tried in place of the program's own, for a profile series. */
@@ -261,7 +265,10 @@ struct kp_session {
     size_t n_kernels;
     struct kp_kernel_count *ranges; /* likewise for nvtx-include: opened NVTX ranges, written as filter expressions */
     size_t n_ranges;
-    struct kp_count_index kernel_index, range_index; /* of kp_session_add_kernel and kp_session_add_range */
+    struct kp_kernel_count *lacking; /* kernels that lack results or parts of them, as a budget ended; of how many
+                                        shapes: 0 = not known */
+    size_t n_lacking;
+    struct kp_count_index kernel_index, range_index, lacking_index; /* of kp_session_add_kernel and its like */
     struct kp_device_info *devices;
     size_t n_devices;
     bool complete;             /* the program ended and everything was written */
@@ -328,8 +335,12 @@ bool kp_metric_number(const struct kp_metric *m, double *out);
  * edited file). */
 bool kp_result_duration(const struct kp_result *r, double *ns);
 
-/* Returns how many launches an entry stands for: those of its kernel and shape if rotation counted it, else 1. */
+/* Returns how many launches an entry stands for: those of its kernel and shape if rotation counted it, or if others
+ * passed within a budget; else 1. */
 uint64_t kp_launch_weight(const struct kp_launch_info *l);
+/* Reads how long these ran on the GPU on average, in ns: those that were measured as they were, the others as activity
+ * records have it, or else like the measured ones. False if neither is known. */
+bool kp_result_mean_duration(const struct kp_result *r, double *ns);
 
 void kp_result_free(struct kp_result *r); /* frees what `r` owns and zeroes it, not `r` itself */
 void kp_session_free(struct kp_session *s);
@@ -342,8 +353,14 @@ int kp_session_add_kernel(struct kp_session *s, const char *name, uint64_t n);
 /* Counts `n` openings of an NVTX range. Returns 0 or -ENOMEM. */
 int kp_session_add_range(struct kp_session *s, const char *expression, uint64_t n);
 
+/* Notes `n` shapes of a kernel that lack results, or parts of them. Returns 0 or -ENOMEM. */
+int kp_session_add_lacking(struct kp_session *s, const char *name, uint64_t n);
+/* Returns the option with which a further run measures just these kernels, the first 20 of them, as a shell takes it;
+ * malloc'ed. NULL: none lacks anything, or memory is short. */
+char *kp_session_further(const struct kp_session *s);
+
 /* Free what the structs own and zero them, but not the structs themselves. */
-void kp_stack_free(struct kp_stack *s);
+void kp_frames_free(struct kp_stack *s);
 void kp_code_free(struct kp_code *c);
 void kp_code_counts_free(struct kp_code_counts *s);
 void kp_series_free(struct kp_series *s);

@@ -10,7 +10,6 @@
 #include "base/room.h"
 #include "base/text.h"
 
-static const char REGEX_PREFIX[] = "regex:";
 static const char SEPARATORS[] = ";\n";
 static const char SPECIAL[] = "@,[]/*+;\\";
 
@@ -68,11 +67,11 @@ static bool ends_with(const struct piece *p, char mark)
 /* Removes the '\' of a name; in an expression, only those that this syntax needs. malloc'ed. */
 static char *unescape(const struct piece *p)
 {
-    char *text = malloc(sizeof REGEX_PREFIX + (size_t)(p->end - p->at)), *to = text;
+    char *text = malloc(sizeof KP_REGEX + (size_t)(p->end - p->at)), *to = text;
     if (!text)
         return NULL;
     if (p->regex)
-        to = stpcpy(to, REGEX_PREFIX);
+        to = stpcpy(to, KP_REGEX);
     for (const char *c = p->at; c < p->end; c++) {
         if (*c == '\\' && c + 1 < p->end) {
             if (p->regex && !strchr("@,/;", c[1]))
@@ -91,8 +90,7 @@ static int read_name(const struct piece *p, struct name *out, char **err)
     if (p->at == p->end)
         return kp_error(err, "a name is missing");
     if (bare < p->end)
-        return kp_error(err, "'%c' within a name is written '\\%c'; patterns begin with %s", *bare, *bare,
-                        REGEX_PREFIX);
+        return kp_error(err, "'%c' within a name is written '\\%c'; patterns begin with %s", *bare, *bare, KP_REGEX);
     char *text = unescape(p);
     if (!text)
         return -ENOMEM;
@@ -198,8 +196,8 @@ static int read_ranges(struct expression *e, struct piece *p, char **err)
 
 static int read_expression(struct expression *e, struct piece p, char **err)
 {
-    size_t prefix = sizeof REGEX_PREFIX - 1;
-    if ((size_t)(p.end - p.at) >= prefix && !strncmp(p.at, REGEX_PREFIX, prefix)) {
+    size_t prefix = sizeof KP_REGEX - 1;
+    if ((size_t)(p.end - p.at) >= prefix && !strncmp(p.at, KP_REGEX, prefix)) {
         p.regex = true;
         p.at += prefix;
     }
@@ -399,8 +397,7 @@ bool kp_nvtx_filter_match(const struct kp_nvtx_filter *f, const struct kp_nvtx_r
 /* Writes a name. At an end of the expression a blank or "regex:" needs a '\', too, to belong to the name. */
 static void write_name(FILE *to, const char *name, bool first, bool last)
 {
-    bool at_begin =
-        first && (*name == ' ' || kp_text_is_control(*name) || !strncmp(name, REGEX_PREFIX, strlen(REGEX_PREFIX)));
+    bool at_begin = first && (*name == ' ' || kp_text_is_control(*name) || !strncmp(name, KP_REGEX, strlen(KP_REGEX)));
     for (const char *c = name; *c; c++) {
         char shown = kp_text_is_control(*c) ? ' ' : *c;
         if (strchr(SPECIAL, *c) || (at_begin && c == name) || (last && !c[1] && shown == ' '))

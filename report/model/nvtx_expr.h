@@ -7,7 +7,7 @@
  *   [A  A]    A is the outermost range of the stack; the innermost one. [A] is the only one.
  *   A         inside the start-end range A;  A,B: inside both
  *   D@...     of the domain D, else of the default domain; a stack has one domain's ranges
- *   regex:... domain and names are POSIX extended expressions, found anywhere in the name. A '[' that begins the part
+ *   regex:... domain and names are expressions, found anywhere in the name (base/pattern.h). A '[' that begins the part
  *             after '@', or a ']' that ends it, needs a '/' before it: it would mean the end of a stack
  *
  * In a name, the characters @ , [ ] / * + ; and \ need a '\' before them. In an expression only @ , / and ; need one;

@@ -37,6 +37,8 @@ int kp_ranks_add(struct kp_result *r, struct kp_result *from)
         rc = kp_result_take(r, from);
     l->alike += other->alike;
     l->counted += other->counted;
+    l->recorded += other->recorded;
+    l->recorded_ns += other->recorded_ns;
     /* Which groups a rank counted is not stored: this many are known to be different ones. */
     l->groups = more(l->groups, other->groups);
     l->groups_counted = more(l->groups_counted, other->groups_counted);

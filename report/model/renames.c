@@ -171,7 +171,7 @@ static int read_path(struct reading *r, char **err)
 
 char *kp_renames_path(const char *value)
 {
-    static const char name[] = "ncu-kernel-renames.yaml";
+    static const char name[] = KP_RENAMES_FILE;
     const char *home = getenv("HOME");
     if (!*value || !strcmp(value, KP_RENAMES_OFF))
         return kp_strdup(value);

@@ -18,6 +18,8 @@
 /* The values that mean no file, and the file that ncu looks for. */
 #define KP_RENAMES_OFF "off"
 #define KP_RENAMES_ON  "on"
+/* Its name. */
+#define KP_RENAMES_FILE "ncu-kernel-renames.yaml"
 
 /* Returns the absolute path of the file that a value means, or "off" or "" where it means none; malloc'ed. NULL without
  * memory, or if the file is not there. */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-enum kp_ncu_how { KP_NCU_SAME, KP_NCU_AS, KP_NCU_ANY, KP_NCU_NOT, KP_NCU_ALIEN };
+enum kp_ncu_how { KP_NCU_SAME, KP_NCU_AS, KP_NCU_ANY, KP_NCU_FILE, KP_NCU_NOT, KP_NCU_ALIEN };
 
 /* A row of ncu.def; see there. */
 struct kp_ncu_option {

@@ -280,8 +280,8 @@ static int check_patterns(const char *list, char **err)
 static int check_kernel_id(const char *value, char **err)
 {
     struct kp_kernel_id *id = NULL;
-    int rc = kp_kernel_id_new(value, &id, err);
-    kp_kernel_id_free(id);
+    int rc = kp_kernelid_new(value, &id, err);
+    kp_kernelid_free(id);
     return rc;
 }
 

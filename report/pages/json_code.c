@@ -127,7 +127,7 @@ static int write_stack(struct kp_json *j, const struct kp_lookup *lookup, uint64
         write_frame(j, &s.frames[i]);
     kp_json_end(j);
     kp_json_end(j);
-    kp_stack_free(&s);
+    kp_frames_free(&s);
     return 0;
 }
 

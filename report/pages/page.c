@@ -203,7 +203,7 @@ static int open_page(struct opened *o, const struct kp_display *d, const struct 
     *err = NULL;
     o->display = *d;
     o->display.lookup = &launches->lookup;
-    o->display.codes = kp_code_cache_new(&launches->lookup, d->source_folders);
+    o->display.codes = kp_codecache_new(&launches->lookup, d->source_folders);
     if (!o->display.codes)
         return -ENOMEM;
     o->page = (struct kp_page){.display = &o->display, .session = s, .launches = launches, .err = err};
@@ -214,7 +214,7 @@ static int open_page(struct opened *o, const struct kp_display *d, const struct 
 static void close_page(struct opened *o)
 {
     kp_plain_end(o->before);
-    kp_code_cache_free(o->display.codes);
+    kp_codecache_free(o->display.codes);
 }
 
 static int print(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s,
@@ -479,14 +479,14 @@ static int open_part(struct part *part, const struct kp_display *d, struct kp_st
     part->launches.choice = NULL;
     part->display = *d;
     part->display.lookup = &part->launches.lookup;
-    part->display.codes = kp_code_cache_new(&part->launches.lookup, d->source_folders);
+    part->display.codes = kp_codecache_new(&part->launches.lookup, d->source_folders);
     return part->display.codes ? kp_store_get_session(store, &part->session, err) : -ENOMEM;
 }
 
 static void close_part(struct part *part)
 {
     kp_session_free(&part->session);
-    kp_code_cache_free(part->display.codes);
+    kp_codecache_free(part->display.codes);
 }
 
 int kp_page_print_stores(const struct kp_sink *out, const struct kp_display *d, struct kp_store *const *stores,

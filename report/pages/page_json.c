@@ -70,6 +70,18 @@ static void write_reason(struct kp_json *j, enum kp_reason reason)
     kp_json_text(j, "reason", reason ? kp_reason_key(reason) : NULL);
 }
 
+static void write_names(struct kp_json *j, const char *key, const struct kp_kernel_count *list, size_t n)
+{
+    kp_json_array(j, key, false);
+    for (size_t i = 0; i < n; i++) {
+        kp_json_object(j, NULL, true);
+        kp_json_text(j, "name", list[i].name);
+        kp_json_count(j, "count", list[i].count);
+        kp_json_end(j);
+    }
+    kp_json_end(j);
+}
+
 static void write_counts(struct kp_json *j, const struct kp_session *s)
 {
     kp_json_count(j, "launches_seen", s->launches_seen);
@@ -85,14 +97,13 @@ static void write_counts(struct kp_json *j, const struct kp_session *s)
         kp_json_end(j);
     }
     kp_json_end(j);
-    kp_json_array(j, "kernels_not_selected", false);
-    for (size_t i = 0; i < s->n_kernels; i++) {
-        kp_json_object(j, NULL, true);
-        kp_json_text(j, "name", s->kernels[i].name);
-        kp_json_count(j, "count", s->kernels[i].count);
-        kp_json_end(j);
+    write_names(j, "kernels_not_selected", s->kernels, s->n_kernels);
+    if (s->n_lacking) {
+        char *further = kp_session_further(s);
+        write_names(j, "kernels_lacking", s->lacking, s->n_lacking);
+        kp_json_text(j, "further_run", further);
+        free(further);
     }
-    kp_json_end(j);
 }
 
 static int write_environment(struct kp_json *j, const char *lines)
@@ -321,6 +332,12 @@ static void write_head(struct kp_json *j, const struct kp_launch_info *l)
     }
     if (!l->groups && l->alike > 1)
         kp_json_count(j, "stands_for", l->alike);
+    if (l->recorded) {
+        kp_json_object(j, "recorded", false);
+        kp_json_count(j, "launches", l->recorded);
+        kp_json_real(j, "ns", l->recorded_ns);
+        kp_json_end(j);
+    }
     kp_json_real(j, "profiler_ns", l->profiler_ns);
     kp_json_text(j, "note", l->note);
     write_reason(j, l->reason);

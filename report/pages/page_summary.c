@@ -146,8 +146,8 @@ static int take_launch(struct kp_result *r, void *arg)
     struct timed one = {.ns = NAN, .launches = kp_launch_weight(&r->launch)};
     if (t->judged && kp_details_judge(t->page->display, t->page->session, r, t->judged, t->page->summary))
         return -ENOMEM;
-    if (kp_result_duration(r, &one.ns)) {
-        one.deviation = m->deviation;
+    if (kp_result_mean_duration(r, &one.ns)) {
+        one.deviation = m ? m->deviation : 0;
         t->total += one.ns * (double)one.launches;
     } else {
         one.ns = NAN;

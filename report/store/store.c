@@ -43,12 +43,13 @@ static const char schema[] =
     "CREATE TABLE skip(reason TEXT, count INTEGER, key TEXT);"
     "CREATE TABLE kernel(name TEXT, count INTEGER);"
     "CREATE TABLE range_seen(name TEXT, count INTEGER);"
+    "CREATE TABLE lacking(name TEXT, count INTEGER);"
     "CREATE TABLE launch(id INTEGER PRIMARY KEY, ordinal INTEGER, kind INTEGER, mangled TEXT, demangled TEXT,"
     " grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER,"
     " context_id INTEGER, stream_id INTEGER, device INTEGER, cc_major INTEGER, cc_minor INTEGER, chip TEXT,"
     " passes INTEGER, profiler_ns REAL, note TEXT, reason TEXT, thread INTEGER, thread_name TEXT, stream_name TEXT,"
     " stack INTEGER, graph INTEGER, node INTEGER, alike INTEGER, counted INTEGER, groups INTEGER,"
-    " groups_counted INTEGER);"
+    " groups_counted INTEGER, recorded INTEGER, recorded_ns REAL);"
     "CREATE TABLE launch_range(launch INTEGER, position INTEGER, kind INTEGER, domain TEXT, name TEXT, category TEXT,"
     " payload TEXT, thread INTEGER, PRIMARY KEY(launch, position)) WITHOUT ROWID;"
     "CREATE TABLE name(id INTEGER PRIMARY KEY, name TEXT NOT NULL, unit TEXT NOT NULL, UNIQUE(name, unit));"
@@ -125,6 +126,8 @@ static const struct kp_sql_field launch_fields[] = {F(id),
                                                     F(counted),
                                                     F(groups),
                                                     F(groups_counted),
+                                                    F(recorded),
+                                                    F(recorded_ns),
                                                     {KP_SQL_LAST, 0, 0}};
 #undef F
 #undef F3
@@ -435,7 +438,7 @@ static int put_skip(struct kp_store *s, const struct kp_skip *skip)
     return kp_sql_end(&r);
 }
 
-/* Puts a row of `kernel` or `range_seen`. */
+/* Puts a row of `kernel`, `range_seen` or `lacking`. */
 static int put_count(struct kp_store *s, enum kp_sql_id q, const char *text, uint64_t count)
 {
     struct kp_sql r = kp_sql_begin(s, q);
@@ -459,6 +462,9 @@ static int put_session(struct kp_store *s, const struct kp_session *f)
     rc = rc ? rc : run(s, KP_SQL_CLEAR_RANGES_SEEN);
     for (size_t i = 0; !rc && i < f->n_ranges; i++)
         rc = put_count(s, KP_SQL_PUT_RANGE_SEEN, f->ranges[i].name, f->ranges[i].count);
+    rc = rc ? rc : run(s, KP_SQL_CLEAR_LACKING);
+    for (size_t i = 0; !rc && i < f->n_lacking; i++)
+        rc = put_count(s, KP_SQL_PUT_LACKING, f->lacking[i].name, f->lacking[i].count);
     return rc;
 }
 
@@ -596,19 +602,21 @@ int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, 
     return rc ? rc : leave(s, alone, replace_result(s, result), err);
 }
 
-static int put_alike(struct kp_store *s, uint64_t id, uint64_t alike)
+static int put_alike(struct kp_store *s, const struct kp_launch_info *l)
 {
     struct kp_sql r = kp_sql_begin(s, KP_SQL_PUT_ALIKE);
-    kp_bind_uint(&r, id);
-    kp_bind_uint(&r, alike);
+    kp_bind_uint(&r, l->id);
+    kp_bind_uint(&r, l->alike);
+    kp_bind_uint(&r, l->recorded);
+    kp_bind_real(&r, l->recorded_ns);
     return kp_sql_end(&r);
 }
 
-int kp_store_put_alike(struct kp_store *s, uint64_t id, uint64_t alike, char **err)
+int kp_store_put_alike(struct kp_store *s, const struct kp_launch_info *l, char **err)
 {
     bool alone;
     int rc = enter(s, &alone, err);
-    return rc ? rc : leave(s, alone, put_alike(s, id, alike), err);
+    return rc ? rc : leave(s, alone, put_alike(s, l), err);
 }
 
 int kp_store_put_stack(struct kp_store *s, const struct kp_stack *stack, char **err)
@@ -733,7 +741,7 @@ static int get_skips(struct kp_store *s, struct kp_session *f)
     return kp_sql_finish(&r);
 }
 
-/* Reads rows of `kernel` or `range_seen`, each into `add`. */
+/* Reads rows of `kernel`, `range_seen` or `lacking`, each into `add`. */
 static int get_counts(struct kp_store *s, enum kp_sql_id q, struct kp_session *f,
                       int (*add)(struct kp_session *, const char *, uint64_t))
 {
@@ -777,6 +785,7 @@ int kp_store_get_session(struct kp_store *s, struct kp_session *out, char **err)
     rc = rc ? rc : get_skips(s, out);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_KERNELS, out, kp_session_add_kernel);
     rc = rc ? rc : get_counts(s, KP_SQL_GET_RANGES_SEEN, out, kp_session_add_range);
+    rc = rc ? rc : get_counts(s, KP_SQL_GET_LACKING, out, kp_session_add_lacking);
     rc = rc ? rc : get_rotated(s, out);
     rc = read_error(s, rc, err);
     if (!rc && !found)
@@ -919,7 +928,7 @@ int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, ch
     int rc = kp_store_read_stack(s, id, out, &found);
     rc = looked_up(s, rc, found, err);
     if (rc)
-        kp_stack_free(out);
+        kp_frames_free(out);
     return rc;
 }
 

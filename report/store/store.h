@@ -48,8 +48,9 @@ int kp_store_put_result(struct kp_store *s, const struct kp_result *result, char
  * */
 int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, char **err);
 
-/* Sets how many launches the stored launch of this id stands for (kp_launch_info.alike). 0 or -EIO, *err. */
-int kp_store_put_alike(struct kp_store *s, uint64_t id, uint64_t alike, char **err);
+/* Sets how many launches the stored launch of this id stands for, and their recorded times: the members `alike`,
+ * `recorded` and `recorded_ns` of its head. 0 or -EIO, *err. */
+int kp_store_put_alike(struct kp_store *s, const struct kp_launch_info *l, char **err);
 
 /* Append a call stack or the code of a function, before the first launch that names it. A rolled back transaction
  * removes them like a launch. Code is put once; a stack put again replaces the first. A stack without frames leaves

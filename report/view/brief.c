@@ -87,7 +87,7 @@ int kp_brief_add(struct kp_brief *b, const struct kp_result *r)
     double ns = 0;
     if (!kind || !KP_ROOM(b->all, b->n))
         return -ENOMEM;
-    if (!kp_metric_number(kp_result_find(r, KP_BRIEF_METRIC), &ns) || !isfinite(ns))
+    if (!kp_result_mean_duration(r, &ns))
         ns = 0;
     b->all[b->n++] = (struct one){kind, ns, (double)kp_launch_weight(&r->launch), r->launch.id};
     return 0;

@@ -57,7 +57,7 @@ int kp_chooser_new(const struct kp_options *o, struct kp_chooser **out, char **e
     c->options = o;
     int rc = *o->kernel_name ? kp_pattern_new(o->kernel_name, &c->name, err) : 0;
     if (!rc && *o->kernel_id)
-        rc = kp_kernel_id_new(o->kernel_id, &c->id, err);
+        rc = kp_kernelid_new(o->kernel_id, &c->id, err);
     if (!rc && *o->nvtx_include)
         rc = kp_nvtx_filter_new(o->nvtx_include, &c->include, err);
     if (!rc && *o->nvtx_exclude)
@@ -92,7 +92,7 @@ void kp_chooser_free(struct kp_chooser *c)
         return;
     kp_chooser_begin(c);
     kp_pattern_free(c->name);
-    kp_kernel_id_free(c->id);
+    kp_kernelid_free(c->id);
     kp_nvtx_filter_free(c->include);
     kp_nvtx_filter_free(c->exclude);
     free(c);
@@ -149,10 +149,10 @@ static int has_id(struct kp_chooser *c, const char *name, const struct kp_launch
 {
     if (!c->id)
         return 1;
-    if (!kp_kernel_id_name(c->id, name) || !kp_kernel_id_place(c->id, l->context_id, l->stream_id))
+    if (!kp_kernelid_name(c->id, name) || !kp_kernelid_place(c->id, l->context_id, l->stream_id))
         return 0;
     uint64_t nth = count(c, name);
-    return nth ? kp_kernel_id_invocation(c->id, nth) : -ENOMEM;
+    return nth ? kp_kernelid_invocation(c->id, nth) : -ENOMEM;
 }
 
 static bool is_inside(const struct kp_chooser *c, const struct kp_launch_info *l)

@@ -6,6 +6,7 @@
 
 #include "base/environment.h"
 #include "base/nearest.h"
+#include "base/pattern.h"
 #include "base/text.h"
 #include "report/write/cells.h"
 
@@ -53,7 +54,7 @@ static void print_seen(struct kp_out *o, const char *what, const char *name, uin
     kp_format_count(count, number);
     kp_out_print(o, "==KPROF==   %s: ", what);
     kp_out_one_line(o, name, strlen(name));
-    kp_out_print(o, " (%s)\n", number);
+    kp_out_print(o, count ? " (%s)\n" : "\n", number);
 }
 
 /* Prints the kernels that the session saw: a line for each of the first ones and one line for the others. */
@@ -95,29 +96,52 @@ static const char *nearest_seen(const char *word, const struct kp_kernel_count *
     return near && strcmp(near, word) != 0 ? near : NULL;
 }
 
-/* Prints what the user may have meant by a filter, which nothing of `seen` passed. */
-static void print_nearest(struct kp_out *o, const struct kp_session *s, const char *variable,
-                          const struct kp_kernel_count *seen, size_t n)
+/* Returns true if a name without "regex:" is found in one of `seen` when it is read as an expression. */
+static bool is_expression(const char *word, const struct kp_kernel_count *seen, size_t n)
 {
-    char *value = setting_of(s, variable);
-    const char *near = value && *value ? nearest_seen(value, seen, n) : NULL;
+    struct kp_pattern *pattern = NULL;
+    char *text = *word ? kp_asprintf(KP_REGEX "%s", word) : NULL, *why = NULL;
+    bool found = false;
+    if (text && strncmp(word, KP_REGEX, strlen(KP_REGEX)) && !kp_pattern_new(text, &pattern, &why))
+        for (size_t i = 0; !found && i < n; i++)
+            found = kp_pattern_match(pattern, seen[i].name);
+    kp_pattern_free(pattern);
+    free(text);
+    free(why);
+    return found;
+}
+
+/* Prints what the user may have meant by a word: a name near to it, an expression; `before` it, if there is any. */
+static bool print_meant(struct kp_out *o, const char *before, const char *word, const char *near, bool expression)
+{
+    if (near || expression)
+        kp_out_print(o, "%sdid you mean ", before);
     if (near) {
-        kp_out_print(o, "==KPROF==   did you mean '");
+        kp_out_print(o, "'");
         kp_out_one_line(o, near, strlen(near));
-        kp_out_print(o, "'?\n");
+        kp_out_print(o, "'%s", expression ? " or " : "?\n");
     }
-    free(value);
+    if (expression)
+        kp_out_print(o, "'" KP_REGEX "%s'?\n", word);
+    return near || expression;
 }
 
 static void advise_kernels(struct kp_out *o, const struct kp_session *s)
 {
-    print_nearest(o, s, "KPROF_KERNEL_NAME", s->kernels, s->n_kernels);
+    char *name = setting_of(s, "KPROF_KERNEL_NAME");
+    if (name && *name)
+        print_meant(o, "==KPROF==   ", name, nearest_seen(name, s->kernels, s->n_kernels),
+                    is_expression(name, s->kernels, s->n_kernels));
+    free(name);
     print_unselected(o, s);
 }
 
 static void advise_ranges(struct kp_out *o, const struct kp_session *s)
 {
-    print_nearest(o, s, "KPROF_NVTX_INCLUDE", s->ranges, s->n_ranges);
+    char *range = setting_of(s, "KPROF_NVTX_INCLUDE");
+    if (range && *range)
+        print_meant(o, "==KPROF==   ", range, nearest_seen(range, s->ranges, s->n_ranges), false);
+    free(range);
     print_ranges(o, s);
     if (!s->n_ranges)
         kp_out_print(o, "==KPROF==   no NVTX range was opened\n");
@@ -227,6 +251,24 @@ static void print_choice(struct kp_out *o, const struct kp_choice *choice)
     print_graphs(o, choice->graphs);
 }
 
+/* Says which kernels a budget left without all that was asked for, and what a further run should add. */
+static void print_lacking(struct kp_out *o, const struct kp_session *s)
+{
+    char *further = kp_session_further(s);
+    if (!s->n_lacking)
+        return;
+    kp_out_print(o, "==KPROF== The budget was not enough for all shapes of ");
+    print_counted(o, s->n_lacking, "kernel", "kernels");
+    kp_out_print(o, ". What a further run should add:\n");
+    kp_out_print(o, "==KPROF==   ");
+    kp_out_one_line(o, kp_or_empty(further), strlen(kp_or_empty(further)));
+    kp_out_print(o, "\n");
+    for (size_t i = 0; i < s->n_lacking && i < SEEN_SHOWN; i++)
+        print_seen(o, "lacks shapes", s->lacking[i].name, s->lacking[i].count);
+    print_more(o, s->n_lacking);
+    free(further);
+}
+
 int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, const struct kp_choice *choice)
 {
     struct kp_out o = {.sink = sink};
@@ -248,24 +290,17 @@ int kp_render_account(const struct kp_sink *sink, const struct kp_session *s, co
     kp_out_print(&o, "\n");
     if (!s->launches_profiled)
         print_why_nothing(&o, s);
+    print_lacking(&o, s);
     if (choice)
         print_choice(&o, choice);
     return o.rc;
 }
 
-static void print_meant(struct kp_out *o, const char *near)
-{
-    if (near) {
-        kp_out_print(o, "; did you mean '");
-        kp_out_one_line(o, near, strlen(near));
-    }
-    kp_out_print(o, near ? "'?\n" : ".\n");
-}
-
 static void print_no_range(struct kp_out *o, const struct kp_unmatched *u)
 {
     kp_out_print(o, "==KPROF== No launch is shown: none of this session is inside '%s' (nvtx-include)", u->range);
-    print_meant(o, nearest_seen(u->range, u->seen.ranges, u->seen.n_ranges));
+    if (!print_meant(o, "; ", "", nearest_seen(u->range, u->seen.ranges, u->seen.n_ranges), false))
+        kp_out_print(o, ".\n");
     if (u->seen.n_ranges)
         print_ranges(o, &u->seen);
     else
@@ -292,8 +327,9 @@ int kp_render_unmatched(const struct kp_sink *out, const struct kp_unmatched *u)
                      u->kernel_name);
     else
         kp_out_print(&o, "==KPROF== No launch is shown: none of this session passes %s", u->filters);
-    if (!u->matched)
-        print_meant(&o, u->near);
+    bool expression = is_expression(kp_or_empty(u->kernel_name), u->seen.kernels, u->seen.n_kernels);
+    if (!u->matched && !print_meant(&o, "; ", u->kernel_name, u->near, expression))
+        kp_out_print(&o, ".\n");
     print_graphs(&o, u->graphs);
     print_unselected(&o, &u->seen);
     return o.rc;

@@ -7,6 +7,7 @@
 
 #include "base/width.h"
 #include "report/model/launch_names.h"
+#include "report/define/units.h"
 #include "report/write/stack.h"
 
 static void print_note(struct kp_out *o, const char *note, bool quick)
@@ -81,16 +82,31 @@ static void write_counted(const struct kp_launch_info *l, char out[128])
         snprintf(out, 128, "%s counted, each for one of %" PRIu32 " groups of counters", were, l->groups);
 }
 
-/* Says how many launches that passed unmeasured the launch stands for. */
+enum { RECORDED_MAX = 128 + KP_NUMBER_MAX + KP_UNIT_MAX };
+
+/* Writes how long the launches took that activity records have timed; nothing without records. */
+static void write_recorded(const struct kp_launch_info *l, char out[RECORDED_MAX])
+{
+    char time[KP_NUMBER_MAX + KP_UNIT_MAX];
+    *out = '\0';
+    if (!l->recorded)
+        return;
+    kp_format_quantity(l->recorded_ns, "ns", false, time);
+    snprintf(out, RECORDED_MAX, "; records have the times of %" PRIu64 ", %s in total", l->recorded, time);
+}
+
+/* Says how many launches that passed unmeasured the launch stands for, and how their times are known. */
 static void print_passed(struct kp_out *o, const struct kp_launch_info *l)
 {
-    char *text;
+    char *text, recorded[RECORDED_MAX];
     if (l->groups || l->alike < 2)
         return;
+    write_recorded(l, recorded);
     if (kp_out_has(o, asprintf(&text,
                                "this one and %" PRIu64 " of this kernel and shape that passed unmeasured, within the "
-                               "budget",
-                               l->alike - 1) < 0
+                               "budget%s",
+                               l->alike - 1,
+                               *recorded ? recorded : "; their times were not recorded, and sums take this one's") < 0
                           ? NULL
                           : text))
         kp_out_wrapped(o, "    Launches: ", text);
@@ -100,14 +116,15 @@ static void print_passed(struct kp_out *o, const struct kp_launch_info *l)
 /* Says what the values of a rotation are. */
 static void print_rotation(struct kp_out *o, const struct kp_launch_info *l)
 {
-    char *text, counted[128];
+    char *text, counted[128], recorded[RECORDED_MAX];
     if (!l->groups)
         return;
     write_counted(l, counted);
+    write_recorded(l, recorded);
     if (kp_out_has(o, asprintf(&text,
                                "%" PRIu64 " %s of this kernel and shape; %" PRIu64 " %s, with the caches as they "
-                               "were; values are means; +- is the 95 %% interval for the mean of another run",
-                               l->alike, l->alike == 1 ? "launch" : "launches", l->counted, counted) < 0
+                               "were; values are means; +- is the 95 %% interval for the mean of another run%s",
+                               l->alike, l->alike == 1 ? "launch" : "launches", l->counted, counted, recorded) < 0
                           ? NULL
                           : text))
         kp_out_wrapped(o, "    Rotation: ", text);

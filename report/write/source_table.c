@@ -190,7 +190,7 @@ static const char *text_of_instruction(const struct kp_source_map *s, const stru
                                        size_t *len)
 {
     return i->location
-               ? kp_code_cache_line(s->cache, s->functions[i->function].code, i->location->file, i->location->line, len)
+               ? kp_codecache_line(s->cache, s->functions[i->function].code, i->location->file, i->location->line, len)
                : NULL;
 }
 
@@ -297,7 +297,7 @@ static const char *missing_file(const struct kp_source_map *s, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct kp_source_instruction *at = &s->instructions[s->lines[i].hottest];
         const struct kp_code *c = s->functions[at->function].code;
-        if (at->location && !kp_code_cache_has_file(s->cache, c, at->location->file))
+        if (at->location && !kp_codecache_has_file(s->cache, c, at->location->file))
             return kp_location_path(c, at->location);
     }
     return NULL;

@@ -63,7 +63,7 @@ void kp_render_stack(struct kp_out *o, uint64_t id)
         return;
     kp_out_print(o, "    Call Stack\n");
     print_frames(o, &s);
-    kp_stack_free(&s);
+    kp_frames_free(&s);
 }
 
 /* ---- launches by stack ---- */
@@ -126,7 +126,7 @@ static int read_texts(const struct kp_lookup *lookup, struct kp_stack_totals *t)
             continue;
         t->at[i].text = whole_text(&s);
         rc = t->at[i].text ? 0 : -ENOMEM;
-        kp_stack_free(&s);
+        kp_frames_free(&s);
     }
     return rc == -ENOMEM ? rc : 0;
 }
@@ -181,7 +181,7 @@ static void print_total(struct kp_out *o, const struct kp_stack_total *t, double
     if (kp_lookup_stack(o->display->lookup, t->stack, &s))
         return;
     print_frames(o, &s);
-    kp_stack_free(&s);
+    kp_frames_free(&s);
 }
 
 void kp_write_stack_totals_render(struct kp_out *o, struct kp_stack_totals *t)

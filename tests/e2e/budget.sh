@@ -30,6 +30,38 @@ dear() {
     expect "dear windows, the same in JSON" "$(stored --json "$tmp/dear" | grep -cE '"stands_for": ?58\b')" 1
 }
 
+query() { # FILE SQL
+    python3 -c 'import sqlite3, sys
+print(*("|".join("%.12g" % (v or 0) for v in row) for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2])))' "$@"
+}
+
+# What passes is timed by records: 100 ns and 1 ns a block, as tests/fake/cupti/activity.c has it. Of the shapes that are
+# measured while records are on, the program's own launch is recorded, and no repetition. A program that fits has none.
+recorded() {
+    export KPROF_BUDGET=60s KPROF_WINDOW=1 FAKE_SAVE_MS=800
+    KPROF_EXPORT=$tmp/recorded both "records" "$programs/p_shapes" 4 3
+    expect "records: launches and times" "$(query "$tmp/recorded" "SELECT grid_x, alike, recorded, recorded_ns FROM launch
+        WHERE alike > 1 AND grid_x > 4 ORDER BY grid_x")" "5|4|4|420 6|4|4|424 7|4|4|428 8|4|4|432"
+    # Of the first shape, how many pass depends on the machine: those that do while a window is open are not recorded.
+    expect "records: of many" "$(query "$tmp/recorded" "SELECT alike > 44 AND recorded BETWEEN alike - 3 AND alike
+        AND recorded_ns = 104 * recorded FROM launch WHERE alike > 4")" 1
+    many=$(query "$tmp/recorded" "SELECT recorded FROM launch WHERE alike > 4")
+    says "records: in the report" "records have the times of $many, "
+    expect "records: in JSON" "$(stored --json "$tmp/recorded" | tr -d ' \n' | grep -c "\"recorded\":{\"launches\":$many,")" 1
+    # Launches as they were measured, and the others by records.
+    all=$(query "$tmp/recorded" "SELECT round(sum(m.value + (max(alike, 1) - 1) * ifnull(recorded_ns / recorded, 0)))
+        FROM launch l JOIN metric m ON m.launch = l.id JOIN name n ON n.id = m.name WHERE n.name = 'gpu__time_duration.sum'")
+    expect "records: in the summary" \
+        "$(stored --page summary --csv --print-units base "$tmp/recorded" | tail -n 1 | cut -d, -f 2)" "\"$all\""
+    FAKE_FAIL=cuptiActivityEnable:1 both "without records" "$programs/p_shapes" 4 3
+    says "without records, which says so" "their times were not recorded, and sums take this one's"
+    export KPROF_DEBUG=plan
+    both "records, which begin" "$programs/p_shapes" 1 1
+    says "records, which begin" "kernels that pass are timed by records: 0"
+    KPROF_BUDGET=none both "no need of records" "$programs/p_shapes" 1 1
+    silent "no need of records" "timed by records"
+}
+
 # A window costs more than a 60th of the budget: nothing is replayed after the first one, and the rest of the kinds recur.
 recurs() {
     export KPROF_BUDGET=3s KPROF_WINDOW=1 FAKE_SAVE_MS=100
@@ -54,6 +86,16 @@ spent() {
         says "spent, which says so: $of" "is spent: all further launches pass unmeasured"
         expect "spent, accounted: $of" "$(($(account profiled) + $(account skipped)))" "$(account seen)"
     done
+    # The first kernel has a result and stands for all of its launches, also those after the end; the other one came too
+    # late, and is what a further run should add.
+    KPROF_EXPORT=$tmp/spent both "spent: two kernels" "$programs/p_many" 30
+    says "spent: what to add" "of 1 kernel. What a further run should add: ==KPROF== -k 'regex:^(append)\$' ==KPROF== lacks shapes: append"
+    expect "spent: what to add, in JSON" "$(stored --json "$tmp/spent" | tr -d '\n ' |
+        grep -c '"kernels_lacking":\[{"name":"append","count":0}\],"further_run":"-k.regex:^(append)\$')" 1
+    expect "spent: what the first stands for" "$(query "$tmp/spent" "SELECT alike FROM launch")" 60
+    KPROF_KERNEL_NAME="regex:^(append)\$" KPROF_BUDGET=60s both "spent: added" "$programs/p_many" 30
+    expect "spent: added" "$(account profiled)" 30
+    silent "spent: nothing to add" "What a further run should add"
     KPROF_SET=quick both "spent, quick" "$programs/p_shapes" 30
     says "spent, quick: why" "after the budget was spent"
     export KPROF_BUDGET=0.05
@@ -85,6 +127,7 @@ fits() {
 }
 
 beside dear
+beside recorded
 beside recurs
 beside spent
 beside refused

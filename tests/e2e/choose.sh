@@ -53,6 +53,14 @@ by_name() {
     KPROF_KERNEL_NAME=$own KPROF_KERNEL_NAME_BASE=mangled chosen "mangled, of a static kernel" 1 $static
     KPROF_KERNEL_NAME=incremnet chosen "a name nearby" 0 $mixed
     says "the name nearby" "==KPROF==   did you mean 'increment'?"
+    KPROF_KERNEL_NAME='inc.*' chosen "an expression without its prefix" 0 $mixed
+    says "an expression without its prefix" "==KPROF==   did you mean 'regex:inc.*'?"
+    KPROF_KERNEL_NAME=crem chosen "a part of a name" 0 $mixed
+    says "a part of a name" "==KPROF==   did you mean 'regex:crem'?"
+    KPROF_KERNEL_NAME='regex:^(?!incr)' chosen "none that begins so" 5 $mixed
+    KPROF_KERNEL_NAME='regex:\d' chosen "a digit" 0 $mixed
+    KPROF_KERNEL_NAME='regex:((((([a-z]|_)*)*)*)*)*$(?<=!)' chosen "an expression without end" 0 $mixed
+    says "an expression without end" "==WARNING== kernel-name takes too long to match 'app"
     KPROF_KERNEL_NAME=none KPROF_KERNEL_NAME_BASE=demangled chosen "no such name" 0 "$programs/p_direct"
     says "no such name" "change KPROF_KERNEL_NAME"
     says "no such name" "seen: axpy_inplace(const float *, float *, float, int) (3)"

@@ -13,7 +13,7 @@ documents="README.md CONTRIBUTING.md CHANGELOG.md examples/README.md $(echo docs
 [ "$(wc -c <CHANGELOG.md)" -le 4096 ] || fail "CHANGELOG.md has more than 4 KB: $(wc -c <CHANGELOG.md)"
 
 # --- what `make demo` fetches ---
-for word in 'apt-get' git 'ca-certificates' 'Python 3' SQLite libdw libunwind 'CUDA 13'; do
+for word in 'apt-get' git 'ca-certificates' 'Python 3' SQLite PCRE2 libdw libunwind 'CUDA 13'; do
     sed -n '/^## Two commands/,/^## /p' README.md | grep -q "$word" || fail "README.md says nothing of $word, which make demo fetches"
 done
 
@@ -192,7 +192,7 @@ for file in $documents; do
 done
 
 # --- what stands in place of ncu's options: the table's texts are kprof's answers ---
-sed -n 's/^| `\(--[a-z-]*\)` | \(.*\) |$/\1 \2/p' docs/coming-from-ncu.md >"$tmp/answers"
+sed -n 's/^| `\(--[a-z-]*\)` | not there: \(.*\) |$/\1 \2/p' docs/coming-from-ncu.md >"$tmp/answers"
 answers=0
 while read -r flag answer; do
     said=$("$kprof" "$flag" x 2>&1)

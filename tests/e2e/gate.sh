@@ -34,6 +34,18 @@ for set in basic quick; do
 done
 KPROF_REPLAY_MODE=rotate gate "rotation" mapped 69
 
+# A graph passes until its gates were seen to end with two launches, and always where they were not.
+for set in basic quick; do
+    export KPROF_SET=$set
+    for case in 'open captured 6' 'shut captured-shut 18'; do
+        set -- $case
+        gate "a graph whose gates are $1, $set" "$2" 114
+        expect "a graph whose gates are $1, $set: kernels that passed" \
+            "$(sed -n 's/.*graph with a kernel that may wait for the host, not replayed: \([0-9]*\).*/\1/p' "$tmp/report")" "$3"
+    done
+done
+unset KPROF_SET
+
 # Memory of pools that nothing rewinds, in both ways of saving: nothing is repeated, and launches count in turns.
 for case in host-pool numa-pool managed-pool; do
     for how in KPROF_SET=quick KPROF_SAVE=all KPROF_SAVE=changes; do

@@ -107,10 +107,10 @@ refused() { # WHY ARGUMENTS...
     expect "$2: exit status" $? 2
     grep -q "$why" "$tmp/out" || fail "$2: no reason"
 }
-refused "nested too deeply" --kernel-id "$nested:::"
-refused "back-references" -k 'regex:(.*)*\1Q'
-refused "it is too large" -k 'regex:((a{1,255}){1,255}){1,255}'
-(limited "$kprof" --kernel-id '2++++++++++++++++++++:::' /bin/true >/dev/null 2>&1)
+refused "longer than the limit" --kernel-id "$nested:::"
+refused "unrecognized character follows" -k 'regex:\y'
+refused "too large" -k 'regex:((a{1,255}){1,255}){1,255}'
+(limited "$kprof" --kernel-id '((2*)*)*((2*)*)*:::' /bin/true >/dev/null 2>&1)
 expect "a repetition of repetitions: exit status" $? 0
 
 # --- the session of a program with LD_PRELOAD alone ---

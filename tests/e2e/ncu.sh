@@ -78,6 +78,10 @@ check() { # CASE CHECK
         text=${2#*=}
         expect "$1: file" "$(headers "${text%:*}")" "${text##*:}"
         ;;
+    wrote=*)
+        text=${2#*=}
+        grep -q -- "${text#*:}" "${text%%:*}" || fail "$1: ${text%%:*} has no ${text#*:}"
+        ;;
     has=*) grep -qF -- "$text" out || grep -qF -- "${2#*=}" out || fail "$1: not there: ${2#*=}" ;;
     lacks=*) ! grep -qF -- "$text" out && ! grep -qF -- "${2#*=}" out || fail "$1: there: ${2#*=}" ;;
     ended) ! grep -q 'its own end' out || fail "$1: the program was not ended" ;;

@@ -49,6 +49,13 @@ for letters in lslul lrsaldul; do
     expect "timeline $letters: said" "$(says 'the timeline ends where another user of CUPTI')" 1
 done
 
+# So does the recording of launches that pass within a budget: the program's records are its own.
+for letters in lslul lrsaldul llrsalduolrsaldul lsflsul ltsltul; do
+    KPROF_BUDGET=0.00001 both "a budget, $letters" "$programs/p_profiler" $letters
+    expect "a budget, $letters: seen" "$(account seen)" "$(launches)"
+    expect "a budget, $letters: accounted" "$(($(account profiled) + $(account skipped)))" "$(launches)"
+done
+
 # Another copy of CUPTI: only one of the two can be attached to the driver, the first. What the program looks up in its own
 # is kprof's then.
 mkdir "$tmp/other"

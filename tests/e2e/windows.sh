@@ -108,6 +108,20 @@ leaves_it_open() {
     empty=1 windows "first launch refused" 1 "$p" refused-first
 }
 
+# What kprof wrote to memory of its own is not in the program's next allocations.
+unwritten() {
+    export FAKE_HANDS_ON=1
+    for save in all changes; do
+        KPROF_SAVE=$save both "unwritten memory, save $save" "$p" fresh
+        expect "unwritten memory, save $save: passes" "$(passes)" $PASSES
+    done
+    KPROF_SET=full both "unwritten memory, full" "$p" fresh
+    KPROF_SET=quick both "unwritten memory, quick" "$p" fresh
+    KPROF_REPLAY_MODE=rotate both "unwritten memory, turns" "$p" fresh
+    KPROF_TIMELINE=on both "unwritten memory, timeline" "$p" fresh
+    KPROF_WINDOW_READS=on both "unwritten memory, a read" "$p" fresh
+}
+
 # Queries of memory are answered as without the window, which stays where the answer is known.
 asks() {
     for save in all changes; do
@@ -444,7 +458,7 @@ ends() {
 
 # Under ASan those that differ in what kprof's own code does; the rest, which differ in what the program calls, would take
 # minutes there.
-these="waiting closes_it asks ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside between"
+these="waiting closes_it asks unwritten ends quick how_many threads reads leaves_it_open seen_by_others pinned unselected prints outside between"
 [ -n "${KP_TEST_PRELOAD_FIRST:-}" ] && these="waiting ends threads reads seen_by_others"
 for part in $these; do
     beside "$part"

@@ -27,7 +27,7 @@ typedef struct {
 
 struct block {
     struct fake_allocation where;
-    unsigned char *present; /* sparse: which pages hold anything */
+    unsigned char *present; /* sparse: which pages hold anything; NULL: all */
     unsigned char *bytes;
     bool seen;
     struct block *next;
@@ -73,29 +73,54 @@ static void find_pages(struct block *block)
     free(map);
 }
 
+/* Saves a block of which only written pages use memory, here as there. */
+static void save_pages(struct block *block)
+{
+    size_t size = block->where.size, pages = (size + PAGE - 1) / PAGE;
+
+    block->present = calloc(pages, 1);
+    block->bytes = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!block->present || block->bytes == MAP_FAILED)
+        fake_misuse("out of host memory");
+    find_pages(block);
+    for (size_t at = 0; at < size; at += PAGE)
+        if (block->present[at / PAGE])
+            memcpy(block->bytes + at, (const char *)block->where.base + at, size - at < PAGE ? size - at : PAGE);
+}
+
+/* Blocks that are no longer used: faulting their pages in again takes longer than all else. kprof makes these calls one
+ * at a time. */
+static struct block *spares;
+
+static unsigned char *buffer_of(size_t size)
+{
+    struct block **at = &spares, *spare;
+    unsigned char *bytes;
+
+    while ((spare = *at) && spare->where.size != size)
+        at = &spare->next;
+    if (!spare)
+        return malloc(size);
+    bytes = spare->bytes;
+    *at = spare->next;
+    free(spare);
+    return bytes;
+}
+
 static void save_block(const struct fake_allocation *where, void *data)
 {
     struct image *image = data;
     struct block *block = calloc(1, sizeof(*block));
-    size_t pages = (where->size + PAGE - 1) / PAGE;
 
     if (!block)
         fake_misuse("out of host memory");
     block->where = *where;
-    block->present = calloc(pages, 1);
-    /* as large as the allocation, but only written pages use memory */
-    block->bytes = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!block->present || block->bytes == MAP_FAILED)
-        fake_misuse("out of host memory");
-    memset(block->present, 1, pages);
     if (where->sparse)
-        find_pages(block);
-    for (size_t i = 0; i < pages; i++) {
-        size_t offset = i * PAGE, size = where->size - offset < PAGE ? where->size - offset : PAGE;
-
-        if (block->present[i])
-            memcpy(block->bytes + offset, (const char *)where->base + offset, size);
-    }
+        save_pages(block);
+    else if ((block->bytes = buffer_of(where->size)))
+        memcpy(block->bytes, where->base, where->size);
+    else
+        fake_misuse("out of host memory");
     *image->end = block;
     image->end = &block->next;
 }
@@ -106,6 +131,11 @@ static void free_image(struct image *image)
 
     for (struct block *block = image->blocks; block; block = next) {
         next = block->next;
+        if (!block->present) {
+            block->next = spares;
+            spares = block;
+            continue;
+        }
         munmap(block->bytes, (block->where.size + PAGE - 1) / PAGE * PAGE);
         free(block->present);
         free(block);
@@ -158,7 +188,9 @@ static void restore_block(const struct block *block)
     size_t pages = (block->where.size + PAGE - 1) / PAGE;
     char *base = block->where.base;
 
-    for (size_t i = 0, end; i < pages; i = end) {
+    if (!block->present)
+        memcpy(base, block->bytes, block->where.size);
+    for (size_t i = 0, end; block->present && i < pages; i = end) {
         size_t offset = i * PAGE, size;
 
         for (end = i + 1; end < pages && block->present[end] == block->present[i];)

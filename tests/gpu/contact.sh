@@ -6,7 +6,7 @@
 # time, 25; a case that has used it up has a quarter of it from then on), JOBS (profiled runs at a time on each GPU, 1:
 # processes that count on one GPU disturb each other), UNTIL (seconds of runs, 420: what is left then is left out),
 # CONTACT (another folder for tests/gpu/contact), NVCC. OUT gets contact.md, the table; contact.json; contact.tar.gz, all logs.
-# 45 cases need about 7 minutes on one GPU.
+# 46 cases need about 7 minutes on one GPU.
 . "$(dirname "$0")/gpu.inc"
 . "$here/cases.inc"
 

@@ -282,7 +282,7 @@ static size_t profile_group(void)
     struct kp_replay_outcome out;
     must_cupti(kp_range_open(g.cupti, g.ctx, &g.range), "range profiler");
     must_cupti(kp_image_make(g.range, config, RANGES, &g.images[g.group]), "counter data");
-    kp_replay_run(&ops, NULL, &request, &out);
+    kp_passes_run(&ops, NULL, &request, &out);
     if (out.failed)
         fprintf(stderr, "record_image: group %zu: stage %d of replay.h failed\n", g.group, out.failed);
     must_cupti(out.failed ? out.code : 0, "replay");

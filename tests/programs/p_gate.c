@@ -7,7 +7,7 @@
 
 #include "linked.h"
 
-enum { N = 64, ROUNDS = 3, QUEUED = 16, PAGE = 4096 };
+enum { N = 64, ROUNDS = 3, QUEUED = 16, GRAPHS = 6, PAGE = 4096 };
 
 static struct session session;
 static CUstream side;
@@ -219,6 +219,45 @@ static void filled(void)
     opened(1 + ROUNDS);
 }
 
+/* A graph of two gates and what follows. The first `open` launches find their gates open, as all kernels do whose code
+ * only looks as if it waited for the host. */
+static void graph_of_gates(int open)
+{
+    int *flag = host_memory(CU_MEMHOSTALLOC_DEVICEMAP);
+    CUdeviceptr at;
+    CUgraph graph;
+    CUgraphExec exec;
+
+    MUST(cuMemAlloc(&at, sizeof(flag)));
+    MUST(cuMemcpyHtoD(at, &flag, sizeof(flag)));
+    MUST(cuStreamBeginCapture(session.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    gate("gate_behind", at);
+    gate("gate_behind", at);
+    increment(session.stream);
+    MUST(cuStreamEndCapture(session.stream, &graph));
+    MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    queued--;
+    for (int i = 0; i < GRAPHS; i++, queued++) {
+        *(volatile int *)flag = i < open;
+        MUST(cuGraphLaunch(exec, session.stream));
+        for (int k = 0; k < QUEUED; k++)
+            increment(session.stream);
+        *(volatile int *)flag = 1;
+        MUST(cuStreamSynchronize(session.stream));
+    }
+    opened(2 * GRAPHS);
+}
+
+static void captured(void)
+{
+    graph_of_gates(GRAPHS);
+}
+
+static void captured_shut(void)
+{
+    graph_of_gates(1);
+}
+
 /* While a gate is closed, the program does what would close a window. */
 static void busy(void)
 {
@@ -308,6 +347,7 @@ int main(int argc, char **argv)
         {"filled", filled},         {"busy", busy},
         {"proxied", proxied},       {"host-pool", host_pool},
         {"numa-pool", numa_pool},   {"managed-pool", managed_pool},
+        {"captured", captured},     {"captured-shut", captured_shut},
     };
     const char *name = argc > 1 ? argv[1] : "mapped";
 

@@ -1,6 +1,7 @@
 /* LINK: -lcuda */
 /* Steps of a few launches that stay the same, and one of a kernel whose grid grows from step to step, as where a
- * program decodes one token after the other. Arguments: number of steps. */
+ * program decodes one token after the other. Arguments: number of steps, and how often these shapes come again at the
+ * end. */
 #include "linked.h"
 
 enum { N = 512, SAME = 12, GROWING = 1 };
@@ -12,7 +13,7 @@ static void launch(const struct session *s, CUfunction f, unsigned grid, void **
 
 int main(int argc, char **argv)
 {
-    int steps = argc > 1 ? atoi(argv[1]) : 10, n = N;
+    int steps = argc > 1 ? atoi(argv[1]) : 10, again = argc > 2 ? atoi(argv[2]) : 0, n = N;
     static const int zeros[N];
     struct session s;
 
@@ -26,7 +27,9 @@ int main(int argc, char **argv)
         for (int i = 0; i < GROWING; i++)
             launch(&s, increment, 5 + (unsigned)step, params);
     }
-    report_number("increments", sum_ints(&linked, values, N), (long long)N * (SAME + GROWING) * steps);
+    for (int i = 0; i < again * steps; i++)
+        launch(&s, increment, 5 + (unsigned)(i % steps), params);
+    report_number("increments", sum_ints(&linked, values, N), (long long)N * (SAME + GROWING + again) * steps);
     close_session(&linked, &s);
     return program_wrong;
 }

@@ -227,6 +227,37 @@ static void allocates_beside(void)
     finish_streams();
 }
 
+/* Memory that nobody has written, of many sizes, after a window with new memory and a new module. */
+static void fresh(void)
+{
+    enum { SIZES = 12, SMALLEST = 512 };
+    static unsigned char bytes[SMALLEST << SIZES];
+    CUdeviceptr new, variable, made[SIZES];
+    size_t size;
+    CUmodule module;
+    CUfunction f;
+    int written = 0, n = N;
+    void *params[] = {&values, &n};
+
+    MUST(cuModuleLoadData(&module, "FAKEMOD increment global:g_more:4096"));
+    MUST(cuModuleGetFunction(&f, module, "increment"));
+    MUST(cuModuleGetGlobal(&variable, &size, module, "g_more"));
+    MUST(cuMemsetD8Async(variable, 0x5a, size, session.stream));
+    append(0);
+    MUST(cuMemAlloc(&new, N * sizeof(int)));
+    MUST(cuMemsetD8Async(new, 0x5a, N * sizeof(int), session.stream));
+    increment(new, session.stream);
+    MUST(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, session.stream, params, NULL));
+    finish_streams();
+    for (int i = 0; i < SIZES; i++) {
+        MUST(cuMemAlloc(&made[i], SMALLEST << i));
+        MUST(cuMemcpyDtoH(bytes, made[i], SMALLEST << i));
+        for (int k = 0; k < SMALLEST << i; k++)
+            written += bytes[k] != 0;
+    }
+    report_number("in memory that nobody has written", written, 0);
+}
+
 /* ---- virtual memory ---- */
 
 enum { GRANULE = 2 << 20 };
@@ -2129,6 +2160,7 @@ static const struct {
     {"copies-out", copies_out},
     {"allocates", allocates},
     {"allocates-beside", allocates_beside},
+    {"fresh", fresh},
     {"maps", maps},
     {"maps-most", maps_most},
     {"maps-threads", maps_threads},

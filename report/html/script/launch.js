@@ -266,7 +266,7 @@ function launchFacts(launch) {
     shapeText(launch.shape), "device " + launch.device,
     "stream " + launch.stream + (text(launch.streamName) ? " " + text(launch.streamName) : ""),
     "context " + launch.context, "CC " + launch.cc, launch.passes + " passes",
-    ...(launch.count > 1 ? [number(launch.count) + " launches; the values are their means"] : []),
+    ...(launch.count > 1 ? [number(launch.count) + " launches like this one"] : []),
     ...(launch.graph ? ["graph " + launch.graph + ", node " + launch.node] : []),
     ...(data.sessions.length > 1 ? [sessionName(s)] : [])
   ];

@@ -5,8 +5,8 @@ const fields = [
   "stack",   "ns",   "bound", "compute",    "memory", "savings", "roofs",   "full",
   "passes",  "note", "cc",    "streamName", "graph",  "node",    "ordinal", "count"
 ];
-/* Of a rotation, a launch stands for `count` of its kernel and shape: `ns` is their mean, or null, and `time` that of
- * all. */
+/* Of a rotation, or where a budget let others pass, a launch stands for `count` of its kernel and shape: `ns` is their
+ * mean, or null, and `time` that of all. */
 const launches = data.launches.map((row, index) => {
   const launch = {index};
   fields.forEach((field, i) => {

@@ -723,6 +723,19 @@ static void run_whole_graph(struct work *w)
             run_node(w->graph->nodes[i], &w->ref, w->api);
 }
 
+/* A graph with kernels that wait begins once none of them would. */
+static bool gates_are_open(struct work *w)
+{
+    bool open = true;
+
+    for (size_t i = 0; i < w->graph->n_nodes && open; i++) {
+        const struct node *node = w->graph->nodes[i];
+        bool waits = node->call && !node->disabled && node->call->function->code->ready;
+        open = !waits || node->call->function->code->ready(node->call, now_ms() - w->since);
+    }
+    return open;
+}
+
 static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_thread, const char *api)
 {
     struct exec *exec = (struct exec *)live(handle, KIND_EXEC, api);
@@ -738,7 +751,8 @@ static CUresult launch_graph(CUgraphExec handle, CUstream stream, bool per_threa
     if (!may_allocate(exec->graph, exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
         return CUDA_ERROR_INVALID_VALUE;
     fake_log("graph pid=%d nodes=%zu api=%s\n", (int)getpid(), exec->graph->n_nodes, api);
-    submit(&(struct work){.ref = ref, .run = run_whole_graph, .graph = exec->graph, .api = api});
+    submit(
+        &(struct work){.ref = ref, .ready = gates_are_open, .run = run_whole_graph, .graph = exec->graph, .api = api});
     if (call_behind(exec->graph))
         submit_host_function(&ref, call_behind(exec->graph)->host_fn, call_behind(exec->graph)->host_data);
     return CUDA_SUCCESS;

@@ -333,6 +333,15 @@ static void run_texture_add(const struct call *call)
 }
 
 /* (blocks, count, keys, digests, units, before, found, n_found): the fake's digests are simpler than the kernel's */
+static uint64_t mixed(uint64_t lane, const unsigned char *p)
+{
+    uint64_t word;
+
+    memcpy(&word, p, sizeof(word));
+    lane = (lane ^ word) * 0x9e3779b97f4a7c15u;
+    return lane ^ lane >> 29;
+}
+
 static void run_kprof_scan(const struct call *call)
 {
     const struct {
@@ -347,16 +356,17 @@ static void run_kprof_scan(const struct call *call)
     for (uint32_t b = 0; b < ARG(call, uint32_t, 8); b++) {
         const unsigned char *p = blocks[b].at;
         bool uniform = !memcmp(p, p + 16, blocks[b].bytes - 16);
-        uint64_t h[4] = {0xcbf29ce484222325u, 1, 2, 3};
+        uint64_t h0 = 0xcbf29ce484222325u, h1 = 1, h2 = 2, h3 = 3;
 
-        for (uint32_t i = 0; i < blocks[b].bytes; i += 8) {
-            uint64_t word, *lane = &h[i / 8 % 4];
-
-            memcpy(&word, p + i, sizeof(word));
-            *lane = (*lane ^ word) * 0x9e3779b97f4a7c15u;
-            *lane ^= *lane >> 29;
+        for (uint32_t i = 0; i < blocks[b].bytes; i += 32) {
+            h0 = mixed(h0, p + i);
+            h1 = mixed(h1, p + i + 8);
+            if (i + 16 == blocks[b].bytes)
+                break;
+            h2 = mixed(h2, p + i + 16);
+            h3 = mixed(h3, p + i + 24);
         }
-        memcpy(digests + 4 * (size_t)b, h, sizeof(h));
+        memcpy(digests + 4 * (size_t)b, (uint64_t[]){h0, h1, h2, h3}, 32);
         memcpy(units + 16 * (size_t)b, p, 16);
         if (memcmp(digests + 4 * b, before + 4 * b, 32))
             list[(*n_found)++] = b | (uniform ? 1u << 31 : 0);
@@ -373,8 +383,8 @@ static void run_kprof_move(const struct call *call)
     } *moves = ARG(call, void *, 0);
 
     for (int64_t m = 0; m < n_blocks(call); m++)
-        for (uint32_t i = 0; i < moves[m].bytes; i++)
-            moves[m].to[i] = moves[m].from[moves[m].repeats ? i % 16 : i];
+        for (uint32_t i = 0, n = moves[m].repeats ? 16 : moves[m].bytes; i < moves[m].bytes; i += n)
+            memcpy(moves[m].to + i, moves[m].from, n);
 }
 
 #define POINTER 8, 8

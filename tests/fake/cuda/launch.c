@@ -209,6 +209,20 @@ static CUresult prepare(struct call *call, CUfunction f, const CUlaunchConfig *c
     return result;
 }
 
+/* fake_hash by words, for much data. */
+static uint64_t hash_data(uint64_t hash, const void *data, size_t size)
+{
+    size_t whole = size / sizeof(uint64_t);
+    uint64_t word;
+
+    for (size_t i = 0; i < whole; i++) {
+        memcpy(&word, (const char *)data + i * sizeof(word), sizeof(word));
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 29;
+    }
+    return fake_hash(hash, (const char *)data + whole * sizeof(word), size % sizeof(word));
+}
+
 /* Returns true if an argument is a surface or texture, whose arrays have then been checked. */
 static bool look_at_view(struct fake_launch *info, uintptr_t word)
 {
@@ -217,7 +231,7 @@ static bool look_at_view(struct fake_launch *info, uintptr_t word)
     for (unsigned int i = 0; launch_hook && view && i < view->n; i++) {
         const struct fake_allocation *a = &view->levels[i]->memory->info;
 
-        info->data_hash = fake_hash(info->data_hash, a->base, a->size);
+        info->data_hash = hash_data(info->data_hash, a->base, a->size);
         info->data_bytes += a->size;
     }
     return view;
@@ -261,7 +275,7 @@ static bool look_at_memory(struct call *call)
         size = (uintptr_t)a->info.base + a->info.size - word;
         size = size > MOST ? MOST : size;
         if (launch_hook && !a->info.sparse && !a->of_graph && !in_any_order) {
-            info->data_hash = fake_hash(info->data_hash, (const void *)word, size);
+            info->data_hash = hash_data(info->data_hash, (const void *)word, size);
             info->data_bytes += size;
         }
     }

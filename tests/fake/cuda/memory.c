@@ -28,6 +28,31 @@ enum { FOUND_PLACES = 1 << 10 };
 static struct allocation *found[FOUND_PLACES];
 static uintptr_t lowest = UINTPTR_MAX, highest; /* the addresses of all allocations */
 
+/* FAKE_HANDS_ON: as with the real driver, fresh memory is zero, but a small allocation shows what was in the last small
+ * one that was freed, because both are parts of one block. */
+static unsigned char *handed_on;
+
+static bool hands_on(size_t size)
+{
+    return size < BLOCK && getenv("FAKE_HANDS_ON");
+}
+
+static void fill_fresh(unsigned char *base, size_t size)
+{
+    if (!getenv("FAKE_HANDS_ON"))
+        memset(base, POISON, size);
+    else if (handed_on && hands_on(size))
+        memcpy(base, handed_on, size);
+}
+
+/* Keeps what memory that is freed contains. */
+static void hand_on(const void *base, size_t size)
+{
+    handed_on = handed_on ? handed_on : calloc(1, BLOCK);
+    if (handed_on && hands_on(size))
+        memcpy(handed_on, base, size);
+}
+
 static struct allocation *list_allocation(struct context *ctx, void *base, size_t size)
 {
     struct allocation *a = make(sizeof(*a), KIND_ALLOCATION, ctx);
@@ -68,7 +93,7 @@ static CUresult allocate(void **out, size_t size, bool pinned_host)
     a->canary = mapped - size;
     a->host_flags = CU_MEMHOSTALLOC_DEVICEMAP;
     if (!a->info.sparse && !pinned_host)
-        memset(base, POISON, size);
+        fill_fresh(base, size);
     memset(base + size, CANARY, a->canary);
     if (!pinned_host)
         used_bytes[ctx->device] += size;
@@ -86,6 +111,8 @@ static void release_memory(struct object *object)
             fake_misuse("written %zu bytes beyond an allocation of %zu bytes", i + 1, a->info.size);
     if (!a->info.pinned_host && !a->of_graph)
         used_bytes[object->ctx->device] -= a->info.size;
+    if (!a->info.pinned_host && hands_on(a->info.size))
+        hand_on(a->info.base, a->info.size);
     madvise(a->info.base, a->mapped, MADV_DONTNEED);
     mprotect(a->info.base, a->mapped, PROT_NONE);
     object->dead = true;
@@ -167,10 +194,13 @@ static CUresult check_device(CUdeviceptr pointer, size_t bytes, const char *func
     }
 }
 
-/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, because
- * sweeping a large cache over a small piece of memory would slow every test. */
+/* If a piece is mapped again right after itself, only the last copy is visible. The earlier ones are skipped, and after
+ * many also the last one but for a page: sweeping a large cache over a small piece of memory would slow every test. */
 static void copy_bytes(void *dst, const void *src, size_t n)
 {
+    enum { MANY = 8 };
+    int skipped = 0;
+
     for (;;) {
         const struct allocation *a = allocation_of((uintptr_t)dst), *next;
         size_t here = a && a->physical ? (uintptr_t)a->info.base + a->info.size - (uintptr_t)dst : n;
@@ -180,11 +210,13 @@ static void copy_bytes(void *dst, const void *src, size_t n)
         next = allocation_of((uintptr_t)dst + here);
         if (!next || next->physical != a->physical || next->info.size < a->info.size || next->info.size > n - here)
             memmove(dst, src, here);
+        else
+            skipped++;
         dst = (char *)dst + here;
         src = (const char *)src + here;
         n -= here;
     }
-    memmove(dst, src, n);
+    memmove(dst, src, skipped > MANY && n > PAGE ? PAGE : n);
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
@@ -588,7 +620,9 @@ static void fill(void *dst, unsigned int value, size_t element_size, size_t n)
         memset((char *)dst + a->info.size / PAGE * PAGE, 0, a->info.size % PAGE);
         return;
     }
-    for (size_t i = 0; i < n; i++)
+    if (element_size == 1 || !value)
+        memset(dst, (int)value, n * element_size);
+    for (size_t i = element_size == 1 || !value ? n : 0; i < n; i++)
         memcpy((char *)dst + i * element_size, &value, element_size);
 }
 

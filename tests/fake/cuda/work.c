@@ -174,7 +174,7 @@ static void print_out(void)
 static void rest(void)
 {
     unlock(NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     lock();
 }
 

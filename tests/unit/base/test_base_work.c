@@ -372,7 +372,7 @@ static void wait_long(void *arg)
     struct numbers *n = arg;
     kp_work_takes_long();
     raise(SIGALRM);
-    kp_wait_while(&word, 0, KP_FOREVER);
+    kp_lock_wait_while(&word, 0, KP_FOREVER);
     n->out = handled;
 }
 

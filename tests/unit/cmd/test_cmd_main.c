@@ -340,7 +340,6 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN("--section=regex:Ocupancy", "true"), 2},
         {RUN("-x", "true"), 2},
         {RUN("--chip", "GH100"), 2},
-        {RUN("--query-metrics-mode=all"), 2},
         {RUN("-fx", "true"), 2},
         {RUN("--help=3"), 2},
         {RUN("-k"), 2},

@@ -128,7 +128,7 @@ static void read_whole(const char *path, struct whole *w)
             continue;
         kp_test_done(kp_store_get_stack(s, w->at[i].launch.stack, &stack, &err), &err);
         snprintf(w->stack[i], sizeof w->stack[i], "%s", stack.frames[0].function);
-        kp_stack_free(&stack);
+        kp_frames_free(&stack);
     }
     kp_store_close(s);
 }

@@ -79,7 +79,7 @@ static int count_metric(const struct kp_catalog_metric *m, void *arg)
     if (strcmp(m->name, "sm__throughput"))
         return 0;
     assert_string_equal(m->unit, "%");
-    return kp_catalog_full_names(n->catalog, m, count_full_name, n);
+    return kp_catalog_full_names(n->catalog, m, NULL, count_full_name, n);
 }
 
 static int stop(const struct kp_catalog_metric *m, void *arg)
@@ -97,7 +97,7 @@ static void test_operations(void **state)
     size_t metrics, passes;
     (void)state;
     kp_test_real_cupti(); /* or skip */
-    assert_int_equal(kp_catalog_open("GH100", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), 0);
+    assert_int_equal(kp_catalog_open("GH100", getenv("KP_REAL_CUPTI"), false, &n.catalog, &note, &err), 0);
     assert_null(note);
     assert_int_equal(kp_catalog_metrics(n.catalog, count_metric, &n), 0);
     for (size_t i = 0; i < KP_CATALOG_KINDS; i++)
@@ -111,7 +111,7 @@ static void test_operations(void **state)
     assert_true(metrics > 10);
     kp_catalog_close(n.catalog);
     kp_catalog_close(NULL);
-    assert_int_equal(kp_catalog_open("GH10", getenv("KP_REAL_CUPTI"), &n.catalog, &note, &err), -EINVAL);
+    assert_int_equal(kp_catalog_open("GH10", getenv("KP_REAL_CUPTI"), false, &n.catalog, &note, &err), -EINVAL);
     assert_null(n.catalog);
     free(err);
 }
@@ -299,6 +299,46 @@ static void test_full_names(void **state)
     }
 }
 
+/* The guide's example: a mode is a query; and so is a collection. */
+static void test_queries_without_their_flag(void **state)
+{
+    (void)state;
+    kp_test_skip_sanitized();
+    char *query =
+        strdup(output_of("query-metrics --query-metrics-mode suffix --metrics sm__inst_executed --chip GA100"));
+    assert_string_equal(output_of("--query-metrics-mode suffix --metrics sm__inst_executed --chip ga100"), query);
+    assert_non_null(strstr(query, "Metrics of GA100"));
+    free(query);
+    const char *out = output_of("--query-metrics-collection pmsampling --chip GH100");
+    assert_non_null(strstr(out, "\npcie__read_bytes "));
+    assert_null(strstr(out, "launch__grid_size")); /* which no sampler has */
+    assert_null(strstr(out, "smsp__sass_inst_executed"));
+}
+
+static void test_several_chips(void **state)
+{
+    char both[2][4096];
+    (void)state;
+    kp_test_skip_sanitized();
+    snprintf(both[0], sizeof both[0], "%s", output_of("query-metrics --chip TU102 --metrics dram__bytes"));
+    snprintf(both[1], sizeof both[1], "%s", output_of("query-metrics --chip GH100 --metrics dram__bytes"));
+    const char *out = output_of("--query-metrics --chips 'tu102, GH100' --metrics dram__bytes");
+    assert_memory_equal(out, both[0], strlen(both[0]));
+    assert_true(out[strlen(both[0])] == '\n');
+    assert_string_equal(out + strlen(both[0]) + 1, both[1]);
+}
+
+/* A full name that matches lists its base name, and nothing else. */
+static void test_expressions_for_full_names(void **state)
+{
+    (void)state;
+    kp_test_skip_sanitized();
+    char *names = strdup(output_of("query-metrics --chip GH100 --metrics dram__bytes_read,dram__bytes_write"));
+    assert_string_equal(output_of("query-metrics --chip GH100 --metrics 'regex:^dram__bytes_(read|write).sum$'"),
+                        names);
+    free(names);
+}
+
 static void test_every_set_on_every_chip(void **state)
 {
     static const char *const chips[] = {"TU102", "GA100"};
@@ -380,6 +420,11 @@ static void test_errors(void **state)
         {"", "query-metrics --chip GH100 --metrics 'regex:('", 2, "bad expression '('"},
         {"", "list-sections --set basci", 2, "--set: unknown set 'basci'; did you mean 'basic'?"},
         {"KPROF_SET=basci", "list-sections", 2, "KPROF_SET: unknown set 'basci'; did you mean 'basic'?"},
+        {"", "query-metrics --chip GH100 --query-metrics-collection pm", 2,
+         "--query-metrics-collection: unknown value 'pm'; did you mean 'pmsampling'?"},
+        {"", "--query-metrics-collection pmsampling true", 2,
+         "--query-metrics-collection cannot be used with a program"},
+        {"", "--chips TU102,GH10 --query-metrics --metrics dram__bytes", 2, "--chip: unknown chip 'GH10'"},
         {"", "--chip GH100 true", 2, "--chip cannot be used with a program"},
         {"", "list-set", 127, "did you mean `kprof list-sets`?"},
         {"", "--lst-sets", 2, "did you mean --list-sets?"},
@@ -417,6 +462,9 @@ int main(void)
         cmocka_unit_test(test_flags_and_commands_are_the_same),
         cmocka_unit_test(test_all_metrics),
         cmocka_unit_test(test_full_names),
+        cmocka_unit_test(test_queries_without_their_flag),
+        cmocka_unit_test(test_several_chips),
+        cmocka_unit_test(test_expressions_for_full_names),
         cmocka_unit_test(test_every_set_on_every_chip),
         cmocka_unit_test(test_without_a_gpu),
         cmocka_unit_test(test_the_first_gpu),

@@ -776,6 +776,11 @@ static void test_base_names(void **state)
          "smsp__average_thread_inst_executed_per_inst_executed.ratio,"
          "smsp__thread_inst_executed_per_inst_executed.ratio,sm__throughput.avg.pct_of_peak_sustained_elapsed"},
         {"regex:launch__grid_size", "launch__grid_size"},
+        /* full names, where the base name does not match */
+        {"regex:^pcie__(read|write)_bytes.sum$", "pcie__read_bytes.sum,pcie__write_bytes.sum"},
+        {"regex:^pcie__read_bytes\\.(?!sum)[a-z]+$", "pcie__read_bytes.avg,pcie__read_bytes.max,pcie__read_bytes.min"},
+        {"regex:^gpu__dram_throughput\\.avg\\..*elapsed$", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
+        {"regex:^l1tex__t_sector_hit_rate.pct$", "l1tex__t_sector_hit_rate.pct"},
         {"breakdown:gpu__dram_throughput", "dram__cycles_active.avg.pct_of_peak_sustained_elapsed,"
                                            "fbpa__dram_sectors.avg.pct_of_peak_sustained_elapsed"},
         {"breakdown:FBSP.TriageCompute.dramc__throughput",
@@ -869,6 +874,7 @@ static void test_unknown_metrics(void **state)
     refused("regex:^no_such_name", "no metric", "matches \"regex:^no_such_name\"");
     refused("regex:^test__absent", "no metric", "matches \"regex:^test__absent\"");
     refused("regex:.", "but at most", "name fewer");
+    refused("regex:^(([a-z]|_)*)*[!]?$(?<=!)", "it takes too long", "metrics of");
 }
 
 /* Names that no chip has, as scripts ask for them, do not cost the rest of the list. */

@@ -193,7 +193,7 @@ static void run_as(bool own, struct gpu *g, const struct script *s, const struct
     execute(g->memory, WORDS);
     g->memory[1] += own;
     memcpy(g->own, g->memory, sizeof(g->own));
-    kp_replay_run(&ops, g, &request, out);
+    kp_passes_run(&ops, g, &request, out);
 }
 
 static void run(struct gpu *g, const struct script *s, const struct fault faults[MAX_FAULTS],

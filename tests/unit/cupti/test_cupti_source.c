@@ -609,7 +609,7 @@ static void check_given_up(void)
     assert_int_equal(kp_activity_begin(&t.cupti), KP_CUPTI_LOST);
     assert_int_equal(kp_activity_end(&t.cupti, records, 1, &n), KP_CUPTI_LOST);
     assert_int_equal(n, 0);
-    assert_int_equal(kp_watch_begin(&t.cupti, NULL), KP_CUPTI_LOST);
+    assert_int_equal(kp_watch_begin(&t.cupti, NULL, false), KP_CUPTI_LOST);
     assert_int_equal(kp_watch_pause(&t.cupti), KP_CUPTI_LOST);
     assert_int_equal(kp_watch_resume(&t.cupti), KP_CUPTI_LOST);
     assert_int_equal(kp_watch_flush(&t.cupti, true), KP_CUPTI_LOST);

@@ -770,6 +770,14 @@ static void tell(const struct kp_device_record *r)
     told[n_told++] = *r;
 }
 
+static size_t n_told_else;
+
+static void tell_else(const struct kp_device_record *r)
+{
+    assert_non_null(r->name);
+    n_told_else++;
+}
+
 static void test_watch(void **state)
 {
     struct kp_executed records[3];
@@ -781,10 +789,10 @@ static void test_watch(void **state)
     cupti.log[0] = '\0';
     n_told = 0;
     cupti.fails = "more";
-    assert_int_equal(kp_watch_begin(&table, tell), FAILS);
+    assert_int_equal(kp_watch_begin(&table, tell, false), FAILS);
     assert_calls("activity more more more inactivity less less less");
     cupti.fails = NULL;
-    assert_int_equal(kp_watch_begin(&table, tell), 0);
+    assert_int_equal(kp_watch_begin(&table, tell, false), 0);
     assert_calls("activity more more more");
 
     activity.other.copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
@@ -845,6 +853,23 @@ static void test_watch(void **state)
     assert_calls("pour activity flush inactivity"); /* a probe alone */
     assert_int_equal(kp_watch_resume(&table), 0);
     assert_calls("activity more more more");
+
+    /* both receivers get the records, and the second leaves the kinds on */
+    activity.kernels = 1;
+    activity.next = n_told = n_told_else = 0;
+    assert_int_equal(kp_activity_on(&table, tell_else), 0);
+    assert_int_equal(kp_activity_off(&table), 0);
+    kp_watch_flush(&table, true);
+    assert_calls("flush");
+    assert_true(n_told == 2 && n_told_else == 2);
+    assert_int_equal(told[0].dynamic_shared, 401);
+    kp_watch_pause(&table);
+    cupti.log[0] = '\0';
+
+    /* kernels alone */
+    assert_int_equal(kp_watch_begin(&table, tell, true), 0);
+    assert_int_equal(kp_watch_pause(&table), 0);
+    assert_calls("activity pour inactivity");
 }
 
 /* Without a buffer CUPTI drops records; it never holds more than 64. */

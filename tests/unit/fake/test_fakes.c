@@ -419,6 +419,20 @@ static void body_mapped_repeatedly(void)
     CHECK(!TAKE(gpu.cuda, cuMemGetInfo)(&during, &total) && during == before);
 }
 
+/* Of a sweep a page is left. */
+static void body_swept(void)
+{
+    enum { PIECES = 16, PAGE = 4096 };
+    CUdeviceptr p, source;
+
+    open_gpu();
+    CHECK(!TAKE(gpu.cuda, cuMemAlloc)(&source, (size_t)PIECES * PIECE));
+    CHECK(!TAKE(gpu.cuda, cuMemsetD8)(source, 3, (size_t)PIECES * PIECE));
+    p = map_repeatedly(PIECES);
+    CHECK(!TAKE(gpu.cuda, cuMemcpyDtoDAsync)(p, source, (size_t)PIECES * PIECE, NULL));
+    CHECK(byte_at(p) == 3 && byte_at(p + PAGE - 1) == 3 && byte_at(p + PAGE) == 0);
+}
+
 static void body_mapped_anew(void)
 {
     CUmemGenericAllocationHandle first, second;
@@ -1006,6 +1020,7 @@ static const struct kp_test_case cases[] = {
     {"a kernel that breaks its context", body_sticky, RIGHT},
     {"a call before cuInit", body_before_init, RIGHT},
     {"memory mapped repeatedly", body_mapped_repeatedly, RIGHT},
+    {"memory that is swept", body_swept, RIGHT},
     {"other memory at the same address", body_mapped_anew, RIGHT},
     {"mappings that are refused", body_mapping_refused, RIGHT},
     {"memory mapped over memory", body_mapped_over, FAKE_MISUSE_EXIT},

@@ -87,6 +87,11 @@ void kp_counters_free(struct kp_counters *k)
     }
 }
 
+void kp_session_lacks(const char *base, uint64_t shapes)
+{
+    (void)base, (void)shapes;
+}
+
 void kp_session_skip(enum kp_reason reason, uint64_t launches)
 {
     (void)reason, (void)launches;
@@ -119,9 +124,9 @@ void kp_session_replace(struct kp_result *result, const char *base, struct kp_se
     (void)result, (void)base, (void)told;
 }
 
-void kp_session_alike(uint64_t id, uint64_t alike)
+void kp_session_alike(const struct kp_launch_info *l)
 {
-    (void)id, (void)alike;
+    (void)l;
 }
 
 void kp_session_warn(enum kp_failure kind, const char *text)

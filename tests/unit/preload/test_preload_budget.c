@@ -42,8 +42,10 @@ static void test_rules(void **state)
         /* one with results */
         {29, 25, {3, 3, 0}, KP_SERVE_REPLAY},
         {31, 25, {3, 3, 0}, KP_SERVE_PASS},
-        {9, 25, {4, 4, 0}, KP_SERVE_REPLAY},
-        {11, 25, {4, 4, 0}, KP_SERVE_PASS},
+        {13, 25, {79, 79, 0}, KP_SERVE_REPLAY},
+        {14, 25, {79, 79, 0}, KP_SERVE_PASS},
+        {9, 25, {80, 80, 0}, KP_SERVE_REPLAY},
+        {11, 25, {80, 80, 0}, KP_SERVE_PASS},
         {1.9, 30, {1, 1, 0}, KP_SERVE_REPLAY},
         {2.1, 30, {1, 1, 0}, KP_SERVE_PASS},
         {1.9, 30, {9, 0, 1}, KP_SERVE_REPLAY}, /* eight under way, */
@@ -105,6 +107,33 @@ static void test_prices(void **state)
     kp_budget_spend(&b, SECOND);
     assert_true(kp_budget_is_spent(&b));
     assert_int_equal(kp_budget_room(&b), 1);
+}
+
+/* A window ends where kinds get fewer results, and not long after it; but it is not so short that it is dear. */
+static void test_room(void **state)
+{
+    static const struct {
+        double spent_s, launch_ms;
+        uint64_t room;
+    } rows[] = {
+        {9, 10, 100},    /* until 10 s */
+        {9.9, 10, 32},   /* the least */
+        {10.5, 10, 330}, /* until 13.8 s */
+        {26, 10, 400},   /* until 30 s */
+        {22, 10, 475},   /* an eighth of the rest */
+        {31, 10, 362},   /* likewise */
+        {0.5, 30, 50},   /* until 2 s */
+        {2.5, 30, 239},  /* an eighth */
+        {59.9, 1000, 1}, /* one in any case */
+        {59.99, 1, 1},   /* the least is no more than that */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_budget b = budget_at(rows[i].spent_s, rows[i].launch_ms);
+        uint64_t room = kp_budget_room(&b);
+        if (room > rows[i].room || room + 1 < rows[i].room)
+            fail_msg("row %zu: %llu", i, (unsigned long long)room);
+    }
 }
 
 /* ---- programs ---- */
@@ -301,8 +330,8 @@ static void test_programs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_dear),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules),         cmocka_unit_test(test_dear),
                                        cmocka_unit_test(test_without_limit), cmocka_unit_test(test_prices),
-                                       cmocka_unit_test(test_programs)};
+                                       cmocka_unit_test(test_room),          cmocka_unit_test(test_programs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -388,28 +388,28 @@ static void identifiers(void **state)
     (void)state;
     struct kp_kernel_id *id;
     char *err;
-    assert_int_equal(kp_kernel_id_new("1,12:.*3:regex:ns::f<[0-9:]+>:.*5|3", &id, &err), 0);
-    assert_true(kp_kernel_id_asks_place(id));
-    assert_true(kp_kernel_id_place(id, 12, 13));
-    assert_true(kp_kernel_id_place(id, 1, 3));
-    assert_false(kp_kernel_id_place(id, 2, 3));
-    assert_false(kp_kernel_id_place(id, 1, 31));
-    assert_true(kp_kernel_id_name(id, "ns::f<1:2>"));
-    assert_false(kp_kernel_id_name(id, "ns::f<>"));
+    assert_int_equal(kp_kernelid_new("1,12:.*3:regex:ns::f<[0-9:]+>:.*5|3", &id, &err), 0);
+    assert_true(kp_kernelid_asks_place(id));
+    assert_true(kp_kernelid_place(id, 12, 13));
+    assert_true(kp_kernelid_place(id, 1, 3));
+    assert_false(kp_kernelid_place(id, 2, 3));
+    assert_false(kp_kernelid_place(id, 1, 31));
+    assert_true(kp_kernelid_name(id, "ns::f<1:2>"));
+    assert_false(kp_kernelid_name(id, "ns::f<>"));
     static const bool wanted[] = {false, false, false, true, false, true};
     for (uint64_t i = 0; i < 6; i++)
-        assert_int_equal(kp_kernel_id_invocation(id, i), wanted[i]);
-    assert_true(kp_kernel_id_invocation(id, 15));
-    assert_false(kp_kernel_id_invocation(id, 13)); /* whole numbers */
-    assert_false(kp_kernel_id_invocation(id, 51));
-    kp_kernel_id_free(id);
-    assert_int_equal(kp_kernel_id_new("::2", &id, &err), -EINVAL); /* a field is missing */
+        assert_int_equal(kp_kernelid_invocation(id, i), wanted[i]);
+    assert_true(kp_kernelid_invocation(id, 15));
+    assert_false(kp_kernelid_invocation(id, 13)); /* whole numbers */
+    assert_false(kp_kernelid_invocation(id, 51));
+    kp_kernelid_free(id);
+    assert_int_equal(kp_kernelid_new("::2", &id, &err), -EINVAL); /* a field is missing */
     assert_null(id);
     free(err);
-    assert_int_equal(kp_kernel_id_new(":::", &id, &err), 0);
-    assert_false(kp_kernel_id_asks_place(id));
-    assert_true(kp_kernel_id_place(id, 0, 99) && kp_kernel_id_name(id, "x") && kp_kernel_id_invocation(id, 1));
-    kp_kernel_id_free(id);
+    assert_int_equal(kp_kernelid_new(":::", &id, &err), 0);
+    assert_false(kp_kernelid_asks_place(id));
+    assert_true(kp_kernelid_place(id, 0, 99) && kp_kernelid_name(id, "x") && kp_kernelid_invocation(id, 1));
+    kp_kernelid_free(id);
 }
 
 /* ---- time ---- */

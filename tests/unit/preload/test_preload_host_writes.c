@@ -31,15 +31,15 @@ static void test_more_than_there_is_room_for(void **state)
 {
     enum { ROOM = 256, KERNELS = 300 };
     (void)state;
-    assert_false(kp_host_writes_known(name_of(0)));
+    assert_false(kp_hostwrites_known(name_of(0)));
     for (int again = 0; again < 3; again++)
         for (size_t k = 0; k < KERNELS; k++)
-            kp_host_writes_note(name_of(k), "a kernel", 9);
-    kp_host_writes_note(NULL, NULL, 9);
+            kp_hostwrites_note(name_of(k), "a kernel", 9);
+    kp_hostwrites_note(NULL, NULL, 9);
     assert_int_equal(n_told, ROOM + 1);
     assert_int_equal(n_told_of_others, 1);
     for (size_t k = 0; k < KERNELS; k++)
-        assert_int_equal(kp_host_writes_known(name_of(k)), k < ROOM);
+        assert_int_equal(kp_hostwrites_known(name_of(k)), k < ROOM);
 }
 
 int main(void)

@@ -49,16 +49,21 @@ void kp_session_results(struct kp_session_entry *entries, size_t n)
 
 static uint64_t skipped;
 
+void kp_session_lacks(const char *base, uint64_t shapes)
+{
+    (void)base, (void)shapes;
+}
+
 void kp_session_skip(enum kp_reason reason, uint64_t launches)
 {
     assert_true(reason);
     skipped += launches;
 }
 
-void kp_session_alike(uint64_t id, uint64_t alike)
+void kp_session_alike(const struct kp_launch_info *l)
 {
-    assert_true(id < MOST);
-    t.alike[id] = alike;
+    assert_true(l->id < MOST);
+    t.alike[l->id] = l->alike;
 }
 
 void kp_session_replace(struct kp_result *result, const char *base, struct kp_session_told *told)
@@ -214,7 +219,7 @@ static void test_a_key_walks_through_all_groups(void **state)
         for (int i = 0; i < EACH; i++) {
             assert_true(kp_rotation_lacks_any(k) && kp_rotation_lacks(k, g) && !t.n);
             assert_true(kp_rotation_expects(r, g, 100));
-            assert_false(kp_rotation_passes(&l));
+            assert_false(kp_rotation_passes(&l, false));
             assert_int_equal(kp_rotation_choose(r, k, 100), g);
             count(k, p, g, 100 * (double)(g + 1) + i, NULL);
         }
@@ -235,10 +240,10 @@ static void test_a_key_walks_through_all_groups(void **state)
     assert_int_equal(kp_result_find(&t.results[0], "launch__grid_size")->counted, 0);
     /* From now on, its launches pass without the gate, and are still counted as its own. */
     for (int i = 0; i < 5; i++)
-        assert_true(kp_rotation_passes(&l));
+        assert_true(kp_rotation_passes(&l, false));
     kp_rotation_end(r);
     assert_int_equal(t.alike[0], 6);
-    assert_false(kp_rotation_passes(&l));
+    assert_false(kp_rotation_passes(&l, false));
     kp_plan_free(p);
 }
 
@@ -258,17 +263,18 @@ static void test_keys_differ(void **state)
     assert_ptr_equal(kp_rotation_find(r, &again, named("kernel")), k);
     count(k, p, 0, 1, NULL);
     count(k, p, 1, 1, NULL);
-    assert_true(kp_rotation_passes(&l) && kp_rotation_passes(&again));
-    assert_int_equal(kp_rotation_passes(&l), KP_REASON_ROTATED);
-    assert_false(kp_rotation_passes(&other_grid) || kp_rotation_passes(&shared) || kp_rotation_passes(&other_handle));
+    assert_true(kp_rotation_passes(&l, false) && kp_rotation_passes(&again, false));
+    assert_int_equal(kp_rotation_passes(&l, false), KP_REASON_ROTATED);
+    assert_false(kp_rotation_passes(&other_grid, false) || kp_rotation_passes(&shared, false) ||
+                 kp_rotation_passes(&other_handle, false));
     /* After an unload, a handle may be another function. */
     kp_rotation_forget();
-    assert_false(kp_rotation_passes(&l));
+    assert_false(kp_rotation_passes(&l, false));
     assert_ptr_equal(kp_rotation_find(r, &l, named("kernel")), k);
-    assert_true(kp_rotation_passes(&l));
+    assert_true(kp_rotation_passes(&l, false));
     /* With a second context, a handle does not tell the key. */
     struct kp_rotation *second = kp_rotation_new(p, NULL, 1);
-    assert_false(kp_rotation_passes(&l));
+    assert_false(kp_rotation_passes(&l, false));
     kp_rotation_end(second);
     kp_rotation_end(r);
     kp_plan_free(p);
@@ -324,14 +330,14 @@ static void test_keys_by_path(void **state)
     count(k, p, 1, 1, NULL);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         bool same = find_in(r, &l, cases[i].outer, cases[i].inner) == k;
-        if (same != cases[i].same || !kp_rotation_passes(&l) == same)
+        if (same != cases[i].same || !kp_rotation_passes(&l, false) == same)
             fail_msg("%s / %s", cases[i].outer, cases[i].inner);
         kp_launch_free(&l);
     }
     enter(&first, 6, KP_NVTX_PUSH_POP, "", "of another thread");
     enter(&first, 5, KP_NVTX_START_END, "", "epoch");
     assert_ptr_equal(kp_rotation_find(r, &first, named("kernel")), k);
-    assert_non_null(kp_rotation_passes(&first));
+    assert_non_null(kp_rotation_passes(&first, false));
     enter(&first, 5, KP_NVTX_PUSH_POP, "io", "forward");
     assert_ptr_not_equal(kp_rotation_find(r, &first, named("kernel")), k);
     kp_launch_free(&first);
@@ -523,13 +529,13 @@ static void test_keys_that_come_soon(void **state)
     assert_false(kp_rotation_expects(r, 1, STEP));
     /* Launches that pass count, too; what is late by as much again has another rhythm. */
     for (int i = 0; i < STEP - 10; i++)
-        assert_true(kp_rotation_passes(&often));
+        assert_true(kp_rotation_passes(&often, false));
     assert_true(kp_rotation_expects(r, 0, 10));
     assert_false(kp_rotation_expects(r, 0, 9));
     for (int i = 0; i < STEP + 10; i++)
-        assert_true(kp_rotation_passes(&often));
+        assert_true(kp_rotation_passes(&often, false));
     assert_true(kp_rotation_expects(r, 0, 1));
-    assert_true(kp_rotation_passes(&often));
+    assert_true(kp_rotation_passes(&often, false));
     assert_false(kp_rotation_expects(r, 0, STEP));
     /* Of one that came once nothing is known. */
     kp_rotation_find(r, &once, named("kernel"));
@@ -625,10 +631,10 @@ static void test_a_group_that_fails(void **state)
     assert_int_equal(kp_rotation_choose(r, k, 100), 1);
     kp_rotation_take(k, 1);
     assert_false(kp_rotation_lacks_any(k));
-    assert_true(kp_rotation_passes(&l));
+    assert_true(kp_rotation_passes(&l, false));
     kp_rotation_untake(k, 1); /* the driver refused the launch */
     assert_true(kp_rotation_lacks_any(k));
-    assert_false(kp_rotation_passes(&l));
+    assert_false(kp_rotation_passes(&l, false));
     struct kp_rotation_key *second = kp_rotation_find(r, &later, named("kernel"));
     kp_rotation_take(second, 1);
     assert_false(kp_rotation_lacks_any(second));

@@ -270,7 +270,7 @@ static void entries_that_go_on(void)
     sql("CREATE TRIGGER refuse BEFORE INSERT ON launch WHEN NEW.id = 2 BEGIN SELECT RAISE(FAIL, 'disk full'); END");
     replace(2, &other); /* the file has it, and keeps it as it was */
     replace(2, &other); /* the report has it once */
-    kp_session_alike(2, 55);
+    kp_session_alike(&(struct kp_launch_info){.id = 2, .alike = 55, .recorded = 54, .recorded_ns = 5400});
     kp_session_close();
     CHECK(stored(&facts) == 4);
     kp_session_free(&facts);

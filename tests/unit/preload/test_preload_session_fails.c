@@ -129,9 +129,9 @@ int kp_store_replace_result(struct kp_store *s, const struct kp_result *result, 
     return step("replace_result", err);
 }
 
-int kp_store_put_alike(struct kp_store *s, uint64_t id, uint64_t alike, char **err)
+int kp_store_put_alike(struct kp_store *s, const struct kp_launch_info *l, char **err)
 {
-    CHECK(s && !id && alike == 5);
+    CHECK(s && !l->id && l->alike == 5);
     return step("put_alike", err);
 }
 
@@ -456,7 +456,7 @@ static void whole(void)
     more.launch.counted = 2;
     kp_session_replace(&more, "k", &told);
     CHECK(!more.metrics && told.counted == 2);
-    kp_session_alike(0, 5);
+    kp_session_alike(&(struct kp_launch_info){.alike = 5});
     kp_session_timeline();
     kp_session_timeline_end();
     kp_session_close();

@@ -163,7 +163,7 @@ static void names_and_lines(void **state)
     assert_string_equal(s.frames[s.n_frames - 1].function, "_start");
     assert_non_null(strstr(s.frames[0].module, "test_preload_stack"));
     assert_int_not_equal(s.frames[0].offset, 0);
-    kp_stack_free(&s);
+    kp_frames_free(&s);
     kp_stack_names_free(&names);
 }
 
@@ -331,7 +331,7 @@ static void the_same_has_one_id(void **state)
     assert_true(s.n_frames >= 2);
     for (size_t i = 0; i < s.n_frames; i++)
         assert_null(strstr(s.frames[i].module, "test_preload_stack")); /* own frames */
-    kp_stack_free(&s);
+    kp_frames_free(&s);
     assert_int_equal(kp_stack_get(first + 1000, &s), -ENOENT);
     assert_int_equal(kp_stack_get(0, &s), -ENOENT);
 }
@@ -358,7 +358,7 @@ static void python_lines_count(void **state)
     assert_string_equal(f->file, "train.py");
     assert_int_equal(f->line, 8);
     assert_string_equal(f->module, "");
-    kp_stack_free(&s);
+    kp_frames_free(&s);
 }
 
 /* More than the first table of stacks has room for. */
@@ -403,7 +403,7 @@ static void each_is_given_once(void **state)
     uint64_t newest = 0;
     struct kp_stack s;
     for (through_qsort(); !kp_stack_get(newest + 1, &s); newest++)
-        kp_stack_free(&s);
+        kp_frames_free(&s);
     assert_int_equal(kp_stack_each_new(take, NULL), -EIO);
     given_rc = 0;
     assert_int_equal(kp_stack_each_new(take, NULL), 0);
@@ -440,7 +440,7 @@ static void is_from(uint64_t id, const char *module)
     assert_string_equal(s.frames[0].function, "plugin_launch");
     assert_non_null(strstr(s.frames[0].file, "stack_plugin.c"));
     assert_string_equal(strrchr(s.frames[0].module, '/') + 1, module);
-    kp_stack_free(&s);
+    kp_frames_free(&s);
 }
 
 /* What a library that was closed had is still known, and what comes to lie in its place is not taken for it. */
@@ -520,7 +520,7 @@ static char *merged(const struct kp_stack_call *calls, size_t n, size_t lines, b
         else
             snprintf(text + length, sizeof(text) - length, "%s ", *f->function ? f->function : "?");
     }
-    kp_stack_free(&s);
+    kp_frames_free(&s);
     return text;
 }
 

@@ -22,7 +22,7 @@ static struct {
     uint64_t now, dropped;
     unsigned paused, resumed, flushed, forced;
     int rc;
-    bool missing;
+    bool missing, kernels;
 } t;
 
 bool kp_observe_available(const struct kp_cupti *c)
@@ -37,9 +37,10 @@ uint64_t kp_observe_now(const struct kp_cupti *c)
     return t.now;
 }
 
-int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink)
+int kp_observe_begin(const struct kp_cupti *c, kp_record_sink *sink, bool kernels)
 {
     (void)c;
+    t.kernels = kernels;
     t.sink = sink;
     return t.rc;
 }
@@ -99,7 +100,9 @@ static void put_in(uint32_t context, enum kp_activity_kind kind, const char *nam
                    uint64_t bytes)
 {
     const struct kp_device_record r = {
-        {.kind = kind, .context_id = context, .start_ns = start, .end_ns = end, .bytes = bytes, .ordinal = -1}, name};
+        {.kind = kind, .context_id = context, .start_ns = start, .end_ns = end, .bytes = bytes, .ordinal = -1},
+        name,
+        0};
     t.sink(&r);
 }
 

@@ -87,17 +87,17 @@ static long limit(enum kp_wait w, enum when when)
     return SHORT_MS;
 }
 
-long kp_wait_first(enum kp_wait w)
+long kp_limit_first(enum kp_wait w)
 {
     return limit(w, FIRST);
 }
 
-long kp_wait_next(enum kp_wait w)
+long kp_limit_next(enum kp_wait w)
 {
     return limit(w, NEXT);
 }
 
-long kp_wait_at_exit(enum kp_wait w)
+long kp_limit_at_exit(enum kp_wait w)
 {
     return limit(w, AT_EXIT);
 }
@@ -703,7 +703,7 @@ static void pass_rotation(void)
 
 static void rehearse(enum kp_wait w, int code)
 {
-    struct kp_repeat r = {kp_wait_first(w), FAR_MS};
+    struct kp_repeat r = {kp_limit_first(w), FAR_MS};
     add_launch(0);
     open_window(1);
     CHECK(kp_one_by_one.rehearse(&r) == code && kp_journal_now.stuck == 1);

@@ -284,7 +284,7 @@ static void *wait_to_return(void *own)
 {
     *(pthread_t *)own = kp_worker_thread_own();
     while (!atomic_load(&may_return))
-        kp_wait_while(&may_return, 0, KP_FOREVER);
+        kp_lock_wait_while(&may_return, 0, KP_FOREVER);
     return NULL;
 }
 

@@ -57,6 +57,38 @@ static void setting_replaces(void **state)
     kp_result_free(&r);
 }
 
+/* The mean over all launches that an entry stands for: those that were measured, and the others by their records. */
+static void records_weigh_in(void **state)
+{
+    static const struct {
+        double ns; /* as measured; -1 = not */
+        struct kp_launch_info l;
+        double mean; /* -1 = not known */
+    } rows[] = {
+        {500, {.alike = 0}, 500},
+        {500, {.alike = 9}, 500}, /* without records the others are taken to be alike */
+        {500, {.alike = 5, .recorded = 4, .recorded_ns = 800}, (500 + 800) / 5.0},
+        {500, {.alike = 5, .recorded = 2, .recorded_ns = 400}, (500 + 800) / 5.0},
+        {500, {.alike = 1, .recorded = 3, .recorded_ns = 600}, 500},
+        {-1, {.alike = 5, .recorded = 4, .recorded_ns = 800}, 200},
+        {-1, {.alike = 5}, -1},
+        {500, {.alike = 10, .groups = 2, .counted = 6, .recorded = 8, .recorded_ns = 1600}, (6 * 500 + 4 * 200) / 10.0},
+        {500, {.alike = 4, .groups = 2, .counted = 6, .recorded = 1, .recorded_ns = 200}, 500},
+        {500, {.alike = 5, .recorded = 4, .recorded_ns = NAN}, 500}, /* an edited file */
+        {500, {.alike = 5, .recorded = 4, .recorded_ns = -1}, 500},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct kp_result r = {.launch = rows[i].l};
+        double ns = -1;
+        if (rows[i].ns >= 0)
+            assert_int_equal(kp_result_set_real(&r, "gpu__time_duration.sum", "ns", rows[i].ns), 0);
+        if (kp_result_mean_duration(&r, &ns) != (rows[i].mean >= 0) || fabs(ns - rows[i].mean) > 1e-9)
+            fail_msg("row %zu: %f", i, ns);
+        kp_result_free(&r);
+    }
+}
+
 /* What one result lacks is taken from another; values that it has stay. */
 static void taking_what_is_missing(void **state)
 {
@@ -156,6 +188,31 @@ static void counts_add_up(void **state)
     assert_null(s.skips);
 }
 
+/* What a further run should add: each name alone, literally, within a shell's quotes; the first 20 of many. */
+static void a_further_run_names_what_lacks(void **state)
+{
+    struct kp_session s = {0};
+    char name[16];
+    (void)state;
+    assert_null(kp_session_further(&s));
+    assert_int_equal(kp_session_add_lacking(&s, "gemm", 2), 0);
+    assert_int_equal(kp_session_add_lacking(&s, "gemm", 1), 0);
+    assert_int_equal(kp_session_add_lacking(&s, "f::{lambda(int)#1}::operator()", 0), 0);
+    assert_int_equal(s.n_lacking, 2);
+    assert_int_equal(s.lacking[0].count, 3);
+    char *text = kp_session_further(&s);
+    assert_string_equal(text, "-k 'regex:^(gemm|f::\\{lambda\\(int\\)#1\\}::operator\\(\\))$'");
+    free(text);
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        assert_int_equal(kp_session_add_lacking(&s, name, 1), 0);
+    }
+    text = kp_session_further(&s);
+    assert_non_null(strstr(text, "|k17)$'"));
+    free(text);
+    kp_session_free(&s);
+}
+
 /* Many names keep their order, each once, in a list that grew before it had an index, too. */
 static void many_names_are_counted_once(void **state)
 {
@@ -230,7 +287,9 @@ int main(void)
         cmocka_unit_test(setting_replaces),
         cmocka_unit_test(taking_what_is_missing),
         cmocka_unit_test(instances_belong_to_a_metric),
+        cmocka_unit_test(records_weigh_in),
         cmocka_unit_test(counts_add_up),
+        cmocka_unit_test(a_further_run_names_what_lacks),
         cmocka_unit_test(many_names_are_counted_once),
         cmocka_unit_test(strdup_of_nothing),
     };

@@ -34,8 +34,10 @@ static void two_means(void **state)
     (void)state;
     add_all(&x, a, 3);
     add_all(&y, b, 2);
-    x.launch = (struct kp_launch_info){.alike = 30, .counted = 3, .groups = 4, .groups_counted = 2, .passes = 2};
-    y.launch = (struct kp_launch_info){.alike = 12, .counted = 2, .groups = 4, .groups_counted = 3, .passes = 3};
+    x.launch = (struct kp_launch_info){
+        .alike = 30, .counted = 3, .groups = 4, .groups_counted = 2, .passes = 2, .recorded = 20, .recorded_ns = 5};
+    y.launch = (struct kp_launch_info){
+        .alike = 12, .counted = 2, .groups = 4, .groups_counted = 3, .passes = 3, .recorded = 7, .recorded_ns = 4};
     assert_int_equal(kp_ranks_add(&x, &y), 0);
     const struct kp_metric *m = kp_result_find(&x, "m");
     assert_int_equal(m->counted, 5);
@@ -44,6 +46,7 @@ static void two_means(void **state)
     assert_true(kp_metric_interval(m, &half));
     assert_near(half, 2.776 * sqrt(5.8) * sqrt(2.0 / 5));
     assert_int_equal(x.launch.alike, 42);
+    assert_true(x.launch.recorded == 27 && x.launch.recorded_ns == 9);
     assert_int_equal(x.launch.counted, 5);
     assert_int_equal(x.launch.groups, 4);
     assert_int_equal(x.launch.groups_counted, 3);

@@ -85,7 +85,7 @@ static void errors_name_what_is_valid(void **state)
                    "Nvlink_Topology, Nvlink_Tables, NumaAffinity, LaunchStats, Occupancy, WorkloadDistribution, "
                    "SourceCounters");
     assert_selects("", "regex:Nothing", "no section matches 'regex:Nothing'");
-    assert_selects("", "regex:a)(b", "bad expression 'a)(b': a '(' is not closed");
+    assert_selects("", "regex:a)(b", "bad expression 'a)(b': unmatched closing parenthesis (character 1)");
 }
 
 static void cc_conditions(void **state)

@@ -357,7 +357,9 @@ static void launches_can_be_chosen(void **state)
         {{"-k", "stream_triad"}, 2, NULL},
         {{"--kernel-name=regex:^fp64"}, 1, NULL},
         {{"-k", "stream_triad", "--launch-skip", "1"}, 1, NULL},
-        {{"-k", "stream_tria"}, 0, "matches 'stream_tria' (kernel-name); did you mean 'stream_triad'?\n"},
+        {{"-k", "stream_tria"},
+         0,
+         "matches 'stream_tria' (kernel-name); did you mean 'stream_triad' or 'regex:stream_tria'?\n"},
         {{"-k", "regex:^triad"}, 0, "matches 'regex:^triad' (kernel-name).\n"},
         {{"-k", "stream_triad", "-s", "2"}, 0, "2 of this session match, but all come before"},
         {{"-k", "My Triad", "--rename-kernels", renames}, 2, NULL},
@@ -448,7 +450,7 @@ static void wrong_options_are_told(void **state)
         const char *env;
     } cases[] = {
         {ARGS("report", "--cold", session), NULL},
-        {ARGS("report", "--print-detail=all", session), NULL}, /* what it abbreviates is named */
+        {ARGS("report", "--print-metric=all", session), NULL}, /* what it may abbreviate is named */
         {ARGS("report", "--print-detials=all", session), NULL},
         {ARGS("report", "--log-file", "x", session), NULL},
         {ARGS("report", "-x", session), NULL},

@@ -321,7 +321,7 @@ static void an_ideal_that_was_not_counted_makes_no_excess(void **state)
 {
     struct kp_result r = {0};
     struct kp_code_counts s = kp_test_counts(KP_TEST_TRANSPOSE, 2);
-    struct kp_code_cache *cache = kp_code_cache_new(NULL, NULL);
+    struct kp_code_cache *cache = kp_codecache_new(NULL, NULL);
     struct kp_source_map source;
     double share;
     const char *what;
@@ -338,7 +338,7 @@ static void an_ideal_that_was_not_counted_makes_no_excess(void **state)
     assert_int_equal(source.all.v[KP_AT_SECTORS_EXCESS], 0);
     assert_null(kp_source_hottest(&source, KP_HOT_GLOBAL, &share, &what));
     kp_source_free(&source);
-    kp_code_cache_free(cache);
+    kp_codecache_free(cache);
     kp_result_free(&r);
 }
 
@@ -567,7 +567,7 @@ static void rules_name_the_line(void **state)
 {
     struct kp_recording r = kp_test_rules_recording();
     struct kp_lookup lookup = kp_test_code_lookup();
-    struct kp_code_cache *cache = kp_code_cache_new(&lookup, "");
+    struct kp_code_cache *cache = kp_codecache_new(&lookup, "");
     struct kp_source_map source;
     struct kp_messages m;
     size_t n;
@@ -601,7 +601,7 @@ static void rules_name_the_line(void **state)
     assert_message(&m, "LocalMemoryTraffic", "Look at Source Counters");
     kp_messages_free(&m);
     kp_source_free(&source);
-    kp_code_cache_free(cache);
+    kp_codecache_free(cache);
     kp_test_recording_free(&r);
 }
 
@@ -610,7 +610,7 @@ static void rules_name_the_line(void **state)
 static void lines_are_found(void **state)
 {
     struct kp_lookup lookup = kp_test_code_lookup();
-    struct kp_code_cache *cache = kp_code_cache_new(&lookup, "");
+    struct kp_code_cache *cache = kp_codecache_new(&lookup, "");
     struct kp_source_map s;
     double share;
     const char *what;
@@ -638,7 +638,7 @@ static void lines_are_found(void **state)
                     s.instructions[i].location->line ==
                         s.instructions[s.lines[s.instructions[i].line].hottest].location->line);
     kp_source_free(&s);
-    kp_code_cache_free(cache);
+    kp_codecache_free(cache);
 }
 
 static void write_file(const char *path, const char *text, size_t size)
@@ -652,7 +652,7 @@ static void write_file(const char *path, const char *text, size_t size)
 static void assert_line(struct kp_code_cache *cache, const struct kp_code *c, uint32_t line, const char *expected)
 {
     size_t len;
-    const char *text = kp_code_cache_line(cache, c, 0, line, &len);
+    const char *text = kp_codecache_line(cache, c, 0, line, &len);
     if (!expected) {
         assert_null(text);
         return;
@@ -673,14 +673,14 @@ static void source_text_is_found(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/here.cu", folder);
     write_file(path, "one\ntwo\n\nfour", 13);
-    struct kp_code_cache *cache = kp_code_cache_new(NULL, NULL);
+    struct kp_code_cache *cache = kp_codecache_new(NULL, NULL);
     assert_line(cache, &c, 1, "one");
     assert_line(cache, &c, 3, "");
     assert_line(cache, &c, 4, "four");
     assert_line(cache, &c, 5, NULL);
     assert_line(cache, &c, 0, NULL);
-    assert_null(kp_code_cache_line(cache, &c, 1, 1, &len)); /* no such file of the code */
-    kp_code_cache_free(cache);
+    assert_null(kp_codecache_line(cache, &c, 1, 1, &len)); /* no such file of the code */
+    kp_codecache_free(cache);
     assert_int_equal(kp_code_embed(&c), 0);
     assert_string_equal(file.text, "one\ntwo\n\nfour");
     free(file.text);
@@ -697,16 +697,16 @@ static void source_text_is_found(void **state)
     write_file(path, "moved", 5);
     snprintf(folders, sizeof folders, "/no/such/folder, %s", folder);
     snprintf(path, sizeof path, "/build/somewhere/else/here.cu");
-    cache = kp_code_cache_new(NULL, folders);
+    cache = kp_codecache_new(NULL, folders);
     assert_line(cache, &c, 1, "moved");
-    assert_true(kp_code_cache_has_file(cache, &c, 0));
-    kp_code_cache_free(cache);
+    assert_true(kp_codecache_has_file(cache, &c, 0));
+    kp_codecache_free(cache);
     snprintf(path, sizeof path, "%s/pipe", folder); /* is neither waited for nor read */
     assert_int_equal(mkfifo(path, 0600), 0);
-    cache = kp_code_cache_new(NULL, NULL);
+    cache = kp_codecache_new(NULL, NULL);
     assert_line(cache, &c, 1, NULL);
-    assert_false(kp_code_cache_has_file(cache, &c, 0));
-    kp_code_cache_free(cache);
+    assert_false(kp_codecache_has_file(cache, &c, 0));
+    kp_codecache_free(cache);
     free(big);
     kp_test_remove_folder(folder);
 }
@@ -791,14 +791,14 @@ static int no_memory(void *arg, uint64_t id, struct kp_code *out)
 static void errors_are_handed_on(void **state)
 {
     struct kp_lookup lookup = {.code = no_memory};
-    struct kp_code_cache *cache = kp_code_cache_new(&lookup, NULL);
+    struct kp_code_cache *cache = kp_codecache_new(&lookup, NULL);
     struct kp_source_map s;
     struct kp_result r = {0};
     (void)state;
     kp_test_add_transpose(&r, 1);
     assert_int_equal(kp_derive_source(&r, &lookup, NULL), -ENOMEM);
     assert_int_equal(kp_source_load(&r, cache, &s), -ENOMEM);
-    kp_code_cache_free(cache);
+    kp_codecache_free(cache);
     kp_result_free(&r);
 }
 

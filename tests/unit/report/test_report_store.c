@@ -96,6 +96,8 @@ static struct kp_session full_session(void)
     kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"first"), 3);
     kp_session_add_skip(&s, kp_why_of(KP_REASON_NOT_COLLECTED, (char *)"a reason"), 4);
     kp_session_add_kernel(&s, "k<int>()", 5);
+    kp_session_add_lacking(&s, "late", 0);
+    kp_session_add_lacking(&s, "few", 3);
     return s;
 }
 
@@ -140,6 +142,11 @@ static void assert_same_session(const struct kp_session *a, const struct kp_sess
     for (size_t i = 0; i < a->n_kernels; i++) {
         assert_string_equal(a->kernels[i].name, b->kernels[i].name);
         assert_true(a->kernels[i].count == b->kernels[i].count);
+    }
+    assert_int_equal(a->n_lacking, b->n_lacking);
+    for (size_t i = 0; i < a->n_lacking; i++) {
+        assert_string_equal(a->lacking[i].name, b->lacking[i].name);
+        assert_true(a->lacking[i].count == b->lacking[i].count);
     }
     assert_int_equal(a->n_devices, b->n_devices);
     for (size_t i = 0; i < a->n_devices; i++) {
@@ -201,6 +208,8 @@ static struct kp_result full_result(uint64_t id)
                                      .chip = kp_strdup("GB103"),
                                      .passes = 11,
                                      .alike = 1234,
+                                     .recorded = 1200,
+                                     .recorded_ns = 1200.5,
                                      .counted = 21,
                                      .groups = 9,
                                      .groups_counted = 7,
@@ -237,6 +246,7 @@ static void assert_same_launch(const struct kp_result *a, const struct kp_result
     assert_same_text(l->chip, m->chip);
     assert_int_equal(l->passes, m->passes);
     assert_true(l->alike == m->alike && l->counted == m->counted);
+    assert_true(l->recorded == m->recorded && l->recorded_ns == m->recorded_ns);
     assert_true(l->groups == m->groups && l->groups_counted == m->groups_counted);
     assert_true(l->profiler_ns == m->profiler_ns);
     assert_int_equal(!l->note, !m->note);
@@ -321,7 +331,11 @@ static void every_field_comes_back(void **state)
     session.end_unix_ns = 9;
     put_session(s, &session);
     char *err = NULL;
-    assert_int_equal(kp_store_put_alike(s, 7, results[1].launch.alike = 5678, &err), 0);
+    struct kp_launch_info *more = &results[1].launch;
+    more->alike = 5678;
+    more->recorded = 5000;
+    more->recorded_ns = 77.25;
+    assert_int_equal(kp_store_put_alike(s, more, &err), 0);
     kp_store_close(s);
 
     s = kp_test_reopen(p->file);
@@ -1137,7 +1151,7 @@ static int put_typical(struct kp_store *s, uint64_t id)
         kp_code_free(&code);
     }
     rc = rc ? rc : kp_store_put_result(s, &r, &err);
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
     kp_result_free(&r);
     return rc;
 }
@@ -1194,8 +1208,8 @@ static int expect_typical(struct kp_result *r, void *arg)
     kp_test_same_stack(&got, &stack);
     for (size_t i = 0; i < r->n_counts; i++)
         expect_code(t->store, r->counts[i].code);
-    kp_stack_free(&got);
-    kp_stack_free(&stack);
+    kp_frames_free(&got);
+    kp_frames_free(&stack);
     kp_result_free(&expected);
     return 0;
 }

@@ -42,7 +42,7 @@ static void put_stack(struct kp_store *s, uint64_t id)
     struct kp_stack stack = kp_test_stack(id);
     int rc = kp_store_put_stack(s, &stack, &err);
     kp_test_done(rc, &err);
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
 }
 
 static void put_code(struct kp_store *s, uint64_t id)
@@ -111,8 +111,8 @@ static int expect_next(struct kp_result *r, void *arg)
         kp_code_free(&code);
         kp_code_free(&code_wanted);
     }
-    kp_stack_free(&stack);
-    kp_stack_free(&stack_wanted);
+    kp_frames_free(&stack);
+    kp_frames_free(&stack_wanted);
     kp_result_free(&expected);
     return 0;
 }
@@ -248,7 +248,7 @@ static void code_that_contradicts_itself_is_refused(void **state)
     kp_test_done(kp_store_commit(s, &err), &err);
     struct kp_stack stack;
     kp_test_done(kp_store_get_stack(s, FIRST_STACK, &stack, &err), &err);
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
     kp_store_close(s);
 }
 
@@ -307,7 +307,7 @@ static int read_all(const char *path)
         int rc = kp_store_get_stack(s, id, &stack, &err);
         first = first || rc == -ENOENT ? first : rc;
         free(err);
-        kp_stack_free(&stack);
+        kp_frames_free(&stack);
         rc = kp_store_get_code(s, id, &code, &err);
         first = first || rc == -ENOENT ? first : rc;
         free(err);

@@ -568,7 +568,7 @@ static void kernels_are_renamed(void **state)
         {"- Original:\n- Renamed: b\n", ":1: a name is missing after the ':'"},
         {"- Original: 'a\n- Renamed: b\n", ":1: the quote has no end on this line"},
         {"\n- Orignal: a\n", ":2: neither 'Original: NAME' nor 'Renamed: NAME'"},
-        {"- Original: regex:(\n- Renamed: b\n", ":2: bad expression '(': a '(' is not closed"},
+        {"- Original: regex:(\n- Renamed: b\n", ":2: bad expression '(': missing closing parenthesis (character 1)"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_to(path, bad[i].text);
