@@ -31,7 +31,7 @@ static int keep_stack(struct kept *k, uint64_t id)
     int rc = id ? kp_store_get_stack(k->from, id, &stack, k->err) : -ENOENT;
     if (!rc)
         rc = kp_store_put_stack(k->to, &stack, k->err);
-    kp_stack_free(&stack);
+    kp_frames_free(&stack);
     return rc == -ENOENT ? 0 : rc;
 }
 

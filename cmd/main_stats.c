@@ -155,7 +155,7 @@ static int take_format(const char *value, void *arg)
 {
     static const char *const choices[] = {"column", "csv", NULL};
     size_t choice;
-    int status = kp_flags_take_choice("format", value, choices, &choice);
+    int status = kp_cli_take_choice("format", value, choices, &choice);
     ((struct stats *)arg)->csv = !status && choice == 1;
     return status;
 }
@@ -179,13 +179,13 @@ int kp_main_stats(int argc, char **argv)
 {
     struct stats s = {0};
     bool first = true;
-    struct kp_flags_of flags = {.command = "stats",
-                                .takes = "session files",
-                                .least = KP_OPT_NONE,
-                                .own = own,
-                                .n_own = sizeof own / sizeof *own,
-                                .arg = &s};
-    int status = kp_flags_take(&flags, argc, argv);
+    struct kp_cli_of flags = {.command = "stats",
+                              .takes = "session files",
+                              .least = KP_OPT_NONE,
+                              .own = own,
+                              .n_own = sizeof own / sizeof *own,
+                              .arg = &s};
+    int status = kp_cli_take(&flags, argc, argv);
     if (!status && optind == argc)
         status = kp_console_error(KP_EXIT_USAGE, "kprof stats needs one or more session files; " KP_TRY_RECORD);
     for (int i = optind; !status && i < argc; i++)

@@ -220,7 +220,7 @@ static int by_place(const void *x, const void *y, void *source)
 static void write_text(const struct block *b, uint32_t file, uint32_t line)
 {
     size_t len = 0;
-    const char *text = kp_code_cache_line(b->source->cache, b->function->code, file, line, &len);
+    const char *text = kp_codecache_line(b->source->cache, b->function->code, file, line, &len);
     char *copy = text ? strndup(text, len) : NULL;
     if (copy)
         kp_make_printable(copy);
@@ -279,7 +279,7 @@ static size_t write_file(const struct block *b, size_t first, size_t n, const ch
     kp_csv_fields(b->csv, with_sass ? of_both : of_lines, with_sass ? 4 : 3);
     write_headings(b->csv);
     while (true) {
-        bool has_text = line && kp_code_cache_line(b->source->cache, b->function->code, file, line, &len);
+        bool has_text = line && kp_codecache_line(b->source->cache, b->function->code, file, line, &len);
         if (!has_text && !next)
             return first;
         if (!has_text)
