@@ -61,7 +61,7 @@ expect "a page: lines" "$(wc -l <"$tmp/out")" "$(kprof report -c 1 --page trace 
 # Several sessions are several files.
 kprof report -c 1 -o "$tmp/one.%i" "$session" "$step" 2>"$tmp/err"
 expect "several: exit code" $? 0
-[ -s "$tmp/one.0.kprof" ] && [ -s "$tmp/one.1.kprof" ] || fail "several: no two files"
+[ -s "$tmp/one.1.kprof" ] && [ -s "$tmp/one.2.kprof" ] || fail "several: no two files"
 kprof report -c 1 -o "$tmp/same" "$session" "$step" 2>"$tmp/err"
 expect "several in one: exit code" $? 2
 grep -q 'File exists' "$tmp/err" || fail "several in one: $(cat "$tmp/err")"
