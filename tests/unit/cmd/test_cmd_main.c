@@ -386,7 +386,6 @@ static void wrong_use_names_the_nearest_choice(void **state)
         {RUN(path), 126},
         {RUN("--rule=Nosuch", "true"), 2},
         {RUN("report", "--quiet", path), 2},
-        {RUN("report", "-o", "x", path), 2},
         {RUN("--fail-above=5", "true"), 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -862,9 +861,10 @@ static void flags_of_pages_are_told_of_where_there_are_none(void **state)
     told_of_report("--html=out", "-kscale", "");
     told_of_report("--html=out", "-f", "");
     told_of_report("--trace-json=out", "-f", "");
-    told_of_report("--open", "-f", "==WARNING== --force-overwrite has no effect without --html or --trace-json\n");
+    told_of_report("--open", "-f",
+                   "==WARNING== --force-overwrite has no effect without --export, --html or --trace-json\n");
     told_of_report("--page=raw", "-fkscale",
-                   "==WARNING== --force-overwrite has no effect without --html or --trace-json\n");
+                   "==WARNING== --force-overwrite has no effect without --export, --html or --trace-json\n");
     told_of_report("--open", "--json", "==WARNING== --json has no effect with --open\n");
     told_of_report("--json", "--page=raw", "==WARNING== --page has no effect with --json\n");
     told_of_report("--json", "-c2", "");
