@@ -605,7 +605,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int print_names(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
+static int print_metric_names(const struct kp_query *q, const struct kp_options *o, struct kp_catalog *c, char **err)
 {
     const struct kp_section **chosen = NULL;
     const char *list = o->metrics, *item;
@@ -678,7 +678,7 @@ static const struct {
 } queries[] = {
     {"query-metrics", print_metrics, false, false},  {"list-sets", print_sets, false, false},
     {"list-sections", print_sections, false, false}, {"list-rules", print_rules, true, true},
-    {"list-chips", print_chips, true, false},        {"list-metrics", print_names, true, true},
+    {"list-chips", print_chips, true, false},        {"list-metrics", print_metric_names, true, true},
 };
 
 static int query_chip(const struct kp_query *q, const struct kp_options *o, const char *chip, char **err)

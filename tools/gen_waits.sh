@@ -15,11 +15,24 @@ cat <<'END'
 # Waits
 
 Who waits in `libkprof.so`, for what, and how long. `base/waits.def` has a row for each limit, and `tools/gen_waits.sh` makes this
-page from it. `tests/unit/preload/test_preload_waits.c` lets each of these waits run out.
+page from it. `tests/unit/preload/test_preload_waits.c` lets each of these waits run out. In the code `KP_WAIT_` stands before the
+row's name: search for `KP_WAIT_PASS` to see who waits by `PASS`.
 
 - *First* is the limit until a wait of this kind has run out.
-- *Next* is the limit after that. Waits for launches also share a budget: once it is spent, each has this limit.
+- *Next* is the limit after that. Waits for launches also share `BUDGET` of the last table, which has nothing to do with
+  `--budget`: once it is spent, each has this limit.
 - *At exit* is the limit while the program ends.
+
+When a window closes, these rows apply, in this order:
+
+| window | waits |
+| --- | --- |
+| replayed | for its launches: `WINDOW_LEFT`, `WINDOW_WAITS` or `WINDOW_END`, and `HOST_CALL` if it has a host function; then for repetitions: `REHEARSAL`, `RESCUE`, `PUT_BACK`, `PASS` |
+| of a launch with variants | `RANGE_END`, then `VARIANT` for each, then as one that is replayed |
+| counted once | `COUNTED_WAITS` if its launches may wait for the host, else `COUNTED` |
+| of a rotation that lets other launches pass | `ROTATION_STREAMS` or `ROTATION`, then `ROTATION_END` |
+| of a range, if the program runs once for each pass | `RANGE_END`, or `RANGE_CAPTURE` |
+| that cannot be replayed, as memory was changed behind it | `LEAVE` |
 
 A wait without a row ends when what it waits for ends:
 

@@ -90,7 +90,7 @@ static void tell_cut(const struct kp_window *w)
     kp_range_result_cut(w->closed_by, ": later work cannot be repeated with it", kp_journal_facts().launches);
 }
 
-static void end_range_window(struct kp_window *w, struct kp_window_outcome *out)
+static void close_one_range(struct kp_window *w, struct kp_window_outcome *out)
 {
     if (!kp_journal_facts().launches) { /* the next launch opens another */
         kp_range_result_drop();
@@ -116,6 +116,6 @@ const struct kp_strategy kp_strategy_range = {
     .admit = admit_range,
     .open = open_range,
     .issue = issue_range,
-    .close = end_range_window,
+    .close = close_one_range,
     .abandon = abandon_range,
 };

@@ -29,7 +29,7 @@ int kp_occurrence_configure(const struct kp_options *o)
 {
     char *err = NULL;
     counted.asked = *o->range_filter;
-    int rc = counted.asked ? kp_range_filter_read(o->range_filter, &counted.filter, &err) : 0;
+    int rc = counted.asked ? kp_option_numbers_read(o->range_filter, &counted.filter, &err) : 0;
     free(err);
     return rc;
 }

@@ -296,9 +296,9 @@ static int check_ranges(const char *value, char **err)
 static int check_numbers(const char *value, char **err)
 {
     struct kp_range_filter f;
-    int rc = kp_range_filter_read(value, &f, err);
+    int rc = kp_option_numbers_read(value, &f, err);
     if (!rc)
-        kp_range_filter_free(&f);
+        kp_option_numbers_free(&f);
     return rc;
 }
 

@@ -88,7 +88,7 @@ enum kp_option_kind {
     KP_OPT_PATTERNS, /* a comma list of these */
     KP_OPT_KERNEL_ID,
     KP_OPT_RANGES,  /* for kp_nvtx_filter_new() */
-    KP_OPT_NUMBERS, /* for kp_range_filter_read() */
+    KP_OPT_NUMBERS, /* for kp_option_numbers_read() */
     KP_OPT_VARY,    /* for kp_vary_read() */
     KP_OPT_CHOICE,  /* a word, stored as its index */
     KP_OPT_CHOICES, /* a comma list of them */

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-void kp_range_filter_free(struct kp_range_filter *f)
+void kp_option_numbers_free(struct kp_range_filter *f)
 {
     kp_pattern_free(f->starts);
     kp_pattern_free(f->nvtx);
@@ -21,7 +21,7 @@ static int read_numbers(const char *text, size_t len, struct kp_pattern **out, c
     return rc;
 }
 
-int kp_range_filter_read(const char *value, struct kp_range_filter *out, char **err)
+int kp_option_numbers_read(const char *value, struct kp_range_filter *out, char **err)
 {
     const char *first = strchr(value, ':'), *second = first ? strchr(first + 1, ':') : NULL;
     size_t len = first ? (size_t)(first - value) : 0;
@@ -33,6 +33,6 @@ int kp_range_filter_read(const char *value, struct kp_range_filter *out, char **
     if (!rc)
         rc = read_numbers(second + 1, strlen(second + 1), &out->nvtx, err);
     if (rc)
-        kp_range_filter_free(out);
+        kp_option_numbers_free(out);
     return rc;
 }

@@ -13,8 +13,8 @@ struct kp_range_filter {
 };
 
 /* Reads a value such as `yes:2:[1-3]`: numbers are regular expressions for whole numbers. Free the patterns with
- * kp_range_filter_free. Returns 0, -EINVAL with *err (malloc'ed line) or -ENOMEM: then there is nothing to free. */
-int kp_range_filter_read(const char *value, struct kp_range_filter *out, char **err);
-void kp_range_filter_free(struct kp_range_filter *f);
+ * kp_option_numbers_free. Returns 0, -EINVAL with *err (malloc'ed line) or -ENOMEM: then there is nothing to free. */
+int kp_option_numbers_read(const char *value, struct kp_range_filter *out, char **err);
+void kp_option_numbers_free(struct kp_range_filter *f);
 
 #endif

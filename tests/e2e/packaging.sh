@@ -118,6 +118,14 @@ else
     echo "without pkg-config: kprof.pc is not read"
 fi
 
+# --- the command under the name ncu, beside the others' and never in their place ---
+link=$tmp/dest/opt/kprof/libexec/kprof/bin/ncu
+[ ! -e "$link" ] || fail "make install: a link named ncu that nobody asked for"
+in_make install NCU_LINK=yes DESTDIR="$tmp/dest" PREFIX=/opt/kprof
+LD_LIBRARY_PATH="$build/fake" "$link" -c 1 -- "$programs/p_direct" >"$tmp/said" 2>&1
+grep -q '^==PROF== Connected' "$tmp/said" || { fail "make install: the link named ncu"; cat "$tmp/said"; }
+expect "make install: links" "$(find "$tmp/dest" -type l)" "$link"
+
 # --- make uninstall: what others have put beside ours stays ---
 : >"$tmp/dest/opt/kprof/lib/other.so"
 : >"$tmp/dest/opt/kprof/share/doc/kprof/other"
