@@ -109,7 +109,7 @@ int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **o
     }
 }
 
-static bool is_letter(char c)
+static bool is_latin(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -119,14 +119,14 @@ static bool has_extension(const char *path)
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     if (!*name)
         return true;
-    if (!dot || dot == name || !is_letter(dot[1]))
+    if (!dot || dot == name || !is_latin(dot[1]))
         return false;
-    for (dot++; is_letter(*dot) || kp_is_digit(*dot) || *dot == '-' || *dot == '_';)
+    for (dot++; is_latin(*dot) || kp_is_digit(*dot) || *dot == '-' || *dot == '_';)
         dot++;
     return !*dot;
 }
 
-char *kp_session_path(const char *path)
+char *kp_path_with_ending(const char *path)
 {
     return kp_asprintf("%s%s", path, has_extension(path) ? "" : KP_SESSION_ENDING);
 }

@@ -14,6 +14,6 @@ int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **o
 /* Returns the path, or pattern of one, with that ending if its last part has no extension: a dot, a letter, and then
  * only letters, digits, '-' and '_'. A folder's path, which ends with a slash, stays. malloc'ed; NULL without memory.
  */
-char *kp_session_path(const char *path);
+char *kp_path_with_ending(const char *path);
 
 #endif

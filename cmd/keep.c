@@ -127,7 +127,7 @@ static int keep_in(struct kept *k, struct kp_session *s, const char *path, bool 
 static bool is_same_file(const char *read, const char *path)
 {
     struct stat a, b;
-    char *whole = kp_session_path(read); /* the ending may have been left out */
+    char *whole = kp_path_with_ending(read); /* the ending may have been left out */
     bool known = !stat(path, &b) && (!stat(read, &a) || (whole && !stat(whole, &a)));
     free(whole);
     return known && a.st_dev == b.st_dev && a.st_ino == b.st_ino;

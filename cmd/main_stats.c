@@ -24,7 +24,7 @@ struct stats {
     bool csv;
 };
 
-static void free_rows(struct rows *r)
+static void free_stats_rows(struct rows *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         for (size_t k = 0; k < r->columns; k++)
@@ -114,13 +114,13 @@ static int print_report(struct kp_store *store, size_t report, const struct stat
         (s->csv ? write_csv : write_columns)(&rows);
         *first = false;
     }
-    free_rows(&rows);
+    free_stats_rows(&rows);
     int status = kp_console_end(rc, err);
     free(err);
     return status;
 }
 
-static int print_session(const char *path, const struct stats *s, bool *first)
+static int print_stats_of(const char *path, const struct stats *s, bool *first)
 {
     struct kp_store *store = NULL;
     const char *title, *name;
@@ -189,6 +189,6 @@ int kp_main_stats(int argc, char **argv)
     if (!status && optind == argc)
         status = kp_console_error(KP_EXIT_USAGE, "kprof stats needs one or more session files; " KP_TRY_RECORD);
     for (int i = optind; !status && i < argc; i++)
-        status = print_session(argv[i], &s, &first);
+        status = print_stats_of(argv[i], &s, &first);
     return status;
 }

@@ -115,7 +115,7 @@ static void tell_note(void)
 
 int kp_open_session(const char *path, bool load_folder, struct kp_store **out)
 {
-    char *err = NULL, *with_ending = access(path, F_OK) ? kp_session_path(path) : NULL;
+    char *err = NULL, *with_ending = access(path, F_OK) ? kp_path_with_ending(path) : NULL;
     bool is_there = with_ending && !access(with_ending, F_OK);
     int rc = kp_store_open(is_there ? with_ending : path, out, &err);
     int status = rc ? cannot_open(path, rc, err) : EXIT_SUCCESS;

@@ -820,7 +820,7 @@ static int end_export(struct kp_options *o, bool as_ncu)
 {
     const char *path = o->export_file;
     bool complete = !*path || is_dash(path) || has_ending(path, KP_SESSION_ENDING) || has_ending(path, ".ncu-rep");
-    char *whole = complete ? NULL : as_ncu ? kp_asprintf("%s%s", path, KP_SESSION_ENDING) : kp_session_path(path);
+    char *whole = complete ? NULL : as_ncu ? kp_asprintf("%s%s", path, KP_SESSION_ENDING) : kp_path_with_ending(path);
     if (!whole)
         return complete ? 0 : -ENOMEM;
     free(o->export_file);

@@ -370,7 +370,7 @@ struct measured {
     size_t lines, most_lines, launches; /* launches: those that end within most_lines */
 };
 
-static int count_lines(void *lines, const char *text, size_t len)
+static int count_brief_lines(void *lines, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         *(size_t *)lines += text[i] == '\n';
@@ -391,7 +391,7 @@ static int measure_launch(struct kp_result *r, void *arg)
 static int measure(const struct kp_page *p, size_t *fitting, bool *all)
 {
     struct measured m = {.lines = SUMMARY_LINES, .most_lines = p->display->brief_lines};
-    m.sink = (struct kp_sink){count_lines, &m.lines};
+    m.sink = (struct kp_sink){count_brief_lines, &m.lines};
     kp_write_text_writer_init(&m.text, &m.sink, p->display);
     kp_page_enter(p, &m.text.base);
     int rc = kp_page_each(p, measure_launch, &m), ended = kp_write_end(&m.text.base);

@@ -327,7 +327,7 @@ static char *group_title(const struct kp_page *p, const struct group *g)
                        g->cc_major, g->cc_minor, g->launches);
 }
 
-static void write_size(struct kp_writer *w, size_t field, const uint32_t size[3])
+static void write_extent(struct kp_writer *w, size_t field, const uint32_t size[3])
 {
     char text[64];
     snprintf(text, sizeof text, "(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", size[0], size[1], size[2]);
@@ -343,8 +343,8 @@ static void write_group_fields(struct kp_writer *w, const struct kp_page *p, con
         kp_write_field(w, f->name, plain ? plain : g->name);
     free(plain);
     if (f->grid != ABSENT) {
-        write_size(w, f->block, g->block);
-        write_size(w, f->grid, g->grid);
+        write_extent(w, f->block, g->block);
+        write_extent(w, f->grid, g->grid);
     }
     snprintf(number, sizeof number, "%d", g->device);
     if (f->device != ABSENT && (p->display->grouping == KP_GROUPING_GPU || f->grid != ABSENT))

@@ -176,7 +176,7 @@ static void write_headings(struct kp_csv *c)
     kp_csv_end_row(c);
 }
 
-static void write_instruction(const struct block *b, size_t i)
+static void write_ncu_instruction(const struct block *b, size_t i)
 {
     const struct span one = {i, 1};
     const struct kp_source_instruction *s = at(b, &one, 0);
@@ -201,7 +201,7 @@ static void write_sass(const struct block *b, const char *kernel)
     kp_csv_field(b->csv, "Source");
     write_headings(b->csv);
     for (size_t i = 0; i < b->function->end - b->function->first; i++)
-        write_instruction(b, i);
+        write_ncu_instruction(b, i);
 }
 
 /* --- by line --- */
@@ -217,7 +217,7 @@ static int by_place(const void *x, const void *y, void *source)
     return l->file != m->file ? (l->file > m->file) - (l->file < m->file) : (l->line > m->line) - (l->line < m->line);
 }
 
-static void write_text(const struct block *b, uint32_t file, uint32_t line)
+static void write_line_text(const struct block *b, uint32_t file, uint32_t line)
 {
     size_t len = 0;
     const char *text = kp_codecache_line(b->source->cache, b->function->code, file, line, &len);
@@ -234,7 +234,7 @@ static void write_line(const struct block *b, uint32_t file, uint32_t line, cons
     write_count(b->csv, line);
     if (!with_sass)
         kp_csv_field(b->csv, "");
-    write_text(b, file, line);
+    write_line_text(b, file, line);
     if (with_sass) {
         kp_csv_field(b->csv, none);
         kp_csv_field(b->csv, none);
@@ -243,7 +243,7 @@ static void write_line(const struct block *b, uint32_t file, uint32_t line, cons
     for (size_t i = 0; with_sass && i < s->n; i++) {
         kp_csv_field(b->csv, none);
         kp_csv_field(b->csv, none);
-        write_instruction(b, s->first + i);
+        write_ncu_instruction(b, s->first + i);
     }
 }
 
@@ -322,7 +322,7 @@ static int write_function(struct kp_writer *w, const struct kp_source_map *sourc
     return 0;
 }
 
-static int write_launch(struct kp_result *r, void *arg)
+static int write_ncu_launch(struct kp_result *r, void *arg)
 {
     struct kp_writer *w = arg;
     struct kp_source_map source;
@@ -344,7 +344,7 @@ int kp_page_ncu_source(const struct kp_page *pages, size_t n, struct kp_writer *
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
-        rc = kp_page_each(&pages[i], write_launch, w);
+        rc = kp_page_each(&pages[i], write_ncu_launch, w);
     }
     return rc;
 }

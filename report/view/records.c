@@ -10,7 +10,7 @@ struct event {
     int64_t ns;
 };
 
-static int by_time(const void *a, const void *b)
+static int by_event_time(const void *a, const void *b)
 {
     const struct event *x = a, *y = b;
     if (x->ns != y->ns)
@@ -84,7 +84,7 @@ int kp_records_each(const struct kp_timeline *t, int (*fn)(struct kp_result *r, 
             events[n++] = (struct event){&t->at[i], is_launch ? t->at[i].launched_ns : t->at[i].start_ns};
         }
     if (n)
-        qsort(events, n, sizeof *events, by_time);
+        qsort(events, n, sizeof *events, by_event_time);
     for (size_t i = 0; !rc && i < n; i++) {
         n_open = close_ranges(open, n_open, events[i].ns);
         if (events[i].at->kind == KP_ACTIVITY_RANGE)

@@ -74,7 +74,7 @@ static void write_headings(struct kp_csv_writer *c)
         write_units(c, before);
 }
 
-static void write_launch(struct kp_csv_writer *c)
+static void write_csv_place(struct kp_csv_writer *c)
 {
     const struct kp_writer *w = &c->base;
     const char *name = kp_launch_name(w->launch);
@@ -89,7 +89,7 @@ static void start_row(struct kp_csv_writer *c)
     const struct kp_writer *w = &c->base;
     enum kp_row_start start = c->layout->start;
     if (start == KP_START_LAUNCH)
-        write_launch(c);
+        write_csv_place(c);
     else if (start == KP_START_PROCESS || w->shared)
         kp_write_csv_process(&c->csv, w->session);
     if (start == KP_START_ID)
