@@ -43,6 +43,6 @@ void kp_csv_formatted(struct kp_csv *c, const char *format, ...)
 
 void kp_csv_end_row(struct kp_csv *c)
 {
-    fputs("\r\n", c->to);
+    fputc('\n', c->to);
     c->fields = 0;
 }

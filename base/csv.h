@@ -1,4 +1,4 @@
-/* Writes CSV as in RFC 4180: every field in quotation marks, rows ended by CR LF. */
+/* Writes CSV as in RFC 4180, but rows end with LF alone, as those of ncu: every field is in quotation marks. */
 #ifndef KP_BASE_CSV_H
 #define KP_BASE_CSV_H
 

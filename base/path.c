@@ -1,10 +1,12 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/digit.h"
 #include "base/environment.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -105,4 +107,26 @@ int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **o
         free(*out);
         m.index++;
     }
+}
+
+static bool is_latin(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool has_extension(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    if (!*name)
+        return true;
+    if (!dot || dot == name || !is_latin(dot[1]))
+        return false;
+    for (dot++; is_latin(*dot) || kp_is_digit(*dot) || *dot == '-' || *dot == '_';)
+        dot++;
+    return !*dot;
+}
+
+char *kp_path_with_ending(const char *path)
+{
+    return kp_asprintf("%s%s", path, has_extension(path) ? "" : KP_SESSION_ENDING);
 }

@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the columns of a line: the variable COLUMNS, else the width of the terminal that `fd` is. If `fd` is a pipe,
- * for example to a pager, the controlling terminal shows the output, so its width counts. 0 if unknown. */
+/* Returns the columns of a line: the variable COLUMNS, else the width of the terminal that `fd` is. 0 if it is none. */
 size_t kp_terminal_width(int fd);
 /* Returns true if `fd` is a terminal that shows colours, and NO_COLOR (no-color.org) does not forbid them. */
 bool kp_terminal_has_colors(int fd);

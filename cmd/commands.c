@@ -24,6 +24,13 @@ static const struct kp_command_topic of_diff = {
     "set, section, metrics, print-details and the like",
 };
 
+static const struct kp_command_topic of_stats = {
+    "Usage: kprof stats [options] FILE...",
+    "Prints the reports of `nsys stats` from the timelines of sessions, which `kprof --timeline -o FILE program` "
+    "records.",
+    NULL,
+};
+
 static const struct kp_command_topic of_ncu = {
     "Usage: kprof ncu [options] [--] program [arguments]\n       kprof ncu --import FILE [options]",
     "Runs a program as ncu does: with its defaults, each launch by itself in the report, the report on stdout, and no "
@@ -61,6 +68,7 @@ static const struct kp_command commands[] = {
     {"series", kp_main_series, NULL, NULL, NULL, &of_series, KP_OPT_TOOLS, by_series, KP_FACE_KPROF},
     {"report", NULL, kp_main_report, NULL, kp_main_report_flags, &of_report, KP_OPT_REPORT, NULL, KP_FACE_KPROF},
     {"diff", NULL, kp_main_diff, NULL, kp_main_diff_flags, &of_diff, KP_OPT_DIFF, NULL, KP_FACE_KPROF},
+    {"stats", NULL, kp_main_stats, NULL, kp_main_stats_flags, &of_stats, KP_OPT_NONE, NULL, KP_FACE_KPROF},
     {"doctor", NULL, NULL, doctor, NULL, &of_doctor, KP_OPT_TOOLS, by_cupti, KP_FACE_KPROF},
     {"query-metrics", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_metrics, KP_FACE_KPROF},
     {"list-sets", NULL, NULL, kp_main_query, NULL, NULL, KP_OPT_TOOLS, by_lists, KP_FACE_KPROF},

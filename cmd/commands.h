@@ -45,6 +45,8 @@ void kp_commands_know_flags(void);
 
 /* `kprof report FILE...`. Returns the exit status. */
 int kp_main_report(int argc, char **argv);
+int kp_main_stats(int argc, char **argv);
+const struct kp_own_flag *kp_main_stats_flags(size_t *n);
 /* Returns the flags that only it has; *n receives their number. */
 const struct kp_own_flag *kp_main_report_flags(size_t *n);
 

@@ -56,6 +56,12 @@ void kp_idle_note(const struct kp_option *row)
     given[row - kp_option_rows(&n)] = true;
 }
 
+bool kp_idle_has_noted(size_t offset)
+{
+    size_t n;
+    return given[kp_option_row(offset) - kp_option_rows(&n)];
+}
+
 /* Returns true if the option asks for something: its value is not empty, zero or off, nor a choice's default. */
 static bool is_asked_for(const struct kp_options *o, const struct kp_option *row)
 {

@@ -4,6 +4,7 @@
 #define KP_CMD_IDLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct kp_option;
 struct kp_options;
@@ -11,6 +12,9 @@ struct kp_query;
 
 /* Notes that a flag was given. Variables and files of options are not noted: they may serve many runs. */
 void kp_idle_note(const struct kp_option *row);
+
+/* Returns true if a flag was noted: that of the field at `offset` of struct kp_options. */
+bool kp_idle_has_noted(size_t offset);
 
 /* Warns on stderr, with a line each, of noted flags without effect under `o`. */
 void kp_idle_tell(const struct kp_options *o);

@@ -14,6 +14,7 @@
 #include "cmd/console.h"
 #include "cmd/html_file.h"
 #include "cmd/idle.h"
+#include "cmd/keep.h"
 #include "cmd/open.h"
 #include "cmd/target.h"
 #include "cmd/together.h"
@@ -36,6 +37,8 @@ struct flags {
     bool is_folded;
     bool ranks; /* puts the sessions of ranks together */
     enum kp_folded_by folded;
+    const char *keep; /* the session to write, a pattern; NULL = none */
+    bool unprinted;   /* which is all */
 };
 
 /* Finds chosen metrics and sections that the session lacks. */
@@ -321,6 +324,22 @@ static int write_html(char *const *paths, const struct kp_options *o, const stru
     return status ? status : one;
 }
 
+/* --- the chosen launches as a session --- */
+
+static int keep_files(char *const *paths, const struct flags *f, const struct kp_display *d, struct printed *printed)
+{
+    int status = EXIT_SUCCESS;
+    for (; *paths; paths++) {
+        struct kp_store *store = NULL;
+        int one = kp_open_session(*paths, false, &store);
+        one = one ? one : kp_keep(store, *paths, d->chooser, f->keep, f->force);
+        kp_store_close(store);
+        printed->n += !one;
+        status = status ? status : one;
+    }
+    return status;
+}
+
 /* --- folded stacks --- */
 
 static int print_folded(char *const *paths, const struct kp_options *o, const struct kp_display *d,
@@ -439,7 +458,8 @@ static int print_chosen(char *const *paths, size_t n, const struct flags *f, con
     /* The options were checked before: only memory can be missing. */
     int rc = kp_chooser_new(o, &chooser, &err);
     d->chooser = chooser;
-    int status = rc                               ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
+    int status = rc ? kp_console_error(KP_EXIT_FAILED, "%s", strerror(-rc))
+                 : f->keep && (rc = keep_files(paths, f, d, &printed), rc || f->unprinted) ? rc
                  : f->is_folded                   ? print_folded(paths, o, d, f, &printed)
                  : f->html || f->open || f->trace ? write_files(paths, n, f, o, d, &printed)
                  : n == 1                         ? print_file(*paths, o, d, NULL, &printed)
@@ -662,7 +682,9 @@ int kp_main_report(int argc, char **argv)
     if (status)
         return status;
     kp_idle_tell_instead(&o, written_instead(&f, &o));
-    kp_idle_tell_overwrite(&o, f.html || f.trace, "--html or --trace-json");
+    f.keep = kp_idle_has_noted(offsetof(struct kp_options, export_file)) ? o.export_file : NULL;
+    f.unprinted = o.as_it_comes && !f.html && !f.open && !f.trace && !f.is_folded;
+    kp_idle_tell_overwrite(&o, f.html || f.trace || f.keep, "--export, --html or --trace-json");
     kp_display_fit(&d, &o, STDOUT_FILENO);
     f.force = o.force_overwrite;
     status = check_files(&f);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "cmd/console.h"
 #include "cmd/idle.h"
@@ -114,12 +115,14 @@ static void tell_note(void)
 
 int kp_open_session(const char *path, bool load_folder, struct kp_store **out)
 {
-    char *err = NULL;
-    int rc = kp_store_open(path, out, &err);
+    char *err = NULL, *with_ending = access(path, F_OK) ? kp_path_with_ending(path) : NULL;
+    bool is_there = with_ending && !access(with_ending, F_OK);
+    int rc = kp_store_open(is_there ? with_ending : path, out, &err);
     int status = rc ? cannot_open(path, rc, err) : EXIT_SUCCESS;
     if (!rc && load_folder)
         load_folder_of(*out);
     tell_note();
+    free(with_ending);
     free(err);
     return status;
 }

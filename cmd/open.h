@@ -13,8 +13,8 @@ struct kp_store;
  * kp_options_free, after the last use of *d. */
 int kp_open_display(struct kp_options *o, struct kp_display *d);
 
-/* Opens a session and, if wanted, loads its folder of section files. Returns 0, or an exit status after reporting
- * why, with the nearest file name. */
+/* Opens a session, whose name may lack its ending, and, if wanted, loads its folder of section files. Returns 0, or an
+ * exit status after reporting why, with the nearest file name. */
 int kp_open_session(const char *path, bool load_folder, struct kp_store **out);
 
 /* Warns of each path of several that leads to the file of one before it; `so` says what follows. */

@@ -32,7 +32,7 @@
 #include "report/pages/page.h"
 
 static const char library_name[] = KP_LIBRARY;
-static const char session_ending[] = ".kprof", status_name[] = "status";
+static const char status_name[] = "status";
 
 /* Signals that the user may send to the command but mean for the program; held back until the command ends. All others
  * that would end the command are so, too, as long as the program runs: it is not left behind. */
@@ -146,7 +146,7 @@ static int set_session_file(const char *folder)
         return -ENOMEM;
     for (const char *c = folder; *c; c++)
         fprintf(f, *c == '%' ? "%%%%" : "%c", *c);
-    fprintf(f, "/%%p%s", session_ending);
+    fputs("/%p" KP_SESSION_ENDING, f);
     int rc = kp_text_end(f, &pattern) || setenv("KPROF_SESSION_FILE", pattern, 1) ? -ENOMEM : 0;
     free(pattern);
     return rc;
@@ -437,7 +437,7 @@ static void settle_folder(const char *folder, struct settling *t)
     int n = scandir(folder, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *ending = strrchr(entries[i]->d_name, '.');
-        if (ending && !strcmp(ending, session_ending)) /* the session's removal includes its journal */
+        if (ending && !strcmp(ending, KP_SESSION_ENDING)) /* the session's removal includes its journal */
             settle_entry(folder, entries[i]->d_name, t);
         free(entries[i]);
     }
@@ -639,14 +639,15 @@ static int settle(struct run *r)
     return known && r->o.strict ? strict_status(r) : -1;
 }
 
-/* Sends the report to stdout if that is a pipe (say, to a pager) and no output is named. A file or a terminal gets
- * nothing on stdout but what the program prints. Programs below this one may have another stdout: the pipe is named. */
+/* Sends the report to stdout if that is a pipe (say, to a pager) or the report is data, and no output is named. Of
+ * text, a file or a terminal gets nothing on stdout but what the program prints. Programs below this one may have
+ * another stdout: the file is named. */
 static int choose_pipe(struct kp_options *o)
 {
     char inode[32], *given = kp_options_value(environ, KP_OPTION_PREFIX "LOG_FILE");
     struct stat s;
-    bool piped =
-        !given && o->face != KP_FACE_NCU && !o->report_pipe && !fstat(STDOUT_FILENO, &s) && S_ISFIFO(s.st_mode);
+    bool data = o->csv || o->json, own = !given && o->face != KP_FACE_NCU && !o->report_pipe; /* ncu's is stdout */
+    bool piped = own && !fstat(STDOUT_FILENO, &s) && (data || S_ISFIFO(s.st_mode));
     free(given);
     if (!piped)
         return 0;

@@ -217,15 +217,16 @@ int kp_log_to(const char *path)
     log_file.file = kp_descriptor_file(fd);
     log_file.fd = fd;
     log_to = &log_file;
+    log_piped = is_stream && !fstat(fd, &s) && S_ISFIFO(s.st_mode);
     return 0;
 }
 
 bool kp_log_report_to_pipe(uint64_t inode)
 {
     struct stat s;
-    if (!inode || fstat(STDOUT_FILENO, &s) || !S_ISFIFO(s.st_mode) || s.st_ino != inode || kp_log_to("stdout"))
+    if (!inode || fstat(STDOUT_FILENO, &s) || s.st_ino != inode || kp_log_to("stdout"))
         return false;
-    log_apart = log_piped = true;
+    log_apart = true;
     return true;
 }
 

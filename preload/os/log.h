@@ -28,8 +28,8 @@ void kp_log_open(void);
  * has changed. */
 int kp_log_to(const char *path);
 
-/* Sends the report to stdout instead, if that is the pipe with this inode, and leaves all other lines where they go.
- * Once the pipe is closed, the report is dropped. Returns true if it does; otherwise nothing changes. */
+/* Sends the report to stdout instead, if that is the file with this inode, and leaves all other lines where they go.
+ * Once a pipe is closed, the report is dropped. Returns true if it does; otherwise nothing changes. */
 bool kp_log_report_to_pipe(uint64_t inode);
 
 /* If the report goes to stdout, first writes the program's output that the C library has buffered. */

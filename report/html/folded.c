@@ -143,7 +143,9 @@ void kp_folded_display(struct kp_display *d)
     d->details = KP_DETAILS_HEADER;
     d->pages[0] = KP_PAGE_DETAILS;
     d->n_pages = 1;
+    d->from_records = true;
     d->brief_above = 1; /* the list of all is enough */
+    d->brief_lines = 0;
     d->brief_most = 1;
 }
 

@@ -466,6 +466,7 @@ void kp_html_display(struct kp_display *d, uint64_t brief_above)
     d->pages[1] = KP_PAGE_SESSION;
     d->n_pages = 2;
     d->brief_above = brief_above;
+    d->brief_lines = 0;
     d->brief_most = FULL_MOST;
     d->width = 0;
     d->colors = false;

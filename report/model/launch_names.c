@@ -240,3 +240,51 @@ bool kp_range_has_number(const char *text)
         text += *text == KP_RANGE_ESCAPE && text[1] ? 2 : 1;
     return *text;
 }
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || kp_is_digit(c) || c == '_';
+}
+
+/* Returns the length of the qualifiers that a name begins with: "at::native::"; of "<unnamed>::" ncu drops the first
+ * character alone. */
+static size_t qualifiers(const char *text)
+{
+    size_t n = 0, word;
+    while ((word = 0, is_word(text[n]))) {
+        while (is_word(text[n + word]))
+            word++;
+        if (strncmp(text + n + word, "::", 2))
+            break;
+        n += word + 2;
+    }
+    return n + (n && !strncmp(text + n, "<unnamed>::", 11));
+}
+
+/* Returns the length of a type in parentheses before a constant: "(unsigned long)" of "(unsigned long)2". */
+static size_t cast(const char *text)
+{
+    size_t n = 1;
+    if (*text != '(')
+        return 0;
+    while (is_word(text[n]) || text[n] == ' ')
+        n++;
+    bool is_constant = kp_is_digit(text[n + 1]) || (text[n + 1] == '-' && kp_is_digit(text[n + 2]));
+    return n > 1 && text[n] == ')' && is_constant ? n + 1 : 0;
+}
+
+char *kp_launch_plain_name(const char *name)
+{
+    char *out = kp_strdup(name), *to = out;
+    bool begins = true; /* a word, which may be a qualifier */
+    while (out && *name) {
+        size_t drop = begins && is_word(*name) ? qualifiers(name) : cast(name);
+        name += drop;
+        begins = !is_word(*name);
+        if (*name)
+            *to++ = *name++;
+    }
+    if (out)
+        *to = '\0';
+    return out;
+}

@@ -34,6 +34,10 @@ size_t kp_range_cut(const char *name, size_t range, size_t most, char *out);
  * loses its namespaces, and then its end, replaced by "...". malloc'ed; NULL without memory. */
 char *kp_trace_name(const char *demangled, size_t width);
 
+/* Returns the name as ncu's CSV has it: without namespaces, and without the types of constants among template
+ * arguments. malloc'ed; NULL without memory. */
+char *kp_launch_plain_name(const char *name);
+
 /* Returns the name of a range as a heading for its launches: as a filter names it, without line ends. malloc'ed;
  * NULL without memory. */
 char *kp_range_title(const struct kp_nvtx_range *r);

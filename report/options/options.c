@@ -467,11 +467,9 @@ static const struct {
     size_t option;
     const char *fallback;
 } of_face_ncu[] = {
-    {offsetof(struct kp_options, face), "ncu"},
-    {offsetof(struct kp_options, replay_mode), "kernel"},
-    {offsetof(struct kp_options, log_file), "stdout"},
-    {offsetof(struct kp_options, brief_above), "0"},
-    {offsetof(struct kp_options, check_exit_code), "yes"},
+    {offsetof(struct kp_options, face), "ncu"},          {offsetof(struct kp_options, replay_mode), "kernel"},
+    {offsetof(struct kp_options, log_file), "stdout"},   {offsetof(struct kp_options, brief_above), "0"},
+    {offsetof(struct kp_options, print_source), "sass"}, {offsetof(struct kp_options, check_exit_code), "yes"},
 };
 
 static int store_defaults(struct kp_options *o, bool as_ncu)
@@ -530,9 +528,15 @@ static const struct kp_option *find_row(const char *entry)
 /* Options that say what is printed, and how: whoever gives one of them gets just that. */
 static const size_t choosing[] = {
 #define OF(field) offsetof(struct kp_options, field)
-    OF(page),          OF(set),           OF(section),           OF(metrics),     OF(csv),
-    OF(json),          OF(print_details), OF(print_metric_name), OF(print_units), OF(print_metric_instances),
-    OF(print_summary), OF(print_source),
+    OF(page),
+    OF(csv),
+    OF(json),
+    OF(print_details),
+    OF(print_metric_name),
+    OF(print_units),
+    OF(print_metric_instances),
+    OF(print_summary),
+    OF(print_source),
 #undef OF
 };
 
@@ -804,23 +808,24 @@ bool kp_options_want_nvtx(char *const *env)
     return wanted;
 }
 
-/* Completes the options of the face ncu: a session has the ending of its kind, and is not printed unless a page is
- * named. */
-static int end_as_ncu(struct kp_options *o, char *const *env, char **err)
+static bool has_ending(const char *path, const char *ending)
 {
-    static const char *const endings[] = {".kprof", ".ncu-rep"};
-    size_t len = strlen(o->export_file);
-    o->unprinted = len && !value_of(env, "KPROF_PAGE");
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (len >= strlen(endings[i]) && !strcmp(o->export_file + len - strlen(endings[i]), endings[i]))
-            len = 0;
-    char *whole = len ? kp_asprintf("%s%s", o->export_file, *endings) : NULL;
-    if (len && !whole)
-        return -ENOMEM;
-    if (whole)
-        free(o->export_file);
-    o->export_file = whole ? whole : o->export_file;
-    return *o->rename_kernels ? 0 : kp_renames_load(KP_RENAMES_ON, err);
+    size_t len = strlen(path), n = strlen(ending);
+    return len >= n && !strcmp(path + len - n, ending);
+}
+
+/* Gives the session the ending of its kind if its name has none; as ncu does, any other extension is part of the name.
+ */
+static int end_export(struct kp_options *o, bool as_ncu)
+{
+    const char *path = o->export_file;
+    bool complete = !*path || is_dash(path) || has_ending(path, KP_SESSION_ENDING) || has_ending(path, ".ncu-rep");
+    char *whole = complete ? NULL : as_ncu ? kp_asprintf("%s%s", path, KP_SESSION_ENDING) : kp_path_with_ending(path);
+    if (!whole)
+        return complete ? 0 : -ENOMEM;
+    free(o->export_file);
+    o->export_file = whole;
+    return 0;
 }
 
 /* Reads the options from the environment and its file of options. */
@@ -838,9 +843,12 @@ static int read_all(struct kp_options *o, char *const *env, const struct kp_conf
     else if (!rc && !set_given && !(rc = kp_options_wants_trace(o)) && !(rc = kp_options_wants_timeline(o)))
         rc = kp_options_wants_page(o);
     if (!rc)
+        rc = end_export(o, as_ncu);
+    if (!rc)
         rc = check_together(o, err);
-    if (!rc && as_ncu)
-        rc = end_as_ncu(o, env, err);
+    o->unprinted = as_ncu && *o->export_file && !value_of(env, "KPROF_PAGE");
+    if (!rc && as_ncu && !*o->rename_kernels)
+        rc = kp_renames_load(KP_RENAMES_ON, err);
     o->nvtx = !rc && want(env, needs_nvtx);
     o->timeline = !rc && want(env, needs_timeline);
     return rc;

@@ -112,7 +112,8 @@ enum kp_option_group {
     KP_OPT_TOOLS,    /* run; no document names it */
     KP_OPT_RUN,
     KP_OPT_REPORT,
-    KP_OPT_DIFF
+    KP_OPT_DIFF,
+    KP_OPT_NONE, /* no option has it: for a sub-command without options of the library */
 };
 
 /* A row of options.def; see there. */

@@ -11,6 +11,7 @@
 #include "report/view/brief.h"
 #include "report/view/series.h"
 #include "report/view/shown.h"
+#include "report/write/text_writer.h"
 
 enum { LINES_SHOWN = 5 /* of the hottest */ };
 
@@ -362,19 +363,61 @@ static int add_to_brief(struct kp_result *r, void *arg)
     return kp_brief_add(arg, r);
 }
 
+/* How many launches a screen has room for. */
+struct measured {
+    struct kp_text_writer text;
+    struct kp_sink sink;
+    size_t lines, most_lines, launches; /* launches: those that end within most_lines */
+};
+
+static int count_brief_lines(void *lines, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        *(size_t *)lines += text[i] == '\n';
+    return 0;
+}
+
+enum { ENOUGH = 1 /* ends the loop over launches */, SUMMARY_LINES = 30 /* at most, with the account */ };
+
+static int measure_launch(struct kp_result *r, void *arg)
+{
+    struct measured *m = arg;
+    int rc = kp_details_launch(&m->text.base, r, NULL);
+    m->launches += m->lines <= m->most_lines;
+    return rc ? rc : m->lines > m->most_lines ? ENOUGH : 0;
+}
+
+/* Finds how many launches, from the first on, the display has lines for. *all: it has for all. */
+static int measure(const struct kp_page *p, size_t *fitting, bool *all)
+{
+    struct measured m = {.lines = SUMMARY_LINES, .most_lines = p->display->brief_lines};
+    m.sink = (struct kp_sink){count_brief_lines, &m.lines};
+    kp_write_text_writer_init(&m.text, &m.sink, p->display);
+    kp_page_enter(p, &m.text.base);
+    int rc = kp_page_each(p, measure_launch, &m), ended = kp_write_end(&m.text.base);
+    *all = rc != ENOUGH;
+    *fitting = m.launches ? m.launches : 1;
+    return rc && rc != ENOUGH ? rc : ended;
+}
+
 /* Chooses the launches that stand for all, if there are too many of them. *out is NULL else; free it whatever is
  * returned. */
 static int find_brief(const struct kp_page *p, const struct kp_writer *w, struct kp_brief **out)
 {
-    uint64_t most = p->display->brief_above;
+    const struct kp_display *d = p->display;
+    size_t most = d->brief_most;
+    bool fits = true;
     *out = NULL;
-    if (!most || w->kind->rows)
+    if (!d->brief_above || w->kind->rows)
         return 0;
     if (!(*out = kp_brief_new()))
         return -ENOMEM;
     int rc = kp_page_each_with(p, (const char *const[]){KP_BRIEF_METRIC, NULL}, add_to_brief, *out);
-    bool many = !rc && kp_brief_count(*out) > most;
-    if (many && kp_brief_choose(*out, p->display->brief_most))
+    size_t n = kp_brief_count(*out);
+    if (!rc && d->brief_lines && n > 1)
+        rc = measure(p, &most, &fits);
+    bool many = !rc && (n > d->brief_above || !fits);
+    if (many && kp_brief_choose(*out, fits ? d->brief_most : most))
         return 0;
     kp_brief_free(*out);
     *out = NULL;
@@ -388,7 +431,7 @@ static char *brief_text(const char *file, size_t shown, size_t all)
     kp_format_count(shown, few);
     kp_format_count(all, many);
     int len =
-        asprintf(&text, "%s of %s launches in full, the median of each kernel and shape; all: %s%s", few, many,
+        asprintf(&text, "%s of %s launches in full, medians of the longest kernels; all: %s%s", few, many,
                  file ? "kprof report --page details " : "--page details, and --export keeps them", file ? file : "");
     return len < 0 ? NULL : text;
 }
@@ -415,19 +458,39 @@ struct details {
     struct kp_summary *summary; /* NULL in rows, too */
     struct kp_stack_totals stacks;
     const struct kp_brief *brief; /* NULL: all launches are written */
+    bool summarised;              /* the summary has all launches already */
     size_t written;
 };
+
+static int judge_launch(struct kp_result *r, void *arg)
+{
+    struct details *d = arg;
+    return judge(NULL, d->to->out.display, d->to->session, r, d->summary, NULL);
+}
 
 static int write_launch(struct kp_result *r, void *arg)
 {
     struct details *d = arg;
     int rc = d->to->kind->rows ? 0 : kp_write_stack_totals_add(&d->stacks, r);
+    bool left_out = d->brief && !kp_brief_has(d->brief, r->launch.id);
     if (rc)
         return rc;
-    if (d->brief && !kp_brief_has(d->brief, r->launch.id))
-        return judge(d->to, d->to->out.display, d->to->session, r, d->summary, NULL);
+    if (left_out)
+        return judge(d->to, d->to->out.display, d->to->session, r, d->summarised ? NULL : d->summary, NULL);
     d->written++;
-    return kp_details_launch(d->to, r, d->summary);
+    return kp_details_launch(d->to, r, d->summarised ? NULL : d->summary);
+}
+
+/* Writes the summary of a brief text: the answer comes first. */
+static int write_answer(const struct kp_page *p, struct details *d, const struct kp_summary *own)
+{
+    int rc = kp_page_each(p, judge_launch, d);
+    d->summarised = true;
+    if (!rc && own) {
+        kp_write_summary(d->to, own);
+        kp_write_gap(d->to);
+    }
+    return rc;
 }
 
 static int write_details(const struct kp_page *p, struct kp_writer *w)
@@ -439,11 +502,13 @@ static int write_details(const struct kp_page *p, struct kp_writer *w)
     kp_page_enter(p, w);
     int rc = find_brief(p, w, &brief);
     details.brief = brief;
+    if (!rc && brief && p->display->brief_lines)
+        rc = write_answer(p, &details, own);
     if (!rc)
         rc = kp_page_each(p, write_launch, &details);
     if (!rc)
         kp_write_stacks(w, &details.stacks);
-    if (!rc && own)
+    if (!rc && own && !details.summarised)
         kp_write_summary(w, own);
     if (!rc && brief)
         rc = tell_brief(p, w, details.written, kp_brief_count(brief));
@@ -453,10 +518,18 @@ static int write_details(const struct kp_page *p, struct kp_writer *w)
     return rc;
 }
 
+/* Returns true if rows have columns of rules: as ncu has it, not if metrics alone were asked for. */
+static bool has_rules(const struct kp_page *p)
+{
+    const struct kp_display *d = p->display;
+    const char *set = d->choose ? d->set : p->session->set, *sections = d->choose ? d->sections : p->session->sections;
+    return d->face != KP_FACE_NCU || (d->rules && ((set && *set) || (sections && *sections)));
+}
+
 int kp_page_details(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    static const struct kp_layout layout = {KP_START_LAUNCH,         fields,           FIELDS,
-                                            .rows_of_metrics = true, .metric = METRIC, .rule = RULE};
+    const struct kp_layout layout = {KP_START_LAUNCH,         fields,           has_rules(pages) ? FIELDS : RULE,
+                                     .rows_of_metrics = true, .metric = METRIC, .rule = RULE};
     int rc = 0;
     kp_write_begin(w, &layout);
     for (size_t i = 0; !rc && i < n; i++)

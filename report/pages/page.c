@@ -12,6 +12,7 @@
 #include "report/model/nvtx_expr.h"
 #include "report/pages/page_body.h"
 #include "report/view/chooser.h"
+#include "report/view/records.h"
 #include "report/write/csv_writer.h"
 #include "report/write/fit.h"
 #include "report/write/text_writer.h"
@@ -20,16 +21,17 @@ enum { ENOUGH = 1 }; /* ends the loop over launches; errors are negative */
 
 static const struct page_row {
     kp_page_fn *page;
-    bool nvtx;    /* its rows have the columns of NVTX, if launches have any */
-    bool grouped; /* kp_page_grouped replaces it if launches are grouped */
-    bool whole;   /* shows the session, but not its launches, whatever launches the filters choose */
+    kp_page_fn *of_ncu; /* in its place, in CSV of the face ncu; NULL = none */
+    bool nvtx;          /* its rows have the columns of NVTX, if launches have any */
+    bool grouped;       /* kp_page_grouped replaces it if launches are grouped */
+    bool whole;         /* shows the session, but not its launches, whatever launches the filters choose */
 } rows[KP_PAGE_IDS] = {
     [KP_PAGE_DETAILS] = {kp_page_details, .nvtx = true, .grouped = true},
     [KP_PAGE_RAW] = {kp_page_raw, .nvtx = true, .grouped = true},
-    [KP_PAGE_SESSION] = {kp_page_session, .whole = true},
+    [KP_PAGE_SESSION] = {kp_page_session, kp_page_ncu_session, .whole = true},
     [KP_PAGE_SUMMARY] = {kp_page_summary, .nvtx = false},
     [KP_PAGE_TRACE] = {kp_page_trace, .nvtx = true},
-    [KP_PAGE_SOURCE] = {kp_page_source, .nvtx = false},
+    [KP_PAGE_SOURCE] = {kp_page_source, kp_page_ncu_source, .nvtx = false},
     [KP_PAGE_PM] = {kp_page_pm, .nvtx = false},
     [KP_PAGE_TIMELINE] = {kp_page_timeline, .whole = true},
     [KP_PAGE_SERIES] = {kp_page_series, .nvtx = false},
@@ -45,7 +47,9 @@ static bool is_grouped(const struct kp_display *d, enum kp_page_id id)
 
 static int write_page(const struct kp_page *pages, size_t n, struct kp_writer *w, enum kp_page_id id)
 {
-    return (is_grouped(pages->display, id) ? kp_page_grouped : rows[id].page)(pages, n, w);
+    const struct kp_display *d = pages->display;
+    bool as_ncu = rows[id].of_ncu && d->face == KP_FACE_NCU && d->format == KP_FORMAT_CSV && w->kind->rows;
+    return (is_grouped(d, id) ? kp_page_grouped : as_ncu ? rows[id].of_ncu : rows[id].page)(pages, n, w);
 }
 
 /* Returns true if the page ends without the gap that ends all others. */
@@ -298,6 +302,18 @@ static int add_needed(const struct kp_display *d, const char *const *only, const
     return 0;
 }
 
+/* Does the same with the kernels of the timeline. */
+static int each_record(struct stored *s, struct chosen *c)
+{
+    const struct kp_lookup lookup = kp_store_lookup(s->store);
+    struct kp_timeline timeline = {0};
+    int rc = kp_lookup_timeline(&lookup, &timeline);
+    if (!rc)
+        rc = kp_records_each(&timeline, one_stored, c);
+    kp_timeline_free(&timeline);
+    return rc == -ENOENT ? 0 : rc;
+}
+
 static int each_stored_with(void *from, const char *const *only, int (*fn)(struct kp_result *r, void *arg), void *arg,
                             char **err)
 {
@@ -309,6 +325,8 @@ static int each_stored_with(void *from, const char *const *only, int (*fn)(struc
     if (!rc)
         rc = kp_store_each_result_with(s->store, with ? (const char *const *)with : only, one_stored, &c, err);
     free(with);
+    if (!rc && !c.choice.stored && s->display->from_records)
+        rc = each_record(s, &c);
     if (s->display->chooser)
         c.choice.graphs = kp_chooser_graphs(s->display->chooser);
     if (!rc)

@@ -34,6 +34,8 @@ int kp_page_each_with(const struct kp_page *p, const char *const *only, int (*fn
 typedef int kp_page_fn(const struct kp_page *pages, size_t n, struct kp_writer *w);
 kp_page_fn kp_page_details, kp_page_raw, kp_page_session, kp_page_summary, kp_page_trace, kp_page_source, kp_page_pm,
     kp_page_timeline, kp_page_series, kp_page_ranks;
+/* Write these pages as the CSV of ncu, in place of those above. */
+kp_page_fn kp_page_ncu_session, kp_page_ncu_source;
 /* Writes the pages details and raw if the display groups launches. */
 kp_page_fn kp_page_grouped;
 /* Makes this the session of all further blocks. */

@@ -29,6 +29,7 @@ struct part {
 
 struct group {
     char *name; /* of the kernel or of the NVTX range; NULL: all of the device, or launches outside of ranges */
+    uint32_t grid[3], block[3]; /* of the first launch */
     int device, cc_major, cc_minor;
     uint64_t launches;
     struct part *parts;
@@ -41,19 +42,28 @@ struct groups {
     size_t n;
 };
 
-static bool is_same_group(const struct group *g, const char *name, const struct kp_launch_info *l, bool by_device)
+/* The face ncu groups launches of a kernel by shape and device, too. */
+static bool is_by_shape(const struct kp_display *d)
 {
-    if (by_device)
+    return d->face == KP_FACE_NCU && d->grouping == KP_GROUPING_KERNEL;
+}
+
+static bool is_same_group(const struct group *g, const char *name, const struct kp_launch_info *l,
+                          const struct kp_display *d)
+{
+    if (d->grouping == KP_GROUPING_GPU)
         return g->device == l->device;
+    if (is_by_shape(d) && (g->device != l->device || memcmp(g->grid, l->grid, sizeof g->grid) != 0 ||
+                           memcmp(g->block, l->block, sizeof g->block) != 0))
+        return false;
     return g->name && name ? !strcmp(g->name, name) : g->name == name;
 }
 
 /* Returns NULL without memory. */
 static struct group *find_group(struct groups *all, const char *name, const struct kp_launch_info *l)
 {
-    bool by_device = all->page->display->grouping == KP_GROUPING_GPU;
     for (size_t i = 0; i < all->n; i++)
-        if (is_same_group(&all->at[i], name, l, by_device))
+        if (is_same_group(&all->at[i], name, l, all->page->display))
             return &all->at[i];
     char *copy = name ? kp_strdup(name) : NULL;
     if (!KP_ROOM(all->at, all->n) || (name && !copy)) {
@@ -62,6 +72,8 @@ static struct group *find_group(struct groups *all, const char *name, const stru
     }
     all->at[all->n] =
         (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
+    memcpy(all->at[all->n].grid, l->grid, sizeof l->grid);
+    memcpy(all->at[all->n].block, l->block, sizeof l->block);
     return &all->at[all->n++];
 }
 
@@ -226,13 +238,15 @@ static void free_all_groups(struct groups *all)
 enum { NAME, UNIT, COUNT, LOWEST, HIGHEST, AVERAGE, COLUMNS };
 static const char *const headings[COLUMNS] = {"Metric Name", "Metric Unit", "Count", "Minimum", "Maximum", "Average"};
 
-/* Fields of the group precede those of the metric; groups of a kernel or a device have one more. */
-enum { GROUP_NAME, GROUP_DEVICE, FIELDS_MAX = 4 + COLUMNS };
+/* Fields of the group precede those of the metric. */
+enum { FIELDS_MAX = 7 + COLUMNS, ABSENT = FIELDS_MAX };
 
-/* Positions of the fields that differ between groupings. */
+/* Positions of the fields that differ between groupings and faces. */
 struct fields {
     const char *heading[FIELDS_MAX];
-    size_t launches, section, metric, n;
+    size_t name, block, grid, device, cc, launches, section, metric, n;
+    size_t column[COLUMNS]; /* those of metrics */
+    size_t n_columns;
 };
 
 struct cells {
@@ -254,21 +268,35 @@ static void fill_spread(struct cells *c, const struct spread *s, bool base, bool
     c->at[UNIT] = c->unit;
 }
 
+/* ncu has two decimals everywhere. */
+static void fill_as_ncu(struct cells *c)
+{
+    for (int i = LOWEST; i < COLUMNS; i++)
+        if (!strpbrk(c->number[i], ".en"))
+            strcat(c->number[i], ".00");
+}
+
 static void write_part(struct kp_writer *w, const struct fields *f, const struct part *p, bool base)
 {
     struct kp_column columns[COLUMNS];
     struct cells cells;
+    const char *row[COLUMNS];
     if (!p->n)
         return;
-    for (size_t i = 0; i < COLUMNS; i++)
-        columns[i] = (struct kp_column){.heading = headings[i], .field = f->metric + i, .to_the_left = i == NAME};
+    for (size_t i = 0; i < f->n_columns; i++)
+        columns[i] = (struct kp_column){
+            .heading = headings[f->column[i]], .field = f->metric + i, .to_the_left = f->column[i] == NAME};
     kp_write_field(w, f->section, p->title);
     if (p->title)
         kp_write_heading(w, KP_LEVEL_SECTION, p->title);
-    kp_write_table(w, &(struct kp_table){.kind = KP_TABLE_FRAMED, .columns = columns, .n = COLUMNS});
+    kp_write_table(w, &(struct kp_table){.kind = KP_TABLE_FRAMED, .columns = columns, .n = f->n_columns});
     for (size_t i = 0; i < p->n; i++) {
         fill_spread(&cells, &p->stats[i], base, w->kind->plain);
-        kp_write_row(w, cells.at);
+        if (w->out.display->face == KP_FACE_NCU)
+            fill_as_ncu(&cells);
+        for (size_t k = 0; k < f->n_columns; k++)
+            row[k] = cells.at[f->column[k]];
+        kp_write_row(w, row);
     }
     kp_write_table_end(w);
     kp_write_gap(w);
@@ -286,12 +314,44 @@ static const char *device_name(const struct kp_session *s, int ordinal)
 static char *group_title(const struct kp_page *p, const struct group *g)
 {
     bool by_range = p->display->grouping == KP_GROUPING_NVTX;
+    if (is_by_shape(p->display))
+        return kp_asprintf("%s (%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")x(%" PRIu32 ", %" PRIu32 ", %" PRIu32
+                           "), Device %d, CC %d.%d, Invocations %" PRIu64,
+                           g->name, g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1], g->block[2],
+                           g->device, g->cc_major, g->cc_minor, g->launches);
     if (g->name)
         return kp_asprintf("%s%s, Invocations %" PRIu64, by_range ? "NVTX range " : "", g->name, g->launches);
     if (by_range)
         return kp_asprintf("In no NVTX range, Invocations %" PRIu64, g->launches);
     return kp_asprintf("Device %d (%s), CC %d.%d, Invocations %" PRIu64, g->device, device_name(p->session, g->device),
                        g->cc_major, g->cc_minor, g->launches);
+}
+
+static void write_extent(struct kp_writer *w, size_t field, const uint32_t size[3])
+{
+    char text[64];
+    snprintf(text, sizeof text, "(%" PRIu32 ", %" PRIu32 ", %" PRIu32 ")", size[0], size[1], size[2]);
+    kp_write_field(w, field, text);
+}
+
+/* Writes the fields of the group that the rows have. */
+static void write_group_fields(struct kp_writer *w, const struct kp_page *p, const struct fields *f,
+                               const struct group *g)
+{
+    char number[KP_NUMBER_MAX], *plain = g->name && f->grid != ABSENT ? kp_launch_plain_name(g->name) : NULL;
+    if (f->name != ABSENT)
+        kp_write_field(w, f->name, plain ? plain : g->name);
+    free(plain);
+    if (f->grid != ABSENT) {
+        write_extent(w, f->block, g->block);
+        write_extent(w, f->grid, g->grid);
+    }
+    snprintf(number, sizeof number, "%d", g->device);
+    if (f->device != ABSENT && (p->display->grouping == KP_GROUPING_GPU || f->grid != ABSENT))
+        kp_write_field(w, f->device, number);
+    snprintf(number, sizeof number, "%d.%d", g->cc_major, g->cc_minor);
+    if (f->cc != ABSENT)
+        kp_write_field(w, f->cc, number);
 }
 
 static int write_group(struct kp_writer *w, const struct kp_page *p, const struct fields *f, const struct group *g)
@@ -301,11 +361,7 @@ static int write_group(struct kp_writer *w, const struct kp_page *p, const struc
         return -ENOMEM;
     kp_write_heading(w, KP_LEVEL_LAUNCH, title);
     free(title);
-    kp_write_field(w, GROUP_NAME, g->name);
-    if (p->display->grouping == KP_GROUPING_GPU) {
-        snprintf(number, sizeof number, "%d", g->device);
-        kp_write_field(w, GROUP_DEVICE, number);
-    }
+    write_group_fields(w, p, f, g);
     kp_count_cell(g->launches, true, number);
     kp_write_field(w, f->launches, number);
     for (size_t i = 0; i < g->n; i++)
@@ -322,28 +378,38 @@ static void tell_without_ranges(struct kp_writer *w, const struct groups *all)
                       "program opened none");
 }
 
-static struct fields fields_of(enum kp_grouping grouping)
+static size_t add_field(struct fields *f, bool wanted, const char *heading)
+{
+    if (!wanted)
+        return ABSENT;
+    f->heading[f->n] = heading;
+    return f->n++;
+}
+
+static struct fields fields_of(const struct kp_display *d)
 {
     struct fields f = {.n = 0};
-    if (grouping == KP_GROUPING_NVTX) {
-        f.heading[f.n++] = KP_NVTX_RANGE;
-    } else {
-        f.heading[f.n++] = "Kernel Name";
-        f.heading[f.n++] = "Device";
-    }
-    f.launches = f.n;
-    f.heading[f.n++] = "Invocations";
-    f.section = f.n;
-    f.heading[f.n++] = "Section Name";
+    bool as_ncu = d->face == KP_FACE_NCU, by_range = d->grouping == KP_GROUPING_NVTX, by_shape = is_by_shape(d);
+    f.name = add_field(&f, by_shape || by_range || !as_ncu, by_range ? KP_NVTX_RANGE : "Kernel Name");
+    f.block = add_field(&f, by_shape, "Block Size");
+    f.grid = add_field(&f, by_shape, "Grid Size");
+    f.device = add_field(&f, !by_range, "Device");
+    f.cc = add_field(&f, as_ncu && !by_range, "CC");
+    f.launches = add_field(&f, true, "Invocations");
+    f.section = add_field(&f, true, "Section Name");
     f.metric = f.n;
-    for (size_t i = 0; i < COLUMNS; i++)
-        f.heading[f.n++] = headings[i];
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (as_ncu && i == COUNT)
+            continue;
+        f.column[f.n_columns++] = i;
+        add_field(&f, true, headings[i]);
+    }
     return f;
 }
 
 int kp_page_grouped(const struct kp_page *pages, size_t n, struct kp_writer *w)
 {
-    const struct fields f = fields_of(pages->display->grouping);
+    const struct fields f = fields_of(pages->display);
     int rc = 0;
     kp_write_begin(w, &(struct kp_layout){KP_START_PROCESS, f.heading, f.n, .metric = f.metric});
     for (size_t i = 0; !rc && i < n; i++) {

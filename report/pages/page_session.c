@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "report/define/units.h"
 #include "report/pages/page_body.h"
+#include "report/write/cells.h"
+#include "report/write/csv_writer.h"
 
 /* The facts, one group at a time. */
 struct facts {
@@ -298,6 +300,107 @@ int kp_page_session(const struct kp_page *pages, size_t n, struct kp_writer *w)
     for (size_t i = 0; !rc && i < n; i++) {
         kp_page_enter(&pages[i], w);
         rc = write_session_page(&pages[i], w);
+    }
+    return rc;
+}
+
+/* --- the page as the CSV of ncu: four blocks, each with a line of its own before its table --- */
+
+typedef void add_fn(struct facts *f, const struct kp_session *s);
+
+static const struct ncu_block {
+    const char *title, *heading;
+    add_fn *add[4];
+} ncu_blocks[] = {
+    {"Launch Settings", "Launch Attribute", {add_process, add_collection, add_environment}},
+    {"Session Info", "Session Attribute", {add_software, add_counts}},
+};
+
+static void write_pair(struct kp_csv *c, const char *name, const char *value)
+{
+    kp_csv_field(c, name);
+    kp_csv_field(c, value);
+    kp_csv_end_row(c);
+}
+
+static int write_ncu_block(struct kp_csv *c, const struct ncu_block *b, const struct kp_session *s)
+{
+    struct facts f = {.plain = true};
+    for (size_t i = 0; b->add[i]; i++)
+        b->add[i](&f, s);
+    fprintf(c->to, "%s\n", b->title);
+    write_pair(c, b->heading, "Value");
+    for (size_t i = 0; i < f.group.n; i++)
+        write_pair(c, f.group.at[i].attribute, f.group.at[i].value);
+    kp_facts_free(&f.group);
+    fputc('\n', c->to);
+    return f.rc;
+}
+
+static const char attribute[] = "device__attribute_";
+
+/* The devices whose attributes were written: a bit each. */
+struct ncu_devices {
+    struct kp_csv *csv;
+    const struct kp_session *session;
+    uint64_t written;
+};
+
+static bool is_fact(const char *name)
+{
+    static const char *const facts[] = {"display_name", "compute_capability_major", "compute_capability_minor"};
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        if (!strcmp(facts[i], name))
+            return true;
+    return false;
+}
+
+/* Writes what is known of the device of a launch, which is the first there. */
+static int write_ncu_device(struct kp_result *r, void *arg)
+{
+    struct ncu_devices *d = arg;
+    const struct kp_launch_info *l = &r->launch;
+    char number[KP_NUMBER_MAX];
+    if (l->device < 0 || l->device > 63 || d->written >> l->device & 1)
+        return 0;
+    d->written |= (uint64_t)1 << l->device;
+    fputs("Device Attributes\n", d->csv->to);
+    kp_csv_field(d->csv, "Device Attribute");
+    kp_csv_formatted(d->csv, "Device %d", l->device);
+    kp_csv_end_row(d->csv);
+    for (size_t i = 0; i < d->session->n_devices; i++)
+        if (d->session->devices[i].ordinal == l->device)
+            write_pair(d->csv, "display_name", d->session->devices[i].name);
+    snprintf(number, sizeof number, "%d", l->cc_major);
+    write_pair(d->csv, "compute_capability_major", number);
+    snprintf(number, sizeof number, "%d", l->cc_minor);
+    write_pair(d->csv, "compute_capability_minor", number);
+    for (size_t i = 0; i < r->n_metrics; i++)
+        if (!strncmp(r->metrics[i].name, attribute, strlen(attribute)) &&
+            !is_fact(r->metrics[i].name + strlen(attribute)))
+            write_pair(d->csv, r->metrics[i].name + strlen(attribute), kp_write_plain_value(&r->metrics[i], number));
+    fputc('\n', d->csv->to);
+    return 0;
+}
+
+int kp_page_ncu_session(const struct kp_page *pages, size_t n, struct kp_writer *w)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        const struct kp_session *s = pages[i].session;
+        struct ncu_devices devices = {&((struct kp_csv_writer *)w)->csv, s, 0};
+        char pid[KP_NUMBER_MAX];
+        kp_page_enter(&pages[i], w);
+        for (size_t k = 0; !rc && k < sizeof ncu_blocks / sizeof *ncu_blocks; k++)
+            rc = write_ncu_block(devices.csv, &ncu_blocks[k], s);
+        fputs("Processes\n", devices.csv->to);
+        write_pair(devices.csv, "Process Id", "Process Name");
+        kp_count_cell(s->pid, true, pid);
+        write_pair(devices.csv, pid, s->exe);
+        fputc('\n', devices.csv->to);
+        if (ferror(devices.csv->to))
+            kp_write_failed(w, -EIO);
+        rc = rc ? rc : w->out.rc ? w->out.rc : kp_page_each(&pages[i], write_ncu_device, &devices);
     }
     return rc;
 }

@@ -81,6 +81,12 @@ int kp_store_get_stack(struct kp_store *s, uint64_t id, struct kp_stack *out, ch
 int kp_store_get_code(struct kp_store *s, uint64_t id, struct kp_code *out, char **err);
 /* Reads the timeline, sorted; the caller frees it. -ENOENT (no *err) when none was recorded, -EIO with *err. */
 int kp_store_get_timeline(struct kp_store *s, struct kp_timeline *out, char **err);
+/* The reports of `nsys stats`. Returns the name of report `i`, and its title; NULL after the last one. Static text. */
+const char *kp_stats_report(size_t i, const char **title);
+/* Gets the headings, and then the cells of each row, NULL for none. A result other than 0 ends the report. */
+typedef int kp_stats_fn(const char *const *cells, size_t n, void *arg);
+/* Makes report `report`. Returns what `fn` returned, -ENOMEM, or -EIO with *err. */
+int kp_store_stats(struct kp_store *s, size_t report, kp_stats_fn *fn, void *arg, char **err);
 /* Returns a look-up for pages; valid as long as the store. For NULL it is empty. */
 struct kp_lookup kp_store_lookup(struct kp_store *s);
 /* Returns a line about stacks and code that launches name and look-ups did not find; malloc'ed, NULL when nothing is

@@ -15,7 +15,10 @@ const char kp_store_timeline_schema[] =
     " block_z INTEGER, bytes INTEGER, graph INTEGER);"
     "CREATE VIEW activities AS SELECT a.id, a.kind, n.name, a.device, a.context_id, a.stream_id, a.start_ns, a.end_ns,"
     " a.end_ns - a.start_ns AS ns, a.bytes, a.thread, a.launched_ns, l.id AS launch FROM activity a"
-    " LEFT JOIN activity_name n ON n.id = a.name LEFT JOIN launch l ON l.ordinal = a.ordinal AND a.ordinal >= 0;";
+    " LEFT JOIN activity_name n ON n.id = a.name LEFT JOIN launch l ON l.ordinal = a.ordinal AND a.ordinal >= 0;"
+#define KP_VIEW(name, select) "CREATE VIEW " #name " AS " select ";"
+#include "report/store/nsys.def"
+    ;
 
 /* Rows that are read in one go: the file is free for its writer between two of them. */
 enum { ROWS = 4096 };

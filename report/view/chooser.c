@@ -36,13 +36,13 @@ struct kp_chooser {
     struct kp_nvtx_filter *include, *exclude;
     struct counted *counted;
     struct together *together;
-    uint64_t matched, graphs;
+    uint64_t seen, matched, graphs;
 };
 
 static bool asks_for_something(const struct kp_options *o)
 {
     return *o->kernel_name || *o->kernel_id || o->devices || *o->nvtx_include || *o->nvtx_exclude || o->launch_skip ||
-           o->launch_count;
+           o->launch_count || o->launch_skip_before_match;
 }
 
 int kp_chooser_new(const struct kp_options *o, struct kp_chooser **out, char **err)
@@ -83,7 +83,7 @@ void kp_chooser_begin(struct kp_chooser *c)
     }
     c->counted = NULL;
     c->together = NULL;
-    c->matched = c->graphs = 0;
+    c->seen = c->matched = c->graphs = 0;
 }
 
 void kp_chooser_free(struct kp_chooser *c)
@@ -222,7 +222,7 @@ int kp_chooser_takes(struct kp_chooser *c, const struct kp_result *r)
 {
     const struct kp_options *o = c->options;
     const struct kp_launch_info *l = &r->launch;
-    if (!is_on_device(c, l))
+    if (c->seen++ < o->launch_skip_before_match || !is_on_device(c, l))
         return 0;
     if (l->kind == KP_WORKLOAD_GRAPH && (c->name || c->id)) {
         c->graphs++;

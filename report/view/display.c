@@ -9,6 +9,8 @@
 
 /* What a summary of text lists at most: kernels twice. With what stands around them, this is one screen. */
 enum { TOP_KERNELS = 15, TOP_RANGES = 8, SCREEN = 60 };
+/* What anyone reads to the end. */
+enum { BRIEF_LINES = 200 };
 
 static size_t top_of(const struct kp_options *o, size_t of_text)
 {
@@ -34,6 +36,7 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.grouping = o->print_summary;
     for (d.n_pages = 0; d.n_pages < o->page.n; d.n_pages++)
         d.pages[d.n_pages] = (enum kp_page_id)o->page.at[d.n_pages];
+    d.from_records = !o->json && (d.grouping || kp_choices_has(&o->page, KP_PAGE_SUMMARY));
     d.trace_columns = o->trace_columns;
     d.range_names = o->print_nvtx_rename == KP_NVTX_RENAME_KERNEL;
     d.source_lines = kp_choices_has(&o->print_source, KP_SOURCE_LINES);
@@ -45,6 +48,7 @@ struct kp_display kp_display_of(const struct kp_options *o)
     d.top_ranges = top_of(o, TOP_RANGES);
     d.screen = o->top == KP_OPTION_AUTO ? SCREEN : 0;
     d.brief_above = o->as_it_comes ? o->brief_above : 0;
+    d.brief_lines = d.brief_above ? BRIEF_LINES : 0;
     free(err);
     return d;
 }
@@ -59,6 +63,7 @@ bool kp_display_shows(const struct kp_display *d, enum kp_page_id page)
 
 void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd)
 {
-    d->width = kp_terminal_width(fd);
-    d->colors = o->color == KP_COLOR_AUTO ? kp_terminal_has_colors(fd) : o->color == KP_COLOR_ALWAYS;
+    bool as_ncu = o->face == KP_FACE_NCU; /* which breaks no line, and has no colours */
+    d->width = as_ncu ? 0 : kp_terminal_width(fd);
+    d->colors = o->color == KP_COLOR_AUTO ? !as_ncu && kp_terminal_has_colors(fd) : o->color == KP_COLOR_ALWAYS;
 }

@@ -41,11 +41,13 @@ struct kp_display {
     size_t top, top_ranges;      /* kernels and NVTX ranges that a summary lists; 0 = all */
     size_t screen;               /* lines of the page summary, which lists fewer of them then; 0 = any number */
     uint64_t brief_above;        /* more launches than this are shown in brief on the page details; 0 = never */
+    size_t brief_lines;          /* of text: so are launches that need more lines than this; 0 = any number */
     size_t brief_most;           /* and then at most this many of them in full; 0 = one of each kernel and shape */
-    size_t width;                /* of a line of text; 0 = KP_LINE_WIDTH (out.h) */
-    bool colors;                 /* of text */
-    bool *lost_instances;        /* set if CSV has a metric without its instances; NULL: nobody asks. Not owned */
-    const char *file;            /* the session file for a command line, if it stays; NULL: there is none. Not owned */
+    size_t width;         /* of a line of text; 0 = no terminal: laid out for KP_LINE_WIDTH, and not broken (out.h) */
+    bool colors;          /* of text */
+    bool *lost_instances; /* set if CSV has a metric without its instances; NULL: nobody asks. Not owned */
+    bool from_records;    /* a session without launches has those of its timeline, for their times */
+    const char *file;     /* the session file for a command line, if it stays; NULL: there is none. Not owned */
 };
 
 /* Makes a display of the print-* and page options, which must have been checked. Only trace_columns and

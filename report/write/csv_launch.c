@@ -115,12 +115,13 @@ static void write_size(struct kp_csv *c, const struct kp_launch_info *l, const u
         kp_csv_field(c, "");
 }
 
-int kp_write_csv_launch(struct kp_csv *c, const struct kp_session *s, const struct kp_launch_info *l, bool nvtx)
+int kp_write_csv_launch(struct kp_csv *c, const struct kp_session *s, const struct kp_launch_info *l, const char *name,
+                        bool nvtx)
 {
     kp_csv_formatted(c, "%" PRIu64, l->id);
     kp_write_csv_process(c, s);
     int rc = nvtx ? write_nvtx(c, &l->nvtx) : 0;
-    kp_csv_field(c, kp_launch_name(l));
+    kp_csv_field(c, name);
     kp_csv_formatted(c, "%" PRIu64, l->context_id);
     kp_csv_formatted(c, "%" PRIu64, l->stream_id);
     write_size(c, l, l->block);

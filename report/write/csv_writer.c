@@ -9,6 +9,7 @@
 #include "base/plain.h"
 #include "base/text.h"
 #include "report/define/derive_source.h"
+#include "report/model/launch_names.h"
 #include "report/write/cells.h"
 #include "report/write/csv_launch.h"
 #include "report/write/csv_rotation.h"
@@ -73,13 +74,22 @@ static void write_headings(struct kp_csv_writer *c)
         write_units(c, before);
 }
 
+static void write_csv_place(struct kp_csv_writer *c)
+{
+    const struct kp_writer *w = &c->base;
+    const char *name = kp_launch_name(w->launch);
+    char *plain = w->out.display->face == KP_FACE_NCU ? kp_launch_plain_name(name) : NULL;
+    kp_write_failed(&c->base, kp_write_csv_launch(&c->csv, w->session, w->launch, plain ? plain : name, w->nvtx));
+    free(plain);
+}
+
 /* Writes the first columns of a row. */
 static void start_row(struct kp_csv_writer *c)
 {
     const struct kp_writer *w = &c->base;
     enum kp_row_start start = c->layout->start;
     if (start == KP_START_LAUNCH)
-        kp_write_failed(&c->base, kp_write_csv_launch(&c->csv, w->session, w->launch, w->nvtx));
+        write_csv_place(c);
     else if (start == KP_START_PROCESS || w->shared)
         kp_write_csv_process(&c->csv, w->session);
     if (start == KP_START_ID)

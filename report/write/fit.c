@@ -124,6 +124,8 @@ static int take(void *arg, const char *text, size_t len)
     struct kp_fit *f = arg;
     const char *end;
     int rc = 0;
+    if (!f->width)
+        return put(f, text, len);
     while (!rc && (end = memchr(text, '\n', len))) {
         size_t part = (size_t)(end - text);
         rc = append(f, text, part);
@@ -137,8 +139,7 @@ static int take(void *arg, const char *text, size_t len)
 
 void kp_fit_init(struct kp_fit *f, const struct kp_sink *to, size_t width)
 {
-    width = width ? width : KP_LINE_WIDTH;
-    *f = (struct kp_fit){.to = to, .width = width > KP_LINE_NARROWEST ? width : KP_LINE_NARROWEST};
+    *f = (struct kp_fit){.to = to, .width = width && width < KP_LINE_NARROWEST ? KP_LINE_NARROWEST : width};
     f->sink = (struct kp_sink){.write = take, .arg = f};
 }
 

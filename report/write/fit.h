@@ -15,7 +15,7 @@ struct kp_fit {
     size_t len, capacity;
 };
 
-/* Initialises `f`, which must stay in place; end it with kp_fit_end. `width` 0 means KP_LINE_WIDTH. */
+/* Initialises `f`, which must stay in place; end it with kp_fit_end. `width` 0: lines pass whole, as in files. */
 void kp_fit_init(struct kp_fit *f, const struct kp_sink *to, size_t width);
 /* Hands on a line without an end, and frees the memory. */
 int kp_fit_end(struct kp_fit *f);

@@ -45,7 +45,8 @@ void kp_write_launch_line(struct kp_out *o, const struct kp_launch_info *l)
     kp_out_print(o, "%s", shape);
 }
 
-/* Prints the header line. If it is wider than the display, the place of the launch gets a line of its own. */
+/* Prints the header line. If it is wider than the terminal, the place of the launch gets a line of its
+ * own. */
 static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
 {
     char shape[SHAPE_MAX], place[2 * SHAPE_MAX];
@@ -62,7 +63,8 @@ static void print_launch_line(struct kp_out *o, const struct kp_launch_info *l)
     kp_out_text(o, "  ", 2);
     kp_write_launch_line(o, l);
     kp_out_print(o, ",");
-    kp_out_text(o, all > kp_out_wide(o) ? "\n      " : " ", all > kp_out_wide(o) ? 7 : 1);
+    bool broken = kp_out_breaks(o) && all > kp_out_wide(o);
+    kp_out_text(o, broken ? "\n      " : " ", broken ? 7 : 1);
     kp_out_print(o, "%s", place);
     kp_out_paint(o, KP_PAINT_NONE);
     kp_out_text(o, "\n", 1);

@@ -12,7 +12,7 @@
 #include "report/view/lines.h"
 
 enum {
-    KP_LINE_WIDTH = 120,      /* of files; wider text is broken by fit.h */
+    KP_LINE_WIDTH = 120,      /* that files are laid out for */
     KP_LINE_WIDTH_LEAST = 80, /* that drawings are laid out for */
     KP_LINE_NARROWEST = 40,   /* that anything is */
     KP_INDENT = 4,
@@ -40,6 +40,12 @@ const char *kp_paint(const struct kp_out *o, enum kp_paint paint);
 void kp_out_paint(struct kp_out *o, enum kp_paint paint);
 /* Returns the width that drawings are laid out for: that of the display, from KP_LINE_WIDTH_LEAST to KP_LINE_WIDTH. */
 size_t kp_out_width(const struct kp_out *o);
+/* Returns true if lines are broken at the display's width. In files and pipes they are not: readers expect a header, or
+ * a row of three columns, on one line. */
+static inline bool kp_out_breaks(const struct kp_out *o)
+{
+    return o->display && o->display->width;
+}
 /* Returns the width for tables of names, which gain by room: that of the display, KP_LINE_NARROWEST or more. */
 size_t kp_out_wide(const struct kp_out *o);
 /* Returns the same up to KP_LINE_WIDTH, without an indent, for prose after it. */

@@ -11,7 +11,7 @@
 #include "report/write/cells.h"
 #include "report/write/columns.h"
 
-enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped */, LABEL_LEAST = 20 };
+enum { VALUE_WIDTH_MAX = 30 /* longer values are wrapped on a terminal, and else reach further */, LABEL_LEAST = 20 };
 
 /* The texts of one line. */
 struct cells {
@@ -43,7 +43,7 @@ static void print_rule(struct kp_out *o, const struct widths *w)
 
 static void print_line(struct kp_out *o, const struct widths *w, const char *label, const char *unit, const char *value)
 {
-    struct kp_wrap wrap = {value, w->value};
+    struct kp_wrap wrap = {value, kp_out_breaks(o) ? w->value : SIZE_MAX};
     const char *part = "";
     size_t len = 0;
     bool more = kp_wrap_next(&wrap, &part, &len);
@@ -141,7 +141,7 @@ static void print_cells(struct kp_out *o, const struct cells *cells, size_t n)
     }
     if (w.value > VALUE_WIDTH_MAX)
         w.value = VALUE_WIDTH_MAX;
-    if (!fit_line(o, cells, n, &w)) {
+    if (kp_out_breaks(o) && !fit_line(o, cells, n, &w)) {
         print_list(o, cells, n);
         return;
     }

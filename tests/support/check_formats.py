@@ -125,7 +125,7 @@ def spoilt(document):
 def read_csv(path):
     with open(path, "rb") as file:
         data = file.read()
-    if not data.endswith(b"\r\n"):
+    if not data.endswith(b"\n") or b"\r\n" in data:
         yield_fault(f"{path}: the last row is not ended")
     with open(path, encoding="utf-8", errors="replace", newline="") as file:
         rows = list(csv.reader(file, strict=True))

@@ -36,7 +36,7 @@
     } while (0)
 
 static char file[PATH_MAX], log_file[PATH_MAX];
-static char *more_options[2]; /* NAME=value, beside those of the files */
+static char *more_options[2]; /* NAME=value, in addition to those of the files */
 
 static void in_a_process(void (*program)(void))
 {
@@ -67,7 +67,8 @@ static void open_session(void)
     static const struct kp_driver driver = {.cuDriverGetVersion = driver_version};
     static const struct kp_section *const none[] = {NULL};
     static struct kp_options o;
-    char *env[] = {NULL, NULL, more_options[0], more_options[1], NULL}, *err = NULL;
+    char *env[] = {NULL, NULL, "KPROF_BRIEF_ABOVE=0", more_options[0], more_options[0] ? more_options[1] : NULL, NULL},
+         *err = NULL;
     CHECK(asprintf(&env[0], "KPROF_EXPORT=%s", file) > 0 && asprintf(&env[1], "KPROF_LOG_FILE=%s", log_file) > 0);
     CHECK(!kp_options_from_env(&o, env, &err));
     CHECK(!kp_session_open(&o, &driver, none, 0));
@@ -565,7 +566,7 @@ static void raw_csv(void)
     report_of("KPROF_CSV=on", "KPROF_PAGE=raw");
     char *text = kp_test_read(log_file);
     CHECK(!strncmp(text, "\"ID\",\"Process ID\",", 18));
-    CHECK(lines_with("\r\n") == 2 + 6 && lines_with("\"k()\"") == 6 && lines_with(",\"8\"\r\n") == 1);
+    CHECK(lines_with("\n") == 2 + 6 && lines_with("\"k()\"") == 6 && lines_with(",\"8\"\n") == 1);
     free(text);
 }
 

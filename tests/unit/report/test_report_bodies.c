@@ -690,7 +690,7 @@ static void a_long_name_of_a_table_is_whole(void **state)
     (void)state;
     struct kp_test_text t = {0};
     struct kp_sink sink = kp_test_sink(&t);
-    static const struct kp_display d;
+    struct kp_display d = {.width = KP_LINE_WIDTH};
     struct kp_out o = {.sink = &sink, .display = &d};
     struct kp_result r = {.launch = {.cc_major = 9}};
     struct kp_lines lines = {0};
@@ -709,6 +709,14 @@ static void a_long_name_of_a_table_is_whole(void **state)
     assert_non_null(value);
     for (const char *line = t.text; *line; line = strchr(line, '\n') + 1)
         assert_true(strcspn(line, "\n") <= KP_LINE_WIDTH);
+    free(t.text);
+    t = (struct kp_test_text){0};
+    d.width = 0; /* a file: a row is one line */
+    kp_table_print(&o, &lines);
+    own = strstr(t.text, name);
+    assert_non_null(own);
+    assert_true(strstr(own, "87.5") < strchr(own, '\n'));
+    assert_non_null(strstr(t.text, " a text of several words that is longer than a number\n"));
     kp_lines_free(&lines);
     kp_result_free(&r);
     free(t.text);

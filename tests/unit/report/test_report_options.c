@@ -15,6 +15,7 @@
 
 #include "base/nearest.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "report/options/config.h"
 #include "report/options/options.h"
 #include "tests/support/report_support.h"
@@ -241,7 +242,7 @@ static void every_field_has_its_variable(void **state)
     assert_int_equal(o.pm_sampling_buffer_size, 8 << 20);
     assert_int_equal(o.pm_sampling_max_passes, 3);
     assert_string_equal(o.log_file, "stdout");
-    assert_string_equal(o.export_file, "x%p");
+    assert_string_equal(o.export_file, "x%p.kprof");
     assert_true(o.force_overwrite);
     assert_true(o.quiet);
     assert_true(o.strict);
@@ -452,12 +453,13 @@ static void values_that_do_not_go_together(void **state)
     assert_clash("KPROF_LOG_FILE=run.%p.kprof", "KPROF_EXPORT=run.%p.kprof",
                  "log-file and export are the same file 'run.%p.kprof'; name another for the report, such as "
                  "'run.%p.kprof.txt'");
-    assert_clash("KPROF_EXPORT=run", "KPROF_LOG_FILE=.//run",
-                 "log-file and export are the same file 'run'; name another for the report, such as 'run.txt'");
+    assert_clash("KPROF_EXPORT=run", "KPROF_LOG_FILE=.//run.kprof",
+                 "log-file and export are the same file 'run.kprof'; name another for the report, such as "
+                 "'run.kprof.txt'");
     assert_clash("KPROF_HTML=run", "KPROF_LOG_FILE=./run",
                  "log-file and html are the same file 'run'; name another for the report, such as 'run.txt'");
-    assert_clash("KPROF_EXPORT=run", "KPROF_HTML=run",
-                 "export and html are the same file 'run'; name another for html, such as 'run.html'");
+    assert_clash("KPROF_EXPORT=run.x", "KPROF_HTML=run.x",
+                 "export and html are the same file 'run.x'; name another for html, such as 'run.x.html'");
     assert_clash("KPROF_EXPORT=-", "KPROF_LOG_FILE=-",
                  "export needs a file name because a session is a database; write 'run.kprof', or './-'");
     assert_clash(
@@ -468,6 +470,35 @@ static void values_that_do_not_go_together(void **state)
     assert_int_equal(kp_options_log_target("./-"), KP_LOG_TO_FILE);
     struct kp_options o = READ("KPROF_LOG_FILE=stdout", "KPROF_EXPORT=stdout"); /* a stream and a file */
     kp_options_free(&o);
+}
+
+/* A session has the ending of its kind, unless its name has an extension. */
+static void a_session_has_its_ending(void **state)
+{
+    static const char *const names[][2] = {
+        {"r", "r.kprof"},
+        {"r.kprof", "r.kprof"},
+        {"a.b/r", "a.b/r.kprof"},
+        {"r.db", "r.db"},
+        {"v1.5", "v1.5.kprof"},
+        {"r.%p", "r.%p.kprof"},
+        {"./-", "./-.kprof"},
+        {".r", ".r.kprof"},
+        {"r.a-b_1", "r.a-b_1"},
+        {"r.", "r..kprof"},
+        {"r.%q{HOME}", "r.%q{HOME}.kprof"},
+        {"folder/", "folder/"},
+        {"../r", "../r.kprof"},
+        {"r.x.%i", "r.x.%i.kprof"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *entry = kp_asprintf("KPROF_EXPORT=%s", names[i][0]);
+        struct kp_options o = READ(entry);
+        assert_string_equal(o.export_file, names[i][1]);
+        kp_options_free(&o);
+        free(entry);
+    }
 }
 
 static void errors(void **state)
@@ -917,6 +948,7 @@ int main(void)
         cmocka_unit_test(the_set_gives_way),
         cmocka_unit_test(the_trace_chooses_what_is_collected),
         cmocka_unit_test(values_that_do_not_go_together),
+        cmocka_unit_test(a_session_has_its_ending),
         cmocka_unit_test(switches),
         cmocka_unit_test(sizes),
         cmocka_unit_test(times),

@@ -174,6 +174,7 @@ static char *print(const struct kp_display *d)
 
 #define PAGE(id) .n_pages = 1, .pages = {KP_PAGE_##id}
 #define CSV      .format = KP_FORMAT_CSV
+#define NCU      .face = KP_FACE_NCU
 #define OCCUPANCY                                                                                                      \
     .rules = KP_RULES_ALL, .choose = true, .sections = "Occupancy", .metrics = "regex:^odd__,not_collected.sum"
 
@@ -207,6 +208,14 @@ static const struct {
     {"tests/golden/pages_trace_columns.csv", {CSV, PAGE(TRACE), .trace_columns = "odd__text other"}},
     {"tests/golden/pages_per_kernel.csv", {CSV, .grouping = KP_GROUPING_KERNEL, OCCUPANCY}},
     {"tests/golden/pages_raw_per_gpu.csv", {CSV, .grouping = KP_GROUPING_GPU, PAGE(RAW)}},
+    {"tests/golden/ncu_session.csv", {CSV, NCU, PAGE(SESSION)}},
+    {"tests/golden/ncu_source_sass.csv", {CSV, NCU, PAGE(SOURCE), .source_sass = true}},
+    {"tests/golden/ncu_source_cuda.csv", {CSV, NCU, PAGE(SOURCE), .source_lines = true}},
+    {"tests/golden/ncu_source_both.csv", {CSV, NCU, PAGE(SOURCE), .source_lines = true, .source_sass = true}},
+    {"tests/golden/ncu_per_kernel.txt", {NCU, .grouping = KP_GROUPING_KERNEL, OCCUPANCY}},
+    {"tests/golden/ncu_per_kernel.csv", {CSV, NCU, .grouping = KP_GROUPING_KERNEL, OCCUPANCY}},
+    {"tests/golden/ncu_per_gpu.csv", {CSV, NCU, .grouping = KP_GROUPING_GPU, OCCUPANCY}},
+    {"tests/golden/ncu_metrics.csv", {CSV, NCU, .rules = KP_RULES_ALL, .choose = true, .metrics = "regex:^odd__"}},
     {"tests/golden/pages.json", {.format = KP_FORMAT_JSON, .rules = KP_RULES_ALL}},
 };
 
@@ -349,7 +358,7 @@ static void csv_fields(void **state)
     kp_csv_fields(&c, (const char *const[]){"", "x"}, 2);
     kp_csv_end_row(&c);
     fclose(c.to);
-    assert_string_equal(text, "\"plain\",\"\"\"a\"\",\r\n\"\"\"\"\",\"\",\"-7\"\r\n\"\",\"x\"\r\n");
+    assert_string_equal(text, "\"plain\",\"\"\"a\"\",\r\n\"\"\"\"\",\"\",\"-7\"\n\"\",\"x\"\n");
     free(text);
 }
 
@@ -411,6 +420,30 @@ static void plain_numbers(void **state)
     }
 }
 
+/* Names as ncu's CSV has them. */
+static void plain_names(void **state)
+{
+    static const char *const names[][2] = {
+        {"scale(float *, int)", "scale(float *, int)"},
+        {"void at::native::vectorized_elementwise_kernel<(int)4, at::native::AUnaryFunctor<float, "
+         "at::native::binary_internal::MulFunctor<float>>, std::array<char *, (unsigned long)2>>(int, T2, T3)",
+         "void vectorized_elementwise_kernel<4, AUnaryFunctor<float, MulFunctor<float>>, array<char *, 2>>(int, T2, "
+         "T3)"},
+        {"void cutlass::Kernel<cutlass::gemm::Shape<(int)128, (bool)1, (int)-1>>(T1::Params)",
+         "void Kernel<Shape<128, 1, -1>>(Params)"},
+        {"a::b::<unnamed>::saxpy(float, const float *)", "unnamed>::saxpy(float, const float *)"},
+        {"graph of 3 nodes", "graph of 3 nodes"},
+        {"f(int (*)(int), x1::y)", "f(int (*)(int), y)"},
+        {"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *name = kp_launch_plain_name(names[i][0]);
+        assert_string_equal(name, names[i][1]);
+        free(name);
+    }
+}
+
 static void names_of_kernels(void **state)
 {
     static const struct {
@@ -450,7 +483,7 @@ static void a_command_line_of_several_lines_is_one_row(void **state)
     char *shown = print(&text), *table = print(&csv);
     rec.session.cmdline = was;
     assert_non_null(strstr(shown, "\n    Command Line python -c 'a  b [1m'\n"));
-    assert_non_null(strstr(table, "\"Command Line\",\"python -c 'a\n\tb\x1b[1m'\"\r\n"));
+    assert_non_null(strstr(table, "\"Command Line\",\"python -c 'a\n\tb\x1b[1m'\"\n"));
     free(table);
     free(shown);
 }
@@ -493,12 +526,12 @@ static void controls_in_names_are_blanks_but_in_data(void **state)
 
 /* --- columns of a rotation --- */
 
-/* Returns the line of `table` that begins with `start`, of which `n` have been passed; its end is "\r\n". */
+/* Returns the line of `table` that begins with `start`, of which `n` have been passed; its end is "\n". */
 static const char *row_of(const char *table, const char *start)
 {
     const char *at = strstr(table, start);
     assert_non_null(at);
-    while (at > table && strncmp(at - 2, "\r\n", 2))
+    while (at > table && at[-1] != '\n')
         at--;
     return at;
 }
@@ -506,7 +539,7 @@ static const char *row_of(const char *table, const char *start)
 /* Whether the row that begins at or holds `start` ends with `end`. */
 static void check_row(const char *table, const char *start, const char *end)
 {
-    const char *row = row_of(table, start), *stop = strstr(row, "\r\n");
+    const char *row = row_of(table, start), *stop = strstr(row, "\n");
     size_t len = strlen(end);
     assert_non_null(stop);
     if ((size_t)(stop - row) < len || strncmp(stop - len, end, len))
@@ -516,7 +549,9 @@ static void check_row(const char *table, const char *start, const char *end)
 /* Each row of a rotated session's table is one of `before`, with more columns. */
 static void check_more_columns(const char *before, const char *after)
 {
-    for (const char *stop; (stop = strstr(before, "\r\n")); before = stop + 2, after = strstr(after, "\r\n") + 2) {
+    static const char end[] = "\"\n"; /* fields may hold line ends, too */
+    for (const char *stop; (stop = strstr(before, end)); before = stop + 1, after = strstr(after, end) + 2) {
+        stop++;
         if (strncmp(before, after, (size_t)(stop - before)))
             fail_msg("not as before: %.*s\nbut %.300s", (int)(stop - before), before, after);
         assert_int_equal(after[stop - before], ',');
@@ -566,7 +601,7 @@ static void csv_of_a_rotation_has_columns_for_it(void **state)
     assert_non_null(strstr(after[0], "\"Duration\",\"ns\",\"181920\",\"\",\"\",\"\",\"\",\"\",\"8\",\"20\",\"23.6"));
     assert_non_null(
         strstr(after[0], "\"Elapsed Cycles\",\"cycle\",\"358712\",\"\",\"\",\"\",\"\",\"\",\"2\",\"3\",\"\",\"\",\"\","
-                         "\"240\",\"24\",\"4\",\"4\"\r\n"));
+                         "\"240\",\"24\",\"4\",\"4\"\n"));
     assert_non_null(strstr(
         after[0], "\"SM Frequency\",\"\",\"n/"
                   "a\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"3 of 4 \"\"groups\"\"\",\"not-collected\",\"240\""));
@@ -726,20 +761,20 @@ static void what_has_no_duration_is_listed(void **state)
     static const char *const names[] = {"b", "a", "b", "c"};
     (void)state;
     char *text = summary_of(4, names, (const double[]){20, 0, 0, 10}, KP_SORT_TIME);
-    assert_non_null(strstr(text, "\r\n\"66.7\",\"20\",\"2\",\"20\",\"20\",\"20\",\"20\",\"0\",\"b\",\"\"\r\n"
-                                 "\"33.3\",\"10\",\"1\",\"10\",\"10\",\"10\",\"10\",\"0\",\"c\",\"\"\r\n"
-                                 "\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"a\",\"\"\r\n"
+    assert_non_null(strstr(text, "\n\"66.7\",\"20\",\"2\",\"20\",\"20\",\"20\",\"20\",\"0\",\"b\",\"\"\n"
+                                 "\"33.3\",\"10\",\"1\",\"10\",\"10\",\"10\",\"10\",\"0\",\"c\",\"\"\n"
+                                 "\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"a\",\"\"\n"
                                  "\"100.0\",\"30\",\"2\",\"15\",\"15\",\"10\",\"20\",\"7.0"));
     assert_non_null(
-        strstr(text, "\r\n\"n/a\",\"n/a\",\"2\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"\",\"not timed/\"\r\n"));
+        strstr(text, "\n\"n/a\",\"n/a\",\"2\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"\",\"not timed/\"\n"));
     free(text);
     /* the mean of one launch is longer than that of the other kernel's two */
     text = summary_of(4, names, (const double[]){20, 0, 0, 15}, KP_SORT_DURATION);
     assert_true(strstr(text, "\"b\"") < strstr(text, "\"c\""));
     free(text);
     text = summary_of(2, names, (const double[]){0, 0}, KP_SORT_TIME);
-    assert_non_null(strstr(text, "\r\n\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"a\",\"\"\r\n"
-                                 "\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"b\",\"\"\r\n"));
+    assert_non_null(strstr(text, "\n\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"a\",\"\"\n"
+                                 "\"n/a\",\"n/a\",\"1\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"n/a\",\"b\",\"\"\n"));
     free(text);
 }
 
@@ -751,6 +786,7 @@ int main(void)
         cmocka_unit_test(each_page_in_each_format),
         cmocka_unit_test(no_page_depends_on_the_locale),
         cmocka_unit_test(options_name_pages),
+        cmocka_unit_test(plain_names),
         cmocka_unit_test(other_readers_agree),
         cmocka_unit_test(csv_fields),
         cmocka_unit_test(csv_of_a_rotation_has_columns_for_it),

@@ -183,15 +183,15 @@ static void page(void **state)
     assert_prints(&text, "tests/golden/series_page.txt");
     char *rows = print(&csv), *line = rows;
     size_t n = 0;
-    for (; (line = strstr(line, "\r\n")); line += 2)
+    for (; (line = strstr(line, "\n")); line++)
         n++;
     assert_int_equal(n, 1 + 4 * SAMPLES + (SAMPLES - 1) + 10 + 7 + 1000);
     static const char *const some[] = {
-        "\"ID\",\"Metric Name\",\"Metric Unit\",\"Sample\",\"Time (ns)\",\"Metric Value\"\r\n",
-        "\"0\",\"TPC.TriageCompute.sm__cycles_active" PCT "\",\"%\",\"0\",\"1500\",\"12.5\"\r\n",
-        "\"0\",\"TPC.TriageCompute.sm__inst_executed_realtime" PCT "\",\"%\",\"198\",\"297900\",\"0\"\r\n",
-        "\"0\",\"PCI.TriageCompute.pcie__read_bytes.sum.per_second\",\"byte/s\",\"9\",\"285000\",\"9000000000\"\r\n",
-        "\"0\",\"made__up.sum\",\"inst\",\"1\",\"3000\",\"n/a\"\r\n",
+        "\"ID\",\"Metric Name\",\"Metric Unit\",\"Sample\",\"Time (ns)\",\"Metric Value\"\n",
+        "\"0\",\"TPC.TriageCompute.sm__cycles_active" PCT "\",\"%\",\"0\",\"1500\",\"12.5\"\n",
+        "\"0\",\"TPC.TriageCompute.sm__inst_executed_realtime" PCT "\",\"%\",\"198\",\"297900\",\"0\"\n",
+        "\"0\",\"PCI.TriageCompute.pcie__read_bytes.sum.per_second\",\"byte/s\",\"9\",\"285000\",\"9000000000\"\n",
+        "\"0\",\"made__up.sum\",\"inst\",\"1\",\"3000\",\"n/a\"\n",
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
         if (!strstr(rows, some[i]))

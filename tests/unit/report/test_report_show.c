@@ -149,7 +149,7 @@ static void pages_of_metrics_show_the_chosen_ones(void **state)
          {"launch__grid_size", "launch__block_size"},
          "gpu__time_duration"},
         {{"--page", "raw", "--csv", "--metrics", "launch__grid_size"},
-         {"\"launch__grid_size\"\r\n"},
+         {"\"launch__grid_size\"\n"},
          "launch__block_size"},
         {{"--page", "raw", "--section", "LaunchStats"},
          {"launch__grid_size", "launch__block_size"},
@@ -390,7 +390,7 @@ static void launches_can_be_chosen(void **state)
     }
     kp_store_close(s);
     kp_test_recording_free(&rec);
-    setenv("COLUMNS", "500", 1); /* the lines that are looked for are whole */
+    setenv("KPROF_BRIEF_ABOVE", "0", 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *argv[10] = {command, "report", path};
         for (size_t k = 0; k < 6; k++)
@@ -424,7 +424,7 @@ static void launches_can_be_chosen(void **state)
         free(err);
     }
     unlink(path);
-    unsetenv("COLUMNS");
+    unsetenv("KPROF_BRIEF_ABOVE");
 }
 
 /* What rules say stands below their sections, the verdict above them, the summary before the account. */

@@ -409,6 +409,7 @@ static char *print_with(struct kp_recording *session, struct kp_lookup lookup, c
     if (kp_options_from_env(&o, env, &err))
         fail_msg("%s", err);
     struct kp_display d = kp_display_of(&o);
+    d.width = 120; /* of a terminal */
     assert_int_equal(kp_page_print(&sink, &d, &session->session, &launches, &err), 0);
     assert_null(err);
     kp_options_free(&o);
