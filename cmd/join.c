@@ -7,7 +7,7 @@
 
 #include "base/room.h"
 #include "base/text.h"
-#include "cmd/codes.h"
+#include "cmd/joined_codes.h"
 #include "cmd/match.h"
 #include "collectors/code/sass.h"
 #include "collectors/plan/runs.h"
