@@ -16,7 +16,7 @@
 #include "report/model/counts.h"
 #include "report/store/store.h"
 
-/* Run 1 counts nothing: see preload/contexts/runs.c. */
+/* Run 1 counts nothing: see preload/contexts/program_runs.c. */
 enum { FIRST_COUNTED = 1 };
 
 /* The launches of one run. */
