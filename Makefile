@@ -138,7 +138,7 @@ $(OBJ)/preload/who/unwind.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) -isystem $(UNWIND
 $(OBJ)/preload/who/unwind.c.o: | $(UNWIND)
 
 # Run before a sanitiser's own initialiser has ended: it looks its functions up through our dlsym.
-$(OBJ)/preload/os/elf.c.o $(OBJ)/preload/os/symbols.c.o $(OBJ)/preload/doors/lookup.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
+$(OBJ)/preload/os/elf.c.o $(OBJ)/preload/os/symbols.c.o $(OBJ)/preload/doors/door_lookup.c.o: FOLDER_FLAGS = $(CUDA_CPPFLAGS) $(if $(SANITIZE),-fno-sanitize=all)
 
 $(OBJ)/%.c.o: %.c $(OBJ)/flags | $(BUILD)/include-c/string
 	@mkdir -p $(@D)

@@ -7,7 +7,7 @@
 #ifndef KP_CMD_APPLICATION_H
 #define KP_CMD_APPLICATION_H
 
-#include "cmd/outcome.h"
+#include "cmd/run_outcome.h"
 #include "report/options/options.h"
 #include "report/store/store.h"
 

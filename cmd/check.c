@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "cmd/catalog.h"
 #include "cmd/console.h"
-#include "cmd/target.h"
+#include "cmd/whole_file.h"
 #include "collectors/providers/library.h"
 #include "report/options/options.h"
 

@@ -25,7 +25,7 @@
 #include "report/write/account.h"
 #include "report/write/cells.h"
 #include "report/write/csv_writer.h"
-#include "report/write/launch.h"
+#include "report/write/launch_head.h"
 #include "report/write/text_writer.h"
 
 enum {

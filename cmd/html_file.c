@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "base/room.h"
 #include "cmd/console.h"
-#include "cmd/target.h"
+#include "cmd/whole_file.h"
 #include "report/pages/page.h"
 
 /* Prints, and returns the errno of a failed write; `print` itself only knows that one failed. */

@@ -7,7 +7,7 @@
 
 #include "base/room.h"
 #include "base/text.h"
-#include "cmd/codes.h"
+#include "cmd/joined_codes.h"
 #include "cmd/match.h"
 #include "collectors/code/sass.h"
 #include "collectors/plan/runs.h"
@@ -16,7 +16,7 @@
 #include "report/model/counts.h"
 #include "report/store/store.h"
 
-/* Run 1 counts nothing: see preload/contexts/runs.c. */
+/* Run 1 counts nothing: see preload/contexts/program_runs.c. */
 enum { FIRST_COUNTED = 1 };
 
 /* The launches of one run. */

@@ -16,7 +16,7 @@ struct kp_join {
     bool ranges; /* ranges of the program are the workloads, not launches */
     enum kp_app_match by;
     enum kp_app_mode mode;
-    const char *folder;       /* has the files of preload/contexts/runs.h, which say what each run counts */
+    const char *folder;       /* has the files of preload/contexts/program_runs.h, which say what each run counts */
     const char *const *paths; /* the session of the process in each run; NULL if it has none */
     size_t runs;              /* that were made; paths[0] is not NULL */
     size_t wanted;            /* that all metrics need */

@@ -10,7 +10,7 @@
 #include "base/width.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
-#include "cmd/open.h"
+#include "cmd/open_sessions.h"
 #include "report/store/store.h"
 
 /* The rows of a report, first the headings. */

@@ -7,7 +7,7 @@
 #include "base/room.h"
 #include "cmd/console.h"
 #include "cmd/html_file.h"
-#include "cmd/open.h"
+#include "cmd/open_sessions.h"
 #include "report/model/launch_names.h"
 
 struct names {

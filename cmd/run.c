@@ -27,7 +27,7 @@
 #include "cmd/console.h"
 #include "cmd/html_file.h"
 #include "cmd/idle.h"
-#include "cmd/outcome.h"
+#include "cmd/run_outcome.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
 

@@ -9,7 +9,7 @@
 #include "base/environment.h"
 #include "base/room.h"
 #include "base/text.h"
-#include "cmd/codes.h"
+#include "cmd/joined_codes.h"
 #include "collectors/code/sass.h"
 #include "report/define/derive_source.h"
 #include "report/model/launch_names.h"

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/pages.h"
+#include "base/mapped_pages.h"
 #include "cupti/internal.h"
 #include "cupti/raw.h"
 

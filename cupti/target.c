@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pages.h"
+#include "base/mapped_pages.h"
 #include "cupti/internal.h"
 
 int kp_cupti_target_init(const struct kp_cupti *c)

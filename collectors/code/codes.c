@@ -204,7 +204,7 @@ void kp_codes_prepare(struct kp_codes *c, uint64_t from, uint64_t to)
         struct kp_code *code = (struct kp_code *)kp_codes_get(c, id);
         if (!code || !code->n_instructions)
             continue;
-        kp_code_embed(code);
+        kp_source_embed(code);
         codes[n++] = code;
     }
     if (codes)

@@ -36,7 +36,7 @@
 #include "preload/contexts/other_cupti.h"
 #include "preload/program/device_memory.h"
 #include "preload/rotation/rotation.h"
-#include "preload/contexts/runs.h"
+#include "preload/contexts/program_runs.h"
 #include "preload/program/variables.h"
 #include "preload/session/session.h"
 #include "preload/who/durations.h"

@@ -9,7 +9,7 @@
 #include "base/lock.h"
 #include "preload/gate/gate.h"
 #include "preload/contexts/ranges.h"
-#include "preload/contexts/runs.h"
+#include "preload/contexts/program_runs.h"
 #include "preload/session/session.h"
 #include "preload/mode/counter_owner.h"
 #include "preload/gate/window_facts.h"

@@ -6,7 +6,7 @@
 #include "preload/gate/gate.h"
 #include "preload/gate/window_facts.h"
 #include "preload/rotation/rotation.h"
-#include "preload/contexts/runs.h"
+#include "preload/contexts/program_runs.h"
 #include "preload/mode/counter_owner.h"
 #include "preload/mode/job.h"
 #include "preload/mode/rotate.h"

@@ -1,7 +1,7 @@
 /*
  * Reports the outcome of profiling this process to the kprof command that started it. Without the command, `strict`
  * prints a last line instead (kp_log_outcome). The command passes a file; a line of it is "PROCESS WORD REST" (see
- * cmd/outcome.h).
+ * cmd/run_outcome.h).
  *
  * Threads: any, except for kp_outcome_open and kp_outcome_strict, which come before all others. A forked child reports
  * nothing. Write errors are ignored.

@@ -225,7 +225,7 @@ static uint64_t content_of(const struct kp_raw_stack *s)
 }
 
 /* Returns the same stack seen at other addresses, or a new one. Call under the lock. */
-static uint64_t add_stack(const struct capture *c, uint64_t hash)
+static uint64_t keep_stack(const struct capture *c, uint64_t hash)
 {
     struct kp_raw_stack raw = {.n_calls = 0};
     if (!table_has_room(&kept.by_address) || !table_has_room(&kept.by_content) || !KP_ROOM(kept.stacks, kept.n) ||
@@ -269,7 +269,7 @@ uint64_t kp_stack_capture(const struct kp_registers *from)
     kp_lock_take(lock, KP_FOREVER);
     uint64_t id = find(&kept.by_address, hash);
     if (!id && (c.n || c.n_lines))
-        id = add_stack(&c, hash);
+        id = keep_stack(&c, hash);
     kp_lock_give(lock);
     errno = error;
     return id;

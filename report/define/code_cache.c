@@ -221,7 +221,7 @@ const char *kp_codecache_line(struct kp_code_cache *c, const struct kp_code *cod
     return text;
 }
 
-int kp_code_embed(struct kp_code *c)
+int kp_source_embed(struct kp_code *c)
 {
     int rc = 0;
     size_t size;

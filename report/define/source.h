@@ -57,7 +57,7 @@ bool kp_codecache_has_file(struct kp_code_cache *c, const struct kp_code *code, 
 
 /* Embeds the text of the files of `c` that have none yet and can be read; files over 1 MiB stay without. Returns 0
  * or -ENOMEM. */
-int kp_code_embed(struct kp_code *c);
+int kp_source_embed(struct kp_code *c);
 
 /* ---- a launch ---- */
 

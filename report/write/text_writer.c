@@ -7,7 +7,7 @@
 #include "base/width.h"
 #include "report/write/advice.h"
 #include "report/write/drawings.h"
-#include "report/write/launch.h"
+#include "report/write/launch_head.h"
 #include "report/write/run_summary.h"
 #include "report/write/source_table.h"
 

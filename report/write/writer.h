@@ -20,7 +20,7 @@
 #include "report/view/shown.h"
 #include "report/write/account.h"
 #include "report/write/out.h"
-#include "report/write/stack.h"
+#include "report/write/stack_block.h"
 
 /* The level of a heading or a note; RUN is about the whole run. */
 enum kp_level { KP_LEVEL_PAGE, KP_LEVEL_LAUNCH, KP_LEVEL_SECTION, KP_LEVEL_BODY, KP_LEVEL_RUN };

@@ -681,18 +681,18 @@ static void source_text_is_found(void **state)
     assert_line(cache, &c, 0, NULL);
     assert_null(kp_codecache_line(cache, &c, 1, 1, &len)); /* no such file of the code */
     kp_codecache_free(cache);
-    assert_int_equal(kp_code_embed(&c), 0);
+    assert_int_equal(kp_source_embed(&c), 0);
     assert_string_equal(file.text, "one\ntwo\n\nfour");
     free(file.text);
     file.text = NULL;
     memset(big, '\n', 1 << 20);
     write_file(path, big, 1 << 20);
-    assert_int_equal(kp_code_embed(&c), 0);
+    assert_int_equal(kp_source_embed(&c), 0);
     assert_non_null(file.text);
     free(file.text);
     file.text = NULL;
     write_file(path, big, (1 << 20) + 1);
-    assert_int_equal(kp_code_embed(&c), 0);
+    assert_int_equal(kp_source_embed(&c), 0);
     assert_null(file.text);
     write_file(path, "moved", 5);
     snprintf(folders, sizeof folders, "/no/such/folder, %s", folder);

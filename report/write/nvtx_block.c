@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "report/model/launch_names.h"
-#include "report/write/launch.h"
+#include "report/write/launch_head.h"
 
 /* Writes a range as in a filter expression, but without the '\' of special characters, for readability. */
 static void print_range(FILE *to, const struct kp_nvtx_range *r)

@@ -1,4 +1,4 @@
-#include "cmd/codes.h"
+#include "cmd/joined_codes.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Large memory that is written completely. */
-#ifndef KP_BASE_PAGES_H
-#define KP_BASE_PAGES_H
+#ifndef KP_BASE_MAPPED_PAGES_H
+#define KP_BASE_MAPPED_PAGES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #include "base/room.h"
 #include "base/text.h"
 #include "report/define/units.h"
-#include "report/write/stack.h"
+#include "report/write/stack_block.h"
 
 /* Most frames shown of a stack (outer ones are much the same for all); most stacks in their table. */
 enum { FRAMES_MAX = 20, STACKS_MAX = 20 };

@@ -1,4 +1,4 @@
-#include "preload/doors/lookup.h"
+#include "preload/doors/door_lookup.h"
 
 #include "preload/doors/doors.h"
 #include "preload/os/symbols.h"

@@ -1,6 +1,6 @@
 /* Opens stored sessions and their display, for `kprof report` and `kprof diff`. */
-#ifndef KP_CMD_OPEN_H
-#define KP_CMD_OPEN_H
+#ifndef KP_CMD_OPEN_SESSIONS_H
+#define KP_CMD_OPEN_SESSIONS_H
 
 #include <stdbool.h>
 

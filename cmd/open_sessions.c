@@ -1,4 +1,4 @@
-#include "cmd/open.h"
+#include "cmd/open_sessions.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Files that a command writes as a whole. */
-#ifndef KP_CMD_TARGET_H
-#define KP_CMD_TARGET_H
+#ifndef KP_CMD_WHOLE_FILE_H
+#define KP_CMD_WHOLE_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "report/write/launch.h"
+#include "report/write/launch_head.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/width.h"
 #include "report/model/launch_names.h"
 #include "report/define/units.h"
-#include "report/write/stack.h"
+#include "report/write/stack_block.h"
 
 static void print_note(struct kp_out *o, const char *note, bool quick)
 {

@@ -1,4 +1,4 @@
-#include "base/pages.h"
+#include "base/mapped_pages.h"
 
 #include <sys/mman.h>
 

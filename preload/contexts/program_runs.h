@@ -4,8 +4,8 @@
  *
  * Threads: as context.h.
  */
-#ifndef KP_PRELOAD_CONTEXTS_RUNS_H
-#define KP_PRELOAD_CONTEXTS_RUNS_H
+#ifndef KP_PRELOAD_CONTEXTS_PROGRAM_RUNS_H
+#define KP_PRELOAD_CONTEXTS_PROGRAM_RUNS_H
 
 #include "collectors/facts/launch.h"
 #include "preload/contexts/context.h"

@@ -1,4 +1,4 @@
-#include "cmd/target.h"
+#include "cmd/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

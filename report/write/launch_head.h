@@ -1,6 +1,6 @@
 /* Prints a launch, and the place in the program that made it. */
-#ifndef KP_REPORT_WRITE_LAUNCH_H
-#define KP_REPORT_WRITE_LAUNCH_H
+#ifndef KP_REPORT_WRITE_LAUNCH_HEAD_H
+#define KP_REPORT_WRITE_LAUNCH_HEAD_H
 
 #include "report/model/model.h"
 #include "report/write/out.h"

@@ -1,6 +1,6 @@
 /* Call stacks as text. */
-#ifndef KP_REPORT_WRITE_STACK_H
-#define KP_REPORT_WRITE_STACK_H
+#ifndef KP_REPORT_WRITE_STACK_BLOCK_H
+#define KP_REPORT_WRITE_STACK_BLOCK_H
 
 #include "report/write/out.h"
 

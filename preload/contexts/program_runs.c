@@ -1,4 +1,4 @@
-#include "preload/contexts/runs.h"
+#include "preload/contexts/program_runs.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "cmd/outcome.h"
+#include "cmd/run_outcome.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
  *
  * Threads: a list belongs to its holder.
  */
-#ifndef KP_CMD_CODES_H
-#define KP_CMD_CODES_H
+#ifndef KP_CMD_JOINED_CODES_H
+#define KP_CMD_JOINED_CODES_H
 
 #include "report/model/model.h"
 #include "report/store/store.h"

@@ -1,6 +1,6 @@
 /* Collects how the processes of a run fared, from the status file that they wrote. */
-#ifndef KP_CMD_OUTCOME_H
-#define KP_CMD_OUTCOME_H
+#ifndef KP_CMD_RUN_OUTCOME_H
+#define KP_CMD_RUN_OUTCOME_H
 
 #include <stdbool.h>
 #include <stddef.h>
