@@ -128,5 +128,7 @@ static bool has_extension(const char *path)
 
 char *kp_path_with_ending(const char *path)
 {
-    return kp_asprintf("%s%s", path, has_extension(path) ? "" : KP_SESSION_ENDING);
+    struct stat st;
+    bool no_file = !stat(path, &st) && !S_ISREG(st.st_mode);
+    return kp_asprintf("%s%s", path, no_file || has_extension(path) ? "" : KP_SESSION_ENDING);
 }

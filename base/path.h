@@ -12,8 +12,8 @@ int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **o
 /* The ending of session files. */
 #define KP_SESSION_ENDING ".kprof"
 /* Returns the path, or pattern of one, with that ending if its last part has no extension: a dot, a letter, and then
- * only letters, digits, '-' and '_'. A folder's path, which ends with a slash, stays. malloc'ed; NULL without memory.
- */
+ * only letters, digits, '-' and '_'. The path of a folder or a device stays, and what ends with a slash. malloc'ed;
+ * NULL without memory. */
 char *kp_path_with_ending(const char *path);
 
 #endif

@@ -19,7 +19,7 @@ silent() { # NAME TEXT
 # three of the first shape, and one of each other.
 dear() {
     export KPROF_BUDGET=60s KPROF_WINDOW=1 FAKE_SAVE_MS=800
-    KPROF_EXPORT=$tmp/dear both "dear windows" "$programs/p_shapes" 5
+    KPROF_EXPORT=$tmp/dear.kprof both "dear windows" "$programs/p_shapes" 5
     expect "dear windows, seen" "$(account seen)" 65
     expect "dear windows, profiled" "$(account profiled)" 8
     says "dear windows, why" "of a kernel and shape already counted: 57"
@@ -27,7 +27,7 @@ dear() {
     says "dear windows, the end" "all 6 kernels and shapes have results"
     expect "dear windows, what the first stands for" \
         "$(grep -c 'Launches: this one and 57 of this kernel and shape that passed' "$tmp/report")" 1
-    expect "dear windows, the same in JSON" "$(stored --json "$tmp/dear" | grep -cE '"stands_for": ?58\b')" 1
+    expect "dear windows, the same in JSON" "$(stored --json "$tmp/dear.kprof" | grep -cE '"stands_for": ?58\b')" 1
 }
 
 query() { # FILE SQL
@@ -39,20 +39,20 @@ print(*("|".join("%.12g" % (v or 0) for v in row) for row in sqlite3.connect(sys
 # measured while records are on, the program's own launch is recorded, and no repetition. A program that fits has none.
 recorded() {
     export KPROF_BUDGET=60s KPROF_WINDOW=1 FAKE_SAVE_MS=800
-    KPROF_EXPORT=$tmp/recorded both "records" "$programs/p_shapes" 4 3
-    expect "records: launches and times" "$(query "$tmp/recorded" "SELECT grid_x, alike, recorded, recorded_ns FROM launch
+    KPROF_EXPORT=$tmp/recorded.kprof both "records" "$programs/p_shapes" 4 3
+    expect "records: launches and times" "$(query "$tmp/recorded.kprof" "SELECT grid_x, alike, recorded, recorded_ns FROM launch
         WHERE alike > 1 AND grid_x > 4 ORDER BY grid_x")" "5|4|4|420 6|4|4|424 7|4|4|428 8|4|4|432"
     # Of the first shape, how many pass depends on the machine: those that do while a window is open are not recorded.
-    expect "records: of many" "$(query "$tmp/recorded" "SELECT alike > 44 AND recorded BETWEEN alike - 3 AND alike
+    expect "records: of many" "$(query "$tmp/recorded.kprof" "SELECT alike > 44 AND recorded BETWEEN alike - 3 AND alike
         AND recorded_ns = 104 * recorded FROM launch WHERE alike > 4")" 1
-    many=$(query "$tmp/recorded" "SELECT recorded FROM launch WHERE alike > 4")
+    many=$(query "$tmp/recorded.kprof" "SELECT recorded FROM launch WHERE alike > 4")
     says "records: in the report" "records have the times of $many, "
-    expect "records: in JSON" "$(stored --json "$tmp/recorded" | tr -d ' \n' | grep -c "\"recorded\":{\"launches\":$many,")" 1
+    expect "records: in JSON" "$(stored --json "$tmp/recorded.kprof" | tr -d ' \n' | grep -c "\"recorded\":{\"launches\":$many,")" 1
     # Launches as they were measured, and the others by records.
-    all=$(query "$tmp/recorded" "SELECT round(sum(m.value + (max(alike, 1) - 1) * ifnull(recorded_ns / recorded, 0)))
+    all=$(query "$tmp/recorded.kprof" "SELECT round(sum(m.value + (max(alike, 1) - 1) * ifnull(recorded_ns / recorded, 0)))
         FROM launch l JOIN metric m ON m.launch = l.id JOIN name n ON n.id = m.name WHERE n.name = 'gpu__time_duration.sum'")
     expect "records: in the summary" \
-        "$(stored --page summary --csv --print-units base "$tmp/recorded" | tail -n 1 | cut -d, -f 2)" "\"$all\""
+        "$(stored --page summary --csv --print-units base "$tmp/recorded.kprof" | tail -n 1 | cut -d, -f 2)" "\"$all\""
     FAKE_FAIL=cuptiActivityEnable:1 both "without records" "$programs/p_shapes" 4 3
     says "without records, which says so" "their times were not recorded, and sums take this one's"
     export KPROF_DEBUG=plan
@@ -88,11 +88,11 @@ spent() {
     done
     # The first kernel has a result and stands for all of its launches, also those after the end; the other one came too
     # late, and is what a further run should add.
-    KPROF_EXPORT=$tmp/spent both "spent: two kernels" "$programs/p_many" 30
+    KPROF_EXPORT=$tmp/spent.kprof both "spent: two kernels" "$programs/p_many" 30
     says "spent: what to add" "of 1 kernel. What a further run should add: ==KPROF== -k 'regex:^(append)\$' ==KPROF== lacks shapes: append"
-    expect "spent: what to add, in JSON" "$(stored --json "$tmp/spent" | tr -d '\n ' |
+    expect "spent: what to add, in JSON" "$(stored --json "$tmp/spent.kprof" | tr -d '\n ' |
         grep -c '"kernels_lacking":\[{"name":"append","count":0}\],"further_run":"-k.regex:^(append)\$')" 1
-    expect "spent: what the first stands for" "$(query "$tmp/spent" "SELECT alike FROM launch")" 60
+    expect "spent: what the first stands for" "$(query "$tmp/spent.kprof" "SELECT alike FROM launch")" 60
     KPROF_KERNEL_NAME="regex:^(append)\$" KPROF_BUDGET=60s both "spent: added" "$programs/p_many" 30
     expect "spent: added" "$(account profiled)" 30
     silent "spent: nothing to add" "What a further run should add"

@@ -26,7 +26,8 @@ unended() { # NAME [NAME=VALUE...]
     shift
     both "$name" env KPROF_WINDOW=1 KPROF_DEBUG=window "$@" "$p" unended
     expect "$name: seen" "$(account seen)" "$(launches)"
-    expect "$name: profiled" "$(account profiled)" 2
+    # The last one, too, if a thread of kprof's soon sees that the first context's kernel has ended.
+    [ "$(account profiled)" -ge 1 ] || { fail "$name: no launch has counters"; show; }
     expect "$name: who has them" "$(grep -c '^==WARNING== cannot start the counters: context 1 of this process has them, and keeps them: its work has not finished$' "$tmp/report")" 1
     ! grep -q 'another tool' "$tmp/report" "$tmp/kprof.err" || { fail "$name: another tool"; show; }
     expect "$name: waits" "$(cat "$tmp/report" "$tmp/kprof.err" | grep -c 'has outlasted a wait of 200 ms$')" 3

@@ -60,7 +60,7 @@ limited --memlock=0
 limited --rttime=1000000
 limited "--nice=0 --sigpending=0 --msgqueue=0"
 
-for mib in 24 32 48 64 96 128 192 256 384 512 1024; do
+for mib in 28 32 48 64 96 128 192 256 384 512 1024; do
     plain prlimit --as=$((mib << 20)) "$p" none
     [ "$plain_code" = 0 ] || continue
     limited --as=$((mib << 20))

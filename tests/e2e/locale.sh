@@ -34,9 +34,9 @@ END
 # The run itself: in the program's locale, and in C.
 for set in basic detailed; do
     for l in C de_DE.UTF-8; do
-        KPROF_SET=$set KPROF_EXPORT=$tmp/$l LC_ALL=$l both "$set, $l" "$p"
+        KPROF_SET=$set KPROF_EXPORT=$tmp/$l.kprof LC_ALL=$l both "$set, $l" "$p"
         masked "$tmp/report" >"$tmp/$l.report"
-        values "$tmp/$l" >"$tmp/$l.values"
+        values "$tmp/$l.kprof" >"$tmp/$l.values"
     done
     [ -s "$tmp/C.values" ] || fail "$set: no values"
     cmp "$tmp/C.report" "$tmp/de_DE.UTF-8.report" || fail "$set: another report"
@@ -46,18 +46,18 @@ done
 # The command, on one session.
 for options in '--page details' '--page raw --csv' '--page details --csv' '--json' '--page trace' \
     '--page summary --csv' '--page session' '--print-units base --page raw'; do
-    LC_ALL=C "$build/kprof" report $options "$tmp/C" >"$tmp/C.out" 2>&1 || fail "report $options"
-    "$build/kprof" report $options "$tmp/C" >"$tmp/de.out" 2>&1
+    LC_ALL=C "$build/kprof" report $options "$tmp/C.kprof" >"$tmp/C.out" 2>&1 || fail "report $options"
+    "$build/kprof" report $options "$tmp/C.kprof" >"$tmp/de.out" 2>&1
     cmp "$tmp/C.out" "$tmp/de.out" || fail "report $options: other text"
     [ -s "$tmp/C.out" ] || fail "report $options: nothing"
 done
-LC_ALL=C "$build/kprof" report --json "$tmp/C" | python3 -c 'import json, sys; json.load(sys.stdin)' ||
+LC_ALL=C "$build/kprof" report --json "$tmp/C.kprof" | python3 -c 'import json, sys; json.load(sys.stdin)' ||
     fail "no JSON"
 
 # Options with fractions, and those of section files, are read with a point.
-LC_ALL=C "$build/kprof" diff --fail-above 0.5 "$tmp/C" "$tmp/de_DE.UTF-8" >"$tmp/C.out" 2>&1
+LC_ALL=C "$build/kprof" diff --fail-above 0.5 "$tmp/C.kprof" "$tmp/de_DE.UTF-8.kprof" >"$tmp/C.out" 2>&1
 code=$?
-"$build/kprof" diff --fail-above 0.5 "$tmp/C" "$tmp/de_DE.UTF-8" >"$tmp/de.out" 2>&1
+"$build/kprof" diff --fail-above 0.5 "$tmp/C.kprof" "$tmp/de_DE.UTF-8.kprof" >"$tmp/de.out" 2>&1
 expect "diff: exit code" $? $code
 cmp "$tmp/C.out" "$tmp/de.out" || fail "diff: other text"
 

@@ -65,8 +65,8 @@ by_cuda_program() {
     for program in "$programs/p_ranks" "$programs/p_ranks /bin/true"; do
         rm -rf "$tmp/there"
         mkdir "$tmp/there"
-        (cd "$tmp/there" && KPROF_EXPORT=s KPROF_LOG_FILE=l profiled $program)
-        expect "relative names: files" "$(cd "$tmp/there" && echo *)" "l s"
+        (cd "$tmp/there" && KPROF_EXPORT=s.kprof KPROF_LOG_FILE=l profiled $program)
+        expect "relative names: files" "$(cd "$tmp/there" && echo *)" "l s.kprof"
     done
 }
 

@@ -55,10 +55,10 @@ kind() { # NAME [OPTION...] -- COMMAND of sh
 }
 
 # Nothing fails.
-run --strict -o good "$p"
+run --strict -o good.kprof "$p"
 expect "nothing fails: status" "$code" 0
 says "nothing fails" strict 0
-[ -s good ] || fail "nothing fails: no export"
+[ -s good.kprof ] || fail "nothing fails: no export"
 run --strict sh -c "exit 3"
 expect "no CUDA and 3: status" "$code" 3
 
@@ -76,21 +76,21 @@ early() { # KIND PATTERN ARGUMENTS of kprof...
     expect "$*, strict: status" "$code" "$(status_of "$kind")"
     [ ! -e ran ] || fail "$*, strict: the program ran"
 }
-cp good before
+cp good.kprof before
 mkdir folder
 export NAME=goo
-early export "$tmp/good: the file exists; use --force-overwrite" -o good
-early export "$tmp/good: the file exists" -o '%q{NAME}d'
+early export "$tmp/good.kprof: the file exists; use --force-overwrite" -o good.kprof
+early export "$tmp/good.kprof: the file exists" -o '%q{NAME}d'
 early export "$tmp/folder: it is a folder; name a file in it" -f -o folder
 early export "/proc/sys: it is a folder; name a file in it" -o /proc/sys
 early export "/dev/null: that is not a regular file" -o /dev/null
-echo "what I know" >notes
-early export "$tmp/notes: it is not a session and would be overwritten" -f -o notes
-expect "a file that is no session" "$(cat notes)" "what I know"
-log=good early log "$tmp/good: it is a session, which would be overwritten"
+echo "what I know" >notes.txt
+early export "$tmp/notes.txt: it is not a session and would be overwritten" -f -o notes.txt
+expect "a file that is no session" "$(cat notes.txt)" "what I know"
+log=good.kprof early log "$tmp/good.kprof: it is a session, which would be overwritten"
 FOLDER=$tmp/none early export "$tmp/none/x.kprof: No such file" -o '%q{FOLDER}/x.kprof'
-early export "$tmp/none/x.%p: No such file" -o none/x.%p
-early export "$tmp/good/x: Not a directory" -f -o good/x
+early export "$tmp/none/x.%p.kprof: No such file" -o none/x.%p
+early export "$tmp/good.kprof/x.kprof: Not a directory" -f -o good.kprof/x
 [ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x: Permission denied" -o folder/x && chmod 755 folder; }
 # Even root makes no file there: only an attempt tells.
 early report "--html: /proc/x.html: " --html /proc/x.html
@@ -124,9 +124,9 @@ early metric 'metric to sample "sm__cycle_active.avg"; did you mean pmsampling:s
 early metric 'no metric "dram__bytes.summ"' --metrics 'dram__bytes.summ
 x'
 early metric 'no group "memory_chrt"; did you mean group:memory_chart?' --metrics group:memory_chrt
-cmp -s good before || fail "an export that exists was changed"
+cmp -s good.kprof before || fail "an export that exists was changed"
 early cupti "--cupti-dir: none: No such file" --cupti-dir none
-early cupti "--cupti-dir: good: Not a directory" --cupti-dir good
+early cupti "--cupti-dir: good.kprof: Not a directory" --cupti-dir good.kprof
 early cupti "--cupti-dir: folder: the folder has no libcupti; the program was not started" --cupti-dir folder
 early option "--kernel-name: foo: the replay modes range and app-range profile whole ranges" --replay-mode range -k foo
 early option "--kernel-id: :::1: the replay modes range and app-range" --replay-mode app-range --kernel-id :::1
@@ -139,29 +139,29 @@ for name in 'r.%r' 'i.%i'; do
 done
 
 # --- an export that is not this run's ---
-run -o nothing true
-says "-o without CUDA" "^==KPROF== Nothing was written to $tmp/nothing. Unless a line above" 1
-[ ! -e nothing ] || fail "-o without CUDA makes a file"
-run -f -o good true
-[ ! -e good ] || fail "-f leaves an earlier session of which nothing is new"
-says "-f without CUDA" "^==KPROF== Nothing was written to $tmp/good; --force-overwrite has removed the earlier file. Unless" 1
-cp before good
-run -f --set nosuch -o good "$p"
-cmp -s good before || fail "-f costs an earlier session where an option is wrong"
-run -f -o good "$p"
+run -o nothing.kprof true
+says "-o without CUDA" "^==KPROF== Nothing was written to $tmp/nothing.kprof. Unless a line above" 1
+[ ! -e nothing.kprof ] || fail "-o without CUDA makes a file"
+run -f -o good.kprof true
+[ ! -e good.kprof ] || fail "-f leaves an earlier session of which nothing is new"
+says "-f without CUDA" "^==KPROF== Nothing was written to $tmp/good.kprof; --force-overwrite has removed the earlier file. Unless" 1
+cp before good.kprof
+run -f --set nosuch -o good.kprof "$p"
+cmp -s good.kprof before || fail "-f costs an earlier session where an option is wrong"
+run -f -o good.kprof "$p"
 expect "-f: status" "$code" 0
-cmp -s good before && fail "-f leaves an earlier session"
+cmp -s good.kprof before && fail "-f leaves an earlier session"
 run -f -o before no-such-program
 expect "no such program: status" "$code" 127
 [ -s before ] || fail "a program that there is not costs the earlier session"
-run -o late sh -c ": >late; $p"
+run -o late.kprof sh -c ": >late.kprof; $p"
 expect "an export made meanwhile: status" "$code" 0
-says "an export made meanwhile" "cannot create '$tmp/late': File exists" 1
-says "an export made meanwhile" "^==ERROR== nothing was written to $tmp/late, .* not from this run$" 1
-run -o here sh -c "cd folder && $p" # where the command was started
-[ -s here ] || fail "a relative export: not where the command was started"
+says "an export made meanwhile" "cannot create '$tmp/late.kprof': File exists" 1
+says "an export made meanwhile" "^==ERROR== nothing was written to $tmp/late.kprof, .* not from this run$" 1
+run -o here.kprof sh -c "cd folder && $p" # where the command was started
+[ -s here.kprof ] || fail "a relative export: not where the command was started"
 
-run --strict -o taken sh -c "$p; rm taken" # a session that is gone is a failure of its own
+run --strict -o taken.kprof sh -c "$p; rm taken.kprof" # a session that is gone is a failure of its own
 expect "an export that the program removes: status" "$code" "$(status_of export)"
 
 # --- names that hold line breaks, tabs and % ---
@@ -201,7 +201,7 @@ kind no-cuda -- true
 kind no-match -k nothing -- "$p >/dev/null"
 kind no-match --target-processes-filter nothing -- "$p >/dev/null"
 kind metric --metrics a__b,launch__grid_size -- "$p >/dev/null"
-kind export -o taken -- "rm -f taken; mkdir taken; $p >/dev/null; rmdir taken"
+kind export -o taken.kprof -- "rm -f taken.kprof; mkdir taken.kprof; $p >/dev/null; rmdir taken.kprof"
 log=gone/log
 mkdir gone
 kind log -- "rm -r gone; $p >/dev/null; mkdir gone"
@@ -279,7 +279,7 @@ rm -f report
 KPROF_STRICT=1 KPROF_KERNEL_NAME=nothing preloaded "$p"
 expect "the library alone: status" "$code" 0
 says "the library alone" "^==ERROR== strict: no-match: .*; under the kprof command the exit status would be $(status_of no-match)$" 1
-KPROF_STRICT=1 KPROF_EXPORT=before preloaded "$p"
+KPROF_STRICT=1 KPROF_EXPORT=good.kprof preloaded "$p"
 says "the library alone, export" "^==ERROR== strict: export: " 1
 KPROF_STRICT=1 preloaded "$p"
 says "the library alone, nothing fails" strict 0
