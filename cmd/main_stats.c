@@ -99,14 +99,25 @@ static void write_columns(const struct rows *r)
     free(widths);
 }
 
-/* Prints a report of a session. `first`: nothing was printed before it. */
+/* Says that a report is left out, as nsys does. */
+static void skip_report(const char *name)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s is left out: the session has no such records; a run with --timeline has them",
+             name);
+    kp_console_note(text);
+}
+
+/* Prints a report of a session, if there are rows for it. `first`: nothing was printed before it. */
 static int print_report(struct kp_store *store, size_t report, const struct stats *s, bool *first)
 {
     struct rows rows = {0};
     char *err = NULL;
     const char *title, *name = kp_stats_report(report, &title);
     int rc = kp_store_stats(store, report, take_row, &rows, &err);
-    if (!rc) {
+    if (!rc && rows.n < 2) {
+        skip_report(name);
+    } else if (!rc) {
         if (!s->csv)
             printf("%s ** %s (%s):\n\n", *first ? "" : "\n", title, name);
         else if (!*first)

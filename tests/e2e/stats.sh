@@ -61,6 +61,13 @@ assert {r["Range"] for r in proj} == {":forward", ":backward", ":optimizer"} and
 assert sum(int(r["NumGPUOps"]) for r in read("nvtx_gpu_proj_trace")) == 586
 END
 
+# Without records there are no empty tables.
+cp "$source/examples/h200-demo.kprof" "$tmp/demo.kprof"
+stats "$tmp/demo.kprof" >"$tmp/out" 2>"$tmp/err"
+expect "no timeline: exit code" $? 0
+expect "no timeline: tables" "$(cat "$tmp/out")" ""
+expect "no timeline: told" "$(grep -c '^==KPROF== [a-z_]* is left out: the session has no such records; a run with --timeline has them$' "$tmp/err")" 9
+
 # The views of a new session: queries as public readers of nsys' export have them.
 if [ -n "$KP_REAL_CUPTI" ]; then
     LD_LIBRARY_PATH="$build/fake" "$build/kprof" --page timeline -o "$tmp/new" "$programs/p_direct" >/dev/null 2>&1
@@ -80,8 +87,9 @@ for view, kind in ("MEMCPY", 1), ("MEMSET", 2):
 assert db.execute("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59").fetchone() == db.execute(
     "SELECT count(*) FROM activity WHERE kind = 3").fetchone()
 END
-    stats "$tmp/new" >"$tmp/all"
-    expect "all reports" "$(grep -c '^ \*\* ' "$tmp/all")" 9
+    stats "$tmp/new" >"$tmp/all" 2>"$tmp/err"
+    expect "all reports but those of NVTX" "$(grep -c '^ \*\* ' "$tmp/all")" 6
+    expect "reports left out" "$(grep -c '^==KPROF== nvtx_[a-z_]* is left out' "$tmp/err")" 3
 fi
 
 # A session of a timeline alone has the times of its records on the pages that are about times.
