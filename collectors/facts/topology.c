@@ -164,21 +164,28 @@ static void pci_device(struct reading *x, const struct row *row)
 
 static const struct chip {
     const char *name;
-    unsigned number, partition_bits, partition_slices;
+    unsigned number, partition_bits, partition_slices, ports;
 } chips[] = {
-#define KP_CHIP_FACTS(name, number, bits, slices) {name, number, bits, slices},
+#define KP_CHIP_FACTS(name, number, bits, slices, ports) {name, number, bits, slices, ports},
 #include "collectors/facts/chip_facts.def"
 #undef KP_CHIP_FACTS
 };
 
-/* Returns NULL if the metric is n/a. */
-static const struct chip *find_chip(struct reading *x, const struct row *row)
+static const struct chip *known_chip(const struct reading *x)
 {
     for (size_t i = 0; i < sizeof(chips) / sizeof(*chips); i++)
         if (!strcmp(chips[i].name, x->machine->chip))
             return &chips[i];
-    set_missing(x, row, KP_REASON_CHIP_UNTOLD);
     return NULL;
+}
+
+/* Returns NULL if the metric is n/a. */
+static const struct chip *find_chip(struct reading *x, const struct row *row)
+{
+    const struct chip *c = known_chip(x);
+    if (!c)
+        set_missing(x, row, KP_REASON_CHIP_UNTOLD);
+    return c;
 }
 
 static void architecture(struct reading *x, const struct row *row)
@@ -195,16 +202,17 @@ static void chip(struct reading *x, const struct row *row)
         set_count(x, row, c->number);
 }
 
-/* Sets the partitions of the memory bus, multiplied by `times`; n/a if the chip's number is unknown. */
+/* Sets the partitions of the memory bus, multiplied by `times`; n/a if the chip's number is unknown. One of which a
+ * part is disabled counts, as in ncu: an H200 with a bus of 6,016 bits has 12 of 512. */
 static void of_partitions(struct reading *x, const struct row *row, const struct chip *c, unsigned times)
 {
     int bits = 0;
     if (!attribute(x, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &bits))
         set_missing(x, row, KP_REASON_UNTOLD);
-    else if (!c->partition_bits || bits <= 0 || (unsigned)bits % c->partition_bits)
+    else if (!c->partition_bits || bits <= 0)
         set_missing(x, row, KP_REASON_CHIP_UNTOLD);
     else
-        set_count(x, row, (unsigned)bits / c->partition_bits * times);
+        set_count(x, row, ((unsigned)bits + c->partition_bits - 1) / c->partition_bits * times);
 }
 
 static void frame_buffer_partitions(struct reading *x, const struct row *row)
@@ -514,12 +522,14 @@ static uint32_t of_device(const struct kp_nvlink *l, size_t i, int what)
     return what == ENABLED ? d->enabled : (uint32_t)__builtin_popcount(what == PORTS ? d->ports : d->enabled);
 }
 
+/* NVML tells nothing of links where the machine has none; the chip has its ports there, too. */
 static void nvlink_device(struct reading *x, const struct row *row)
 {
     if (!nvlink_known(x, row))
         return;
+    const struct chip *c = known_chip(x);
     if (row->what == PORTS && !x->nvlink.devices[x->gpus.own].ports)
-        set_missing(x, row, KP_REASON_NVML_UNTOLD);
+        set_if(x, row, c && c->ports, c ? c->ports : 0, KP_REASON_NVML_UNTOLD);
     else
         sum(x, row, of_device, x->nvlink.n_devices);
 }
@@ -683,8 +693,7 @@ char *kp_device_attributes(const struct kp_driver *d, const struct kp_device *de
     FILE *f = open_memstream(&text, &size);
     x.rc = f ? kp_gpus_list(d, device, machine->gpus, &x.gpus) : -ENOMEM;
     for (size_t i = 0; !x.rc && i < sizeof(rows) / sizeof(*rows); i++)
-        if (!strncmp(rows[i].name, KP_DEVICE_ATTRIBUTES, strlen(KP_DEVICE_ATTRIBUTES)))
-            rows[i].find(&x, &rows[i]);
+        rows[i].find(&x, &rows[i]);
     for (size_t i = 0; !x.rc && i < r.n_metrics; i++)
         print_attribute(f, &r.metrics[i]);
     if (f && kp_text_end(f, &text) && !x.rc)

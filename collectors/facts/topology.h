@@ -38,7 +38,7 @@ struct kp_machine {
 int kp_device_metrics(struct kp_result *r, const struct kp_driver *d, const struct kp_device *device,
                       const struct kp_machine *machine, const char *names);
 
-/* Returns all attributes of the device (device__attribute_*) as lines of a name, a tab and its value, which is empty if
+/* Returns all metrics of the device (device_metrics.def) as lines of a name, a tab and its value, which is empty if
  * the machine does not provide it; malloc'ed, NULL without memory. */
 char *kp_device_attributes(const struct kp_driver *d, const struct kp_device *device, const struct kp_machine *machine);
 

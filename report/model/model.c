@@ -143,7 +143,11 @@ int kp_result_add_mean(struct kp_result *r, const char *name, const char *unit, 
 
 bool kp_is_device_attribute(const char *line)
 {
-    return !strncmp(line, KP_DEVICE_ATTRIBUTES, strlen(KP_DEVICE_ATTRIBUTES));
+    static const char *const of[] = {"device__attribute_", "launch__", "numa__", "nvlink__"};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (!strncmp(line, of[i], strlen(of[i])))
+            return true;
+    return false;
 }
 
 int kp_session_read_attributes(const struct kp_device_info *d, struct kp_result *r)

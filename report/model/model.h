@@ -237,11 +237,11 @@ struct kp_device_info {
     int cc_major, cc_minor;
     uint32_t sm_count;
     /* Constituents of throughputs on this chip. Each line has the metric, a tab and its constituents separated by
-     * commas, all with suffixes; "" when not asked for. Then come lines of the device's attributes: each has the
-     * metric, which begins with KP_DEVICE_ATTRIBUTES, a tab, and its value as printed, empty for n/a. */
+     * commas, all with suffixes; "" when not asked for. Then come lines of the device's attributes and what the
+     * machine tells of it (collectors/facts/device_metrics.def): each has the metric, a tab, and its value as printed,
+     * empty for n/a. */
     char *breakdowns;
 };
-#define KP_DEVICE_ATTRIBUTES "device__attribute_"
 /* Returns true if a line of the breakdowns is one of an attribute. */
 bool kp_is_device_attribute(const char *line);
 

@@ -176,8 +176,8 @@ expect "attributes of the device" "$(python3 - "$tmp/csv" "$tmp/one.kprof" "$sou
 import csv, re, sqlite3, sys
 rows = list(csv.reader(open(sys.argv[1])))
 head, launches = rows[0], rows[2:]
-of_table = re.findall(r'"(device__attribute_[^"]*)"', open(sys.argv[3]).read())
-names = [n for n in head if n.startswith("device__attribute_")]
+of_table = re.findall(r'^KP_DEVICE_\w+\("([^"]*)"', open(sys.argv[3]).read(), re.M)
+names = [n for n in head if n.startswith(("device__attribute_", "numa__", "nvlink__")) or n == "launch__uses_vgpu"]
 filled = [sum(r[head.index(n)] != "n/a" for n in names) for r in launches]
 db = sqlite3.connect(sys.argv[2])
 stored = db.execute("SELECT count(*) FROM metrics WHERE name LIKE 'device__attribute_%'").fetchone()[0]

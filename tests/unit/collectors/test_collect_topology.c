@@ -264,6 +264,7 @@ static void test_facts_of_the_chip(void **state)
         double architecture, number, partitions, slices; /* as ncu lists them */
     } rows[] = {
         {"GH100", 9, 6144, 384, 384, 12, 96},
+        {"GH100", 9, 6016, 384, 384, 12, 96}, /* an H200: a part of the last one is disabled */
         {"GH100", 9, 5120, 384, 384, 10, 80},
         {"GA104", 8, 256, 368, 372, 4, 32},
     };
@@ -543,10 +544,14 @@ static void test_no_links(void **state)
     assert_string_equal(told, "0"); /* started and let go, once */
     free(told);
     give_nvml(s, &(struct nvml){"\"\"", 0, 2, 0, NULL});
+    s->machine.chip = "GB202";
     measure(s, nvlink_names);
     assert_no_links(s);
     assert_missing(s, "nvlink__max_count", "NVML");
     assert_int_equal(number(s, "launch__uses_vgpu"), 1);
+    s->machine.chip = "GH100"; /* whose ports are known without NVML */
+    measure(s, nvlink_names);
+    assert_int_equal(number(s, "nvlink__max_count"), 18);
     give_nvml(s, &(struct nvml){"\"\"", 0, -1, 0, NULL});
     measure(s, nvlink_names);
     assert_missing(s, "launch__uses_vgpu", "NVML");
