@@ -593,6 +593,7 @@ static char *machine_names(const struct kp_context_setup *setup, struct kp_conte
     FILE *f = open_memstream(&list, &size);
     if (!f)
         return NULL;
+    c->curves = setup->options->face == KP_FACE_NCU; /* whose raw page always has them */
     for (size_t i = 0; c->plan && i < c->plan->n_metrics; i++)
         note_shown(c, f, c->plan->metrics[i].name);
     for (size_t s = 0; !c->plan && s < setup->n_sections; s++)

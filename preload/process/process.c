@@ -276,9 +276,11 @@ static bool is_target(bool tells)
     return !why;
 }
 
-/* Returns true if a wanted row or metric describes the launch without being a counter. */
+/* Returns true if a wanted row or metric describes the launch without being a counter. ncu's raw page has them all. */
 static bool shows_configs(void)
 {
+    if (process->options.face == KP_FACE_NCU)
+        return true;
     for (size_t s = 0; s < process->n_sections; s++)
         for (size_t i = 0; i < process->sections[s]->n_rows; i++)
             if (process->sections[s]->rows[i].source == KP_SRC_LAUNCH)

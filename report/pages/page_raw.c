@@ -5,6 +5,7 @@
 
 #include "base/room.h"
 #include "base/text.h"
+#include "report/pages/ncu_columns.h"
 #include "report/pages/page_body.h"
 #include "report/view/narrow.h"
 
@@ -12,6 +13,7 @@
 struct narrowed {
     const struct kp_page *page;
     struct kp_result *devices; /* the attributes of the session's devices, where all metrics are shown */
+    bool as_ncu;               /* all metrics are shown, as ncu does */
     int (*fn)(struct kp_result *r, void *arg);
     void *arg;
 };
@@ -52,6 +54,8 @@ static int narrow_launch(struct kp_result *r, void *arg)
     if (rc)
         return rc;
     rc = add_attributes(n, &chosen);
+    if (!rc && n->as_ncu)
+        rc = kp_ncu_columns(n->page->session, &chosen);
     rc = rc ? rc : n->fn(&chosen, n->arg);
     free(chosen.metrics);
     return rc;
@@ -60,8 +64,9 @@ static int narrow_launch(struct kp_result *r, void *arg)
 static int each_narrowed(const struct kp_page *p, int (*fn)(struct kp_result *r, void *arg), void *arg)
 {
     const struct kp_session *s = p->session;
-    struct narrowed n = {p, NULL, fn, arg};
-    bool all = !p->display->choose && (*kp_or_empty(s->set) || *kp_or_empty(s->sections));
+    bool whole = !p->display->choose, as_ncu = whole && p->display->face == KP_FACE_NCU;
+    bool all = as_ncu || (whole && (*kp_or_empty(s->set) || *kp_or_empty(s->sections)));
+    struct narrowed n = {p, NULL, as_ncu, fn, arg};
     int rc = 0;
     if (all && !(n.devices = calloc(s->n_devices + 1, sizeof *n.devices)))
         return -ENOMEM;
@@ -89,7 +94,8 @@ static int write_raw(struct kp_result *r, void *arg)
         w->launch = &r->launch;
         kp_write_launch(w, false);
         kp_write_metrics(w, &lines);
-        kp_write_missing(w, &lines);
+        if (w->out.display->face != KP_FACE_NCU)
+            kp_write_missing(w, &lines);
         kp_write_gap(w);
     }
     kp_lines_free(&lines);
