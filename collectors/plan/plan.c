@@ -9,12 +9,18 @@
 #include "collectors/plan/plan_internal.h"
 #include "collectors/providers/library.h"
 
-/* Limits the counters: for more, the library needs minutes while the program waits. */
-static int bound(struct kp_planner *x)
+static size_t counters(const struct kp_planner *x)
 {
     size_t n = 0;
     for (size_t i = 0; i < x->plan->n_metrics; i++)
         n += x->plan->metrics[i].group == KP_NOT_SCHEDULED;
+    return n;
+}
+
+/* Limits the counters: for more, the library needs minutes while the program waits. */
+static int bound(struct kp_planner *x)
+{
+    size_t n = counters(x);
     if (n <= KP_PLAN_MOST_COUNTERS)
         return 0;
     if (asprintf(x->err, "%s: these are %zu counters of %s, but at most %d can be scheduled; name fewer", x->option, n,
@@ -72,6 +78,7 @@ static int schedule_groups(struct kp_planner *x, unsigned how)
 static int fill(struct kp_planner *x, const struct kp_section *const *sections, size_t n_sections, const char *metrics,
                 unsigned how)
 {
+    bool had;
     int rc = kp_tables_open(x->cupti, KP_TABLES_COUNTED, x->chip, x->availability, &x->host);
     for (size_t i = 0; !rc && i < n_sections; i++)
         rc = kp_plan_want_section(x, sections[i]);
@@ -81,6 +88,8 @@ static int fill(struct kp_planner *x, const struct kp_section *const *sections, 
         rc = kp_plan_list(x, metrics);
     if (!rc)
         rc = check_known(x, n_sections);
+    if (!rc && how & KP_PLAN_DURATION && counters(x))
+        rc = kp_plan_want(x, "gpu__time_duration.sum", KP_UNIT_OF_CHIP, false, &had);
     if (!rc)
         rc = bound(x);
     if (!rc)

@@ -71,6 +71,7 @@ enum {
     KP_PLAN_ROTATE = 128,
     KP_PLAN_WATCH = 256,
     KP_PLAN_BESIDE = 512,
+    KP_PLAN_DURATION = 1024,
 };
 
 /* Plans for `chip` with compute capability major.minor.
@@ -99,7 +100,8 @@ enum {
  * KP_PLAN_RUNS and KP_PLAN_UNSHARED: for runs.h; the plan has no groups yet. KP_PLAN_COLUMNS: `metrics` are
  * KPROF_TRACE_COLUMNS, which errors then name. KP_PLAN_QUERY: the command asks, and errors name its flag.
  * KP_PLAN_ANY_CHIP: the same, but texts are about all chips of CUPTI. KP_PLAN_WATCH: what kernels write to host memory
- * is counted, too, if that needs no further pass.
+ * is counted, too, if that needs no further pass. KP_PLAN_DURATION: if there are counters, gpu__time_duration.sum is
+ * one of them, as in ncu.
  *
  * Returns 0; -ENOMEM; -EIO with *err if the library cannot schedule. Returns -EINVAL with *err (malloc'ed; lines, the
  * last without its end) if the chip has no item of the list, or for more than KP_PLAN_MOST_COUNTERS. */

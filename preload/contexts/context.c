@@ -503,6 +503,8 @@ static unsigned way_of(const struct kp_context_setup *setup, const char *shared)
         how |= KP_PLAN_ROTATE;
     if (o->only_columns)
         how |= KP_PLAN_COLUMNS;
+    if (o->face == KP_FACE_NCU && lists == KP_LISTS_ALL)
+        how |= KP_PLAN_DURATION;
     /* Launches are repeated one by one. Scheduling once more costs a tenth of a short program's start, so it is done
      * only if there is memory to watch. */
     if (kp_mode_repeats(setup->mode) && !kp_mode_has_ranges(setup->mode) && !setup->mode->varies && kp_hostmem_any())

@@ -1152,6 +1152,20 @@ static void test_what_is_not_counted(void **state)
     refused("pmsampling:sm__no_such_thing.sum", "no metric to sample \"sm__no_such_thing.sum\"", "");
 }
 
+/* ncu times each launch that has counters, and the list stays what was asked for. */
+static void test_duration_beside_counters(void **state)
+{
+    struct kp_plan *p = plan_how("sm__cycles_active.avg", KP_PLAN_DURATION);
+    (void)state;
+    assert_true(planned(p, "gpu__time_duration.sum")->group >= 0);
+    assert_string_equal(p->listed, "sm__cycles_active.avg");
+    assert_int_equal(p->n_metrics, 2);
+    kp_plan_free(p);
+    p = plan_how("launch__grid_size", KP_PLAN_DURATION);
+    assert_int_equal(p->n_metrics, 1);
+    kp_plan_free(p);
+}
+
 /* What the library refuses beside the others, without being known for it, does not spoil them; what it refuses
  * altogether is said to be so. */
 static void test_what_does_not_go_together(void **state)
@@ -1587,6 +1601,7 @@ static void test_watched(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_duration_beside_counters),
         cmocka_unit_test(test_rotation),
         cmocka_unit_test(test_rotation_by_quick_answers),
         cmocka_unit_test(test_rotation_of_other_units),
