@@ -3,7 +3,13 @@
 Each reads a text and returns what it found, as a dictionary. That has to equal what the session's own tables say, for every
 launch and every metric. And each proves its power: of a text that was damaged in one place it finds something else.
 """
-import collections, csv, io, math, re, sqlite3, subprocess, sys
+import collections, csv, io, math, pathlib, re, sqlite3, subprocess, sys
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
+# The columns of ncu's raw page, and those in which it has a value or unit of its own.
+COLUMNS = {column.replace(".*", roll_up) for line in (TREE / "tests/data/columns.tsv").read_text().splitlines() if line[0] != "#"
+           for column in line.split("\t")[:1] for roll_up in (".avg", ".max", ".min", ".sum")}
+OTHERWISE = set(re.findall(r'KP_NCU_COLUMN\((?!EXTRA|ABSENT)\w+, "([^"]*)"', (TREE / "report/pages/ncu_columns.def").read_text()))
 
 
 def run(*command, stdin=None):
@@ -176,6 +182,11 @@ def want_values(s, only=None):
             if value is not None and (only is None or name in only)}
 
 
+def want_raw(s):
+    """What the raw page has of it; spills depend on the sections."""
+    return {k: v for k, v in want_values(s, COLUMNS - OTHERWISE).items() if not k[1].startswith("derived__local_spilling_")}
+
+
 def differing(got, want):
     return [k for k in got.keys() | want.keys() if k not in got or k not in want or not same(got[k], want[k])]
 
@@ -250,14 +261,15 @@ def check(kprof, path):
 
     columns = two_headings(raw)
     values = {(i, name): v for (i, (name, unit)), v in columns.items()}
-    wrong = [k for k, v in want_values(s).items() if k not in values or not same(values[k], v)]
-    assert columns and not wrong, ("raw, two headings", [(k, values.get(k), want_values(s)[k]) for k in wrong[:5]])
+    wrong = [k for k, v in want_raw(s).items() if k not in values or not same(values[k], v)]
+    assert columns and not wrong, ("raw, two headings", [(k, values.get(k), want_raw(s)[k]) for k in wrong[:5]])
+    assert all(name in COLUMNS for _, name in values), "columns that ncu lacks"
     units = {name: unit for _, (name, unit) in columns}
-    assert all(units[n] in u for n, u in s.units.items() if n in units), "units"
+    assert all(units[n] in u for n, u in s.units.items() if n in units and n not in OTHERWISE), "units"
     power("raw, two headings", two_headings, raw, lambda t: "\n".join(t.split("\n")[:1] + t.split("\n")[2:]))
 
     skipped = skipped_units(raw)
-    wrong = [k for k, v in want_values(s).items() if k not in skipped or not same(skipped[k], v)]
+    wrong = [k for k, v in want_raw(s).items() if k not in skipped or not same(skipped[k], v)]
     assert skipped and not wrong, ("raw, units skipped", wrong[:5])
     power("raw, units skipped", skipped_units, raw, lambda t: t.replace("\n" + t.split("\n")[2] + "\n", "\n", 1))
 
