@@ -61,7 +61,7 @@ static void drop_extras(const struct asked *a, struct kp_result *r)
     r->n_metrics = kept;
 }
 
-static void *find(const struct kp_result *r, const char *name)
+static void *metric_of(const struct kp_result *r, const char *name)
 {
     return (void *)kp_result_find(r, name);
 }
@@ -69,7 +69,7 @@ static void *find(const struct kp_result *r, const char *name)
 /* Makes the value what ncu has. */
 static void reword(const struct kp_result *r, struct kp_metric *m, const struct column *c)
 {
-    const struct kp_metric *of = find(r, c->of);
+    const struct kp_metric *of = metric_of(r, c->of);
     m->unit = (char *)c->unit;
     if (c->what == NUMBER && m->kind == KP_VALUE_TEXT) {
         m->kind = KP_VALUE_COUNT;
@@ -103,7 +103,7 @@ static int add_absent(const struct asked *a, struct kp_result *r)
         const struct column *c = &columns[i];
         bool applies =
             (!*c->of || has_section(a, c->of)) && kp_cc_matches(c->cc, r->launch.cc_major, r->launch.cc_minor);
-        if (c->what == ABSENT && applies && !find(r, c->name))
+        if (c->what == ABSENT && applies && !metric_of(r, c->name))
             all[n++] = (struct kp_metric){.name = (char *)c->name,
                                           .unit = (char *)c->unit,
                                           .reason = KP_REASON_NOT_COLLECTED,
@@ -114,7 +114,7 @@ static int add_absent(const struct asked *a, struct kp_result *r)
     return 0;
 }
 
-int kp_ncu_columns(const struct kp_session *s, struct kp_result *r)
+int kp_page_ncu_columns(const struct kp_session *s, struct kp_result *r)
 {
     struct asked a = {.lines = {0}};
     struct kp_metric *m;
@@ -124,7 +124,7 @@ int kp_ncu_columns(const struct kp_session *s, struct kp_result *r)
     if (!rc) {
         drop_extras(&a, r);
         for (size_t i = 0; i < COLUMNS; i++)
-            if (columns[i].what != ABSENT && columns[i].what != EXTRA && (m = find(r, columns[i].name)))
+            if (columns[i].what != ABSENT && columns[i].what != EXTRA && (m = metric_of(r, columns[i].name)))
                 reword(r, m, &columns[i]);
         rc = add_absent(&a, r);
     }

@@ -6,6 +6,6 @@
 
 /* Makes the metrics of a launch those of ncu's raw page (ncu_columns.def), by name. `r` owns only the list itself, and
  * its metrics refer to others' text then, too. 0, or -ENOMEM with `r` still to free. */
-int kp_ncu_columns(const struct kp_session *s, struct kp_result *r);
+int kp_page_ncu_columns(const struct kp_session *s, struct kp_result *r);
 
 #endif

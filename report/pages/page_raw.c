@@ -55,7 +55,7 @@ static int narrow_launch(struct kp_result *r, void *arg)
         return rc;
     rc = add_attributes(n, &chosen);
     if (!rc && n->as_ncu)
-        rc = kp_ncu_columns(n->page->session, &chosen);
+        rc = kp_page_ncu_columns(n->page->session, &chosen);
     rc = rc ? rc : n->fn(&chosen, n->arg);
     free(chosen.metrics);
     return rc;

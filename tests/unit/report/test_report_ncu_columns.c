@@ -26,7 +26,7 @@ static void show(struct subject *s, const char *set, const char *sections, const
     s->shown.metrics = calloc(s->own.n_metrics + 1, sizeof *s->shown.metrics);
     assert_non_null(s->shown.metrics);
     memcpy(s->shown.metrics, s->own.metrics, s->own.n_metrics * sizeof *s->shown.metrics);
-    assert_int_equal(kp_ncu_columns(&session, &s->shown), 0);
+    assert_int_equal(kp_page_ncu_columns(&session, &s->shown), 0);
 }
 
 static void forget(struct subject *s)
