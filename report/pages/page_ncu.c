@@ -203,7 +203,7 @@ static void write_headings(const struct block *b)
 }
 
 /* Writes an instruction with room for a predicate before it, as in "@!P0  EXIT". */
-static void write_text(struct kp_csv *c, const char *text)
+static void write_padded(struct kp_csv *c, const char *text)
 {
     enum { PREDICATE = 6 };
     int len = *text == '@' ? (int)strcspn(text, " ") : 0;
@@ -217,7 +217,7 @@ static void write_ncu_instruction(const struct block *b, size_t i)
     const struct span one = {i, 1};
     const struct kp_source_instruction *s = at(b, &one, 0);
     kp_csv_formatted(b->csv, "0x%08" PRIx32, s->offset);
-    write_text(b->csv, s->code && s->code->text ? s->code->text : "");
+    write_padded(b->csv, s->code && s->code->text ? s->code->text : "");
     write_cells(b, &one);
 }
 
