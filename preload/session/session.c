@@ -348,6 +348,8 @@ static int begin_log(char **err)
     int rc = open_log(session.options, err);
     if (rc)
         return lose(KP_FAILURE_LOG, rc);
+    if (session.options->face == KP_FACE_NCU && !session.options->quiet)
+        kp_log_warning("Note: Running with unmodified GPU clocks; values may differ from run to run.");
     kp_log_profiler("Connected to process %llu (%s)", (unsigned long long)session.facts.pid, session.facts.exe);
     return 0;
 }
@@ -466,14 +468,31 @@ static bool is_first_run(void)
     return session.options->replay_run == 1;
 }
 
+/* Adds the line as ncu 2025.3.1 prints it: none with CSV; the name with its parameters where that fits, else without,
+ * cut; "(i/n)" of a given number of launches. */
+static void add_line_as_ncu(struct kp_log_lines *lines, const char *base, const struct kp_launch_info *l)
+{
+    enum { NAME_MAX_NCU = 32 };
+    unsigned long long id = l->id, most = session.options->launch_count;
+    const char *name = l->demangled && strlen(l->demangled) <= NAME_MAX_NCU ? l->demangled : base;
+    bool cut = strlen(name) > NAME_MAX_NCU;
+    char of[48] = "";
+    if (session.display.format == KP_FORMAT_CSV)
+        return;
+    if (most)
+        snprintf(of, sizeof of, " (%llu/%llu)", id + 1, most);
+    kp_log_lines_add(lines, "Profiling \"%.*s%s\" - %llu%s: 0%%....50%%....100%% - %u pass%s",
+                     cut ? NAME_MAX_NCU - 3 : NAME_MAX_NCU, name, cut ? "..." : "", id, of, l->passes,
+                     l->passes == 1 ? "" : "es");
+}
+
 static void add_line(struct kp_log_lines *lines, const char *base, const struct kp_launch_info *l)
 {
     if (is_first_run())
         kp_log_lines_add(lines, "Profiling \"%s\" - %llu: the first run is without counters", base,
                          (unsigned long long)l->id);
     else if (session.options->face == KP_FACE_NCU)
-        kp_log_lines_add(lines, "Profiling \"%s\" - %llu: 0%%....50%%....100%% - %u pass%s", base,
-                         (unsigned long long)l->id, l->passes, l->passes == 1 ? "" : "es");
+        add_line_as_ncu(lines, base, l);
     else
         kp_log_lines_add(lines, "Profiling \"%s\" - %llu: %u pass%s, %.1f ms", base, (unsigned long long)l->id,
                          l->passes, l->passes == 1 ? "" : "es", l->profiler_ns / 1e6);

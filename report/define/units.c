@@ -32,12 +32,19 @@ static const struct ladder ladders[] = {
 /* Other rates scale their time instead: sector/s, sector/ms ... */
 static const struct ladder per_second = {"/s", {"/s", "/ms", "/us", "/ns"}};
 
+static bool unseparated;
+
+void kp_format_separated(bool separated)
+{
+    unseparated = !separated;
+}
+
 /* Writes the leading digits of `digits` with thousands separators, then `tail` as it is. */
 static void group(const char *digits, size_t n, const char *tail, char out[KP_NUMBER_MAX])
 {
     char *to = out;
     for (size_t i = 0; i < n; i++) {
-        if (i && (n - i) % 3 == 0)
+        if (i && (n - i) % 3 == 0 && !unseparated)
             *to++ = ',';
         *to++ = digits[i];
     }

@@ -1,6 +1,6 @@
 /*
- * How numbers look: units and their ladders, decimals and thousands separators, the same in every locale. Facts: the
- * reports of Nsight Compute 2025.3.
+ * How numbers look: units and their ladders, decimals and thousands separators, the same in every locale, but see
+ * kp_format_separated. Facts: the reports of Nsight Compute 2025.3.
  */
 #ifndef KP_REPORT_DEFINE_UNITS_H
 #define KP_REPORT_DEFINE_UNITS_H
@@ -14,6 +14,10 @@ enum {
     KP_NUMBER_MAX = 448, /* the largest double has 309 digits, so 102 separators, a sign and two decimals */
     KP_UNIT_MAX = 64,    /* longer units are cut; the longest in use has 15 characters */
 };
+
+/* Chooses whether thousands are separated; they are at first. The face ncu has the separators of ncu, which follow the
+ * locale. Call before numbers are formatted. */
+void kp_format_separated(bool separated);
 
 /* Returns the nearest whole number; a value without one stays. */
 double kp_whole(double value);

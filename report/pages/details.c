@@ -15,6 +15,8 @@
 
 enum { LINES_SHOWN = 5 /* of the hottest */ };
 
+static const char memory_tables[] = "MemoryWorkloadAnalysis_Tables";
+
 /* --- sections --- */
 
 /* A section being written: its title comes with its first content. */
@@ -94,6 +96,47 @@ static void write_body_titles(struct written *s, const struct kp_row *row)
     s->body_title = row->label;
 }
 
+/* Returns true if ncu's tables of memory lack the metric: kprof derives it, or shows it as a total. */
+static bool is_own(const char *metric)
+{
+    static const char *const begins[] = {
+        "derived__", "dram__bytes.", "dram__sectors.",
+        "l1tex__t_output_wavefronts_pipe_lsu_mem_dshared_op_atom.sum.pct_of_peak_sustained_elapsed"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (!strncmp(metric, begins[i], strlen(begins[i])))
+            return true;
+    return false;
+}
+
+/* Writes a grid as ncu does: each metric once, under its own name. */
+static int write_flat(struct written *s, const char *title, struct kp_lines *lines)
+{
+    char *heading = kp_asprintf("Table Name : %s", title);
+    struct kp_lines flat = {0};
+    int rc = heading ? 0 : -ENOMEM;
+    kp_lines_sort(lines);
+    for (size_t i = 0; !rc && i < lines->n; i++) {
+        struct kp_line line = lines->at[i];
+        if ((i && !strcmp(line.name, lines->at[i - 1].name)) || is_own(line.name))
+            continue;
+        line.label = line.name;
+        line.made_label = NULL;
+        rc = kp_lines_add(&flat, &line);
+    }
+    if (!rc && flat.n) {
+        begin(s);
+        if (!s->body_title)
+            kp_write_heading(s->to, KP_LEVEL_BODY, "Memory Tables");
+        s->body_title = title;
+        kp_write_heading(s->to, KP_LEVEL_BODY, heading);
+        kp_write_metrics(s->to, &flat);
+        kp_write_gap(s->to);
+    }
+    kp_lines_free(&flat);
+    free(heading);
+    return rc;
+}
+
 /* Writes the body that row `at` opens, whose rows end before `end`. */
 static int write_body(struct written *s, size_t at, size_t end)
 {
@@ -102,7 +145,10 @@ static int write_body(struct written *s, size_t at, size_t end)
     if (row->body == KP_BODY_SERIES)
         return write_timelines(s, at, end);
     int rc = kp_lines_of_rows(s->section, at + 1, end, s->view, s->asked_for, &lines);
-    if (!rc && lines.n) {
+    if (!rc && s->to->out.display->face == KP_FACE_NCU && row->body == KP_BODY_GRID &&
+        !strcmp(s->section->id, memory_tables)) {
+        rc = write_flat(s, row->label, &lines);
+    } else if (!rc && lines.n) {
         begin(s);
         write_body_titles(s, row);
         if (has_any_value(&lines))

@@ -42,21 +42,35 @@ struct groups {
     size_t n;
 };
 
-/* The face ncu groups launches of a kernel by shape and device, too. */
+/* The face ncu groups by kernel, shape and device, whether by kernel or by GPU. */
 static bool is_by_shape(const struct kp_display *d)
 {
-    return d->face == KP_FACE_NCU && d->grouping == KP_GROUPING_KERNEL;
+    return d->face == KP_FACE_NCU && d->grouping != KP_GROUPING_NVTX;
 }
 
 static bool is_same_group(const struct group *g, const char *name, const struct kp_launch_info *l,
                           const struct kp_display *d)
 {
-    if (d->grouping == KP_GROUPING_GPU)
+    if (d->grouping == KP_GROUPING_GPU && d->face != KP_FACE_NCU)
         return g->device == l->device;
     if (is_by_shape(d) && (g->device != l->device || memcmp(g->grid, l->grid, sizeof g->grid) != 0 ||
                            memcmp(g->block, l->block, sizeof g->block) != 0))
         return false;
     return g->name && name ? !strcmp(g->name, name) : g->name == name;
+}
+
+/* Returns where a new group goes: to the end, in the face ncu by name, and by device before that if by GPU. */
+static size_t group_place(const struct groups *all, const char *name, int device)
+{
+    const struct kp_display *d = all->page->display;
+    size_t at = all->n;
+    for (; at && is_by_shape(d); at--) {
+        const struct group *g = &all->at[at - 1];
+        bool alike = d->grouping != KP_GROUPING_GPU || g->device == device;
+        if (alike ? strcmp(g->name, name) <= 0 : g->device < device)
+            break;
+    }
+    return at;
 }
 
 /* Returns NULL without memory. */
@@ -70,22 +84,29 @@ static struct group *find_group(struct groups *all, const char *name, const stru
         free(copy);
         return NULL;
     }
-    all->at[all->n] =
-        (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
-    memcpy(all->at[all->n].grid, l->grid, sizeof l->grid);
-    memcpy(all->at[all->n].block, l->block, sizeof l->block);
-    return &all->at[all->n++];
+    size_t at = group_place(all, name, l->device);
+    struct group *g = &all->at[at];
+    memmove(g + 1, g, (all->n++ - at) * sizeof *g);
+    *g = (struct group){.name = copy, .device = l->device, .cc_major = l->cc_major, .cc_minor = l->cc_minor};
+    memcpy(g->grid, l->grid, sizeof l->grid);
+    memcpy(g->block, l->block, sizeof l->block);
+    return g;
 }
 
-static struct part *find_part(struct group *g, const char *title)
+/* In the face ncu, sections are in the order of their titles. */
+static struct part *find_part(struct group *g, const char *title, bool by_title)
 {
     for (size_t i = 0; i < g->n; i++)
         if (g->parts[i].title == title)
             return &g->parts[i];
     if (!KP_ROOM(g->parts, g->n))
         return NULL;
-    g->parts[g->n] = (struct part){.title = title};
-    return &g->parts[g->n++];
+    size_t at = g->n;
+    while (by_title && at && strcmp(g->parts[at - 1].title, title) > 0)
+        at--;
+    memmove(&g->parts[at + 1], &g->parts[at], (g->n++ - at) * sizeof *g->parts);
+    g->parts[at] = (struct part){.title = title};
+    return &g->parts[at];
 }
 
 static int insert_spread(struct part *p, size_t at, const char *title, const struct kp_metric *m)
@@ -128,7 +149,7 @@ static int add_value(struct part *p, size_t *at, const char *title, const struct
 
 static int add_lines(struct group *g, const struct kp_display *d, const char *title, const struct kp_lines *l)
 {
-    struct part *p = find_part(g, title);
+    struct part *p = find_part(g, title, d->face == KP_FACE_NCU);
     size_t at = 0;
     int rc = p ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < l->n; i++) {
@@ -162,7 +183,7 @@ static int add_sections(struct group *g, const struct kp_page *page, const struc
 
 static int add_metrics(struct group *g, const struct kp_page *page, const struct kp_result *r)
 {
-    struct part *p = find_part(g, NULL);
+    struct part *p = find_part(g, NULL, false);
     struct kp_result chosen;
     size_t at = 0;
     int rc = p ? kp_narrow(page->display, page->session, r, &chosen) : -ENOMEM;
@@ -211,7 +232,7 @@ static int add_launch(struct kp_result *r, void *arg)
     case KP_GROUPING_KERNEL:
         return add_to(all, kp_launch_name(&r->launch), r);
     default:
-        return add_to(all, NULL, r);
+        return add_to(all, is_by_shape(all->page->display) ? kp_launch_name(&r->launch) : NULL, r);
     }
 }
 
@@ -386,15 +407,24 @@ static size_t add_field(struct fields *f, bool wanted, const char *heading)
     return f->n++;
 }
 
+static void add_device_fields(struct fields *f, bool device, bool cc)
+{
+    f->device = add_field(f, device, "Device");
+    f->cc = add_field(f, cc, "CC");
+}
+
 static struct fields fields_of(const struct kp_display *d)
 {
     struct fields f = {.n = 0};
     bool as_ncu = d->face == KP_FACE_NCU, by_range = d->grouping == KP_GROUPING_NVTX, by_shape = is_by_shape(d);
+    bool device_first = as_ncu && d->grouping == KP_GROUPING_GPU;
+    if (device_first)
+        add_device_fields(&f, true, true);
     f.name = add_field(&f, by_shape || by_range || !as_ncu, by_range ? KP_NVTX_RANGE : "Kernel Name");
     f.block = add_field(&f, by_shape, "Block Size");
     f.grid = add_field(&f, by_shape, "Grid Size");
-    f.device = add_field(&f, !by_range, "Device");
-    f.cc = add_field(&f, as_ncu && !by_range, "CC");
+    if (!device_first)
+        add_device_fields(&f, !by_range, as_ncu && !by_range);
     f.launches = add_field(&f, true, "Invocations");
     f.section = add_field(&f, true, "Section Name");
     f.metric = f.n;

@@ -2,54 +2,57 @@
  * The page source as the CSV of ncu: for each launch blocks of lines "File Path" and "Function Name", or "Kernel Name",
  * and a table. `--print-source sass` has instructions, `cuda` lines of source, `cuda,sass` both. Columns without a
  * value are empty: kprof does not count policies of L2. Source of the form: what public programs read of ncu 2022 to
- * 2026.
+ * 2026, and what 2025.3.1 wrote on an H200. Addresses begin at 0 in each function.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/define/derive_source.h"
 #include "report/model/launch_names.h"
 #include "report/pages/page_body.h"
 #include "report/write/csv_writer.h"
 
 /* How a cell follows from the counts `a` and `b`, summed over the instructions of the row. */
-enum how { SAMPLES, NOT_ISSUED, SUM, RATIO, EXCESS, SPACE, ACCESS, SIZE, UNKNOWN };
+enum how { SAMPLES, NOT_ISSUED, SUM, RATIO, REST, EXCESS, SPACE, ACCESS, SIZE, POLICY, UNKNOWN };
 
 static const struct column {
     const char *heading;
     enum how how;
     const char *a, *b;
+    bool rare; /* ncu leaves it out where the function has none of it */
 } columns[] = {
-    {"Warp Stall Sampling (All Samples)", SAMPLES, NULL, NULL},
-    {"Warp Stall Sampling (Not-issued Samples)", NOT_ISSUED, NULL, NULL},
-    {"# Samples", SAMPLES, NULL, NULL},
-    {"Instructions Executed", SUM, KP_INST_EXECUTED, NULL},
-    {"Thread Instructions Executed", SUM, "thread_inst_executed", NULL},
-    {"Predicated-On Thread Instructions Executed", SUM, KP_THREADS_ON, NULL},
-    {"Avg. Threads Executed", RATIO, "thread_inst_executed", KP_INST_EXECUTED},
-    {"Avg. Predicated-On Threads Executed", RATIO, KP_THREADS_ON, KP_INST_EXECUTED},
-    {"Divergent Branches", SUM, "smsp__branch_targets_threads_divergent", NULL},
-    {"Address Space", SPACE, NULL, NULL},
-    {"Access Operation", ACCESS, NULL, NULL},
-    {"Access Size", SIZE, NULL, NULL},
-    {"L1 Tag Requests Global", SUM, "memory_l1_tag_requests_global", NULL},
-    {"L1 Conflicts Shared N-Way", RATIO, KP_WAVEFRONTS, KP_INST_EXECUTED},
-    {"L1 Wavefronts Shared Excessive", EXCESS, KP_WAVEFRONTS, KP_WAVEFRONTS KP_IDEAL},
-    {"L1 Wavefronts Shared", SUM, KP_WAVEFRONTS, NULL},
-    {"L1 Wavefronts Shared Ideal", SUM, KP_WAVEFRONTS KP_IDEAL, NULL},
-    {"L2 Theoretical Sectors Global Excessive", EXCESS, KP_SECTORS, KP_SECTORS KP_IDEAL},
-    {"L2 Theoretical Sectors Global", SUM, KP_SECTORS, NULL},
-    {"L2 Theoretical Sectors Global Ideal", SUM, KP_SECTORS KP_IDEAL, NULL},
-    {"L2 Theoretical Sectors Local", SUM, KP_SECTORS_LOCAL, NULL},
-    {"L2 Explicit Evict Policies", UNKNOWN, NULL, NULL},
-    {"L2 Explicit Hit Policy Evict First", UNKNOWN, NULL, NULL},
-    {"L2 Explicit Hit Policy Evict Last", UNKNOWN, NULL, NULL},
-    {"L2 Explicit Hit Policy Evict Normal", UNKNOWN, NULL, NULL},
-    {"L2 Explicit Hit Policy Evict Normal Demote", UNKNOWN, NULL, NULL},
-    {"L2 Explicit Miss Policy Evict First", UNKNOWN, NULL, NULL},
-    {"L2 Explicit Miss Policy Evict Normal", UNKNOWN, NULL, NULL},
+    {"Warp Stall Sampling (All Samples)", SAMPLES, NULL, NULL, false},
+    {"Warp Stall Sampling (Not-issued Samples)", NOT_ISSUED, NULL, NULL, false},
+    {"# Samples", SAMPLES, NULL, NULL, false},
+    {"Instructions Executed", SUM, KP_INST_EXECUTED, NULL, false},
+    {"Thread Instructions Executed", SUM, "thread_inst_executed", NULL, false},
+    {"Predicated-On Thread Instructions Executed", SUM, KP_THREADS_ON, NULL, false},
+    {"Avg. Threads Executed", RATIO, "thread_inst_executed", KP_INST_EXECUTED, false},
+    {"Avg. Predicated-On Threads Executed", RATIO, KP_THREADS_ON, KP_INST_EXECUTED, false},
+    {"Avg. Predicated-On Threads Unexecuted", REST, "thread_inst_executed", KP_THREADS_ON, false},
+    {"Divergent Branches", SUM, "smsp__branch_targets_threads_divergent", NULL, true},
+    {"Address Space", SPACE, NULL, NULL, false},
+    {"Access Operation", ACCESS, NULL, NULL, false},
+    {"Access Size", SIZE, NULL, NULL, false},
+    {"L1 Tag Requests Global", SUM, "memory_l1_tag_requests_global", NULL, false},
+    {"L1 Conflicts Shared N-Way", RATIO, KP_WAVEFRONTS, KP_INST_EXECUTED, false},
+    {"L1 Wavefronts Shared Excessive", EXCESS, KP_WAVEFRONTS, KP_WAVEFRONTS KP_IDEAL, true},
+    {"L1 Wavefronts Shared", SUM, KP_WAVEFRONTS, NULL, true},
+    {"L1 Wavefronts Shared Ideal", SUM, KP_WAVEFRONTS KP_IDEAL, NULL, true},
+    {"L2 Theoretical Sectors Global Excessive", EXCESS, KP_SECTORS, KP_SECTORS KP_IDEAL, false},
+    {"L2 Theoretical Sectors Global", SUM, KP_SECTORS, NULL, false},
+    {"L2 Theoretical Sectors Global Ideal", SUM, KP_SECTORS KP_IDEAL, NULL, false},
+    {"L2 Theoretical Sectors Local", SUM, KP_SECTORS_LOCAL, NULL, true},
+    {"L2 Explicit Evict Policies", POLICY, NULL, NULL, false},
+    {"L2 Explicit Hit Policy Evict First", UNKNOWN, NULL, NULL, false},
+    {"L2 Explicit Hit Policy Evict Last", UNKNOWN, NULL, NULL, false},
+    {"L2 Explicit Hit Policy Evict Normal", UNKNOWN, NULL, NULL, false},
+    {"L2 Explicit Hit Policy Evict Normal Demote", UNKNOWN, NULL, NULL, false},
+    {"L2 Explicit Miss Policy Evict First", UNKNOWN, NULL, NULL, false},
+    {"L2 Explicit Miss Policy Evict Normal", UNKNOWN, NULL, NULL, false},
 };
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -62,25 +65,13 @@ struct block {
     const struct kp_source_function *function;
     const size_t *order; /* of the instructions of the function, by file, line and offset */
     const uint64_t *a[COLUMNS], *b[COLUMNS], *stalls[KP_STALL_REASONS], *idle[KP_STALL_REASONS];
+    const uint64_t *executed;
+    bool lacks[COLUMNS], lacks_stall[KP_STALL_REASONS]; /* rare columns that are not there */
 };
 
 static const uint64_t *find(const struct block *b, const char *metric)
 {
     return metric ? kp_code_counts_find(b->function->counts, metric) : NULL;
-}
-
-static void find_values(struct block *b)
-{
-    char name[128];
-    for (size_t i = 0; i < COLUMNS; i++) {
-        b->a[i] = find(b, columns[i].a);
-        b->b[i] = find(b, columns[i].b);
-    }
-    for (size_t i = 0; i < KP_STALL_REASONS; i++) {
-        snprintf(name, sizeof name, "%s%s", kp_stall_reasons[i].metric, not_issued);
-        b->stalls[i] = find(b, kp_stall_reasons[i].metric);
-        b->idle[i] = find(b, name);
-    }
 }
 
 /* The instructions of a row: `n` of the order, from `first` on. */
@@ -109,6 +100,24 @@ static uint64_t sum_stalls(const struct block *b, const struct span *s, const ui
     return all;
 }
 
+static void find_values(struct block *b)
+{
+    char name[128];
+    const struct span all = {0, b->function->end - b->function->first};
+    b->executed = find(b, KP_INST_EXECUTED);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        b->a[i] = find(b, columns[i].a);
+        b->b[i] = find(b, columns[i].b);
+        b->lacks[i] = columns[i].rare && !sum(b, &all, b->a[i]);
+    }
+    for (size_t i = 0; i < KP_STALL_REASONS; i++) {
+        snprintf(name, sizeof name, "%s%s", kp_stall_reasons[i].metric, not_issued);
+        b->stalls[i] = find(b, kp_stall_reasons[i].metric);
+        b->idle[i] = find(b, name);
+        b->lacks_stall[i] = !strcmp(kp_stall_reasons[i].label, "stall_gmma") && !sum(b, &all, b->stalls[i]);
+    }
+}
+
 static void write_count(struct kp_csv *c, uint64_t value)
 {
     kp_csv_formatted(c, "%" PRIu64, value);
@@ -116,7 +125,10 @@ static void write_count(struct kp_csv *c, uint64_t value)
 
 static void write_ratio(struct kp_csv *c, uint64_t a, uint64_t b)
 {
-    kp_csv_formatted(c, "%.2f", b ? (double)a / (double)b : 0);
+    if (!b || a % b == 0)
+        write_count(c, b ? a / b : 0);
+    else
+        kp_csv_formatted(c, "%.2f", (double)a / (double)b);
 }
 
 /* Writes what a single instruction does with memory; of lines there is no such thing. */
@@ -143,6 +155,13 @@ static void write_cell(const struct block *b, const struct span *s, size_t colum
     case RATIO:
         write_ratio(b->csv, a, other);
         break;
+    case REST:
+        write_ratio(b->csv, a > other ? a - other : 0, sum(b, s, b->executed));
+        break;
+    case POLICY:
+        kp_csv_field(b->csv,
+                     s->n != 1 || !at(b, s, 0)->code || *kp_memory_space(at(b, s, 0)->code->opcode) ? "" : none);
+        break;
     case EXCESS:
         write_count(b->csv, a > other ? a - other : 0);
         break;
@@ -157,23 +176,40 @@ static void write_cell(const struct block *b, const struct span *s, size_t colum
 static void write_cells(const struct block *b, const struct span *s)
 {
     for (size_t i = 0; i < COLUMNS; i++)
-        write_cell(b, s, i);
+        if (!b->lacks[i])
+            write_cell(b, s, i);
     for (size_t i = 0; i < KP_STALL_REASONS; i++)
-        write_count(b->csv, sum(b, s, b->stalls[i]));
+        if (!b->lacks_stall[i])
+            write_count(b->csv, sum(b, s, b->stalls[i]));
     for (size_t i = 0; i < KP_STALL_REASONS; i++)
-        write_count(b->csv, sum(b, s, b->idle[i]));
+        if (!b->lacks_stall[i])
+            write_count(b->csv, sum(b, s, b->idle[i]));
     kp_csv_end_row(b->csv);
 }
 
-static void write_headings(struct kp_csv *c)
+static void write_headings(const struct block *b)
 {
     for (size_t i = 0; i < COLUMNS; i++)
-        kp_csv_field(c, columns[i].heading);
+        if (!b->lacks[i])
+            kp_csv_field(b->csv, columns[i].heading);
     for (size_t i = 0; i < KP_STALL_REASONS; i++)
-        kp_csv_field(c, kp_stall_reasons[i].label);
+        if (!b->lacks_stall[i])
+            kp_csv_field(b->csv, kp_stall_reasons[i].label);
     for (size_t i = 0; i < KP_STALL_REASONS; i++)
-        kp_csv_formatted(c, "%s (Not Issued)", kp_stall_reasons[i].label);
-    kp_csv_end_row(c);
+        if (!b->lacks_stall[i]) /* ncu gives one of them two names */
+            kp_csv_formatted(b->csv, "%s%s (Not Issued)", kp_stall_reasons[i].label,
+                             strcmp(kp_stall_reasons[i].label, "stall_sleep") ? "" : "ing");
+    kp_csv_end_row(b->csv);
+}
+
+/* Writes an instruction with room for a predicate before it, as in "@!P0  EXIT". */
+static void write_padded(struct kp_csv *c, const char *text)
+{
+    enum { PREDICATE = 6 };
+    int len = *text == '@' ? (int)strcspn(text, " ") : 0;
+    char *padded = *text ? kp_asprintf("%-*.*s%s", PREDICATE, len, text, text + len + (len && text[len])) : NULL;
+    kp_csv_field(c, padded ? padded : text);
+    free(padded);
 }
 
 static void write_ncu_instruction(const struct block *b, size_t i)
@@ -181,7 +217,7 @@ static void write_ncu_instruction(const struct block *b, size_t i)
     const struct span one = {i, 1};
     const struct kp_source_instruction *s = at(b, &one, 0);
     kp_csv_formatted(b->csv, "0x%08" PRIx32, s->offset);
-    kp_csv_field(b->csv, s->code ? s->code->text : "");
+    write_padded(b->csv, s->code && s->code->text ? s->code->text : "");
     write_cells(b, &one);
 }
 
@@ -196,10 +232,13 @@ static void write_fact(struct kp_csv *c, const char *name, const char *value)
 
 static void write_sass(const struct block *b, const char *kernel)
 {
-    write_fact(b->csv, "Kernel Name", kernel);
+    kp_csv_field(b->csv, "Kernel Name");
+    kp_csv_field(b->csv, kernel);
+    fputc(',', b->csv->to); /* ncu ends this line so */
+    kp_csv_end_row(b->csv);
     kp_csv_field(b->csv, "Address");
     kp_csv_field(b->csv, "Source");
-    write_headings(b->csv);
+    write_headings(b);
     for (size_t i = 0; i < b->function->end - b->function->first; i++)
         write_ncu_instruction(b, i);
 }
@@ -277,7 +316,7 @@ static size_t write_file(const struct block *b, size_t first, size_t n, const ch
     write_fact(b->csv, "File Path", kp_location_path(b->function->code, next));
     write_fact(b->csv, "Function Name", kernel);
     kp_csv_fields(b->csv, with_sass ? of_both : of_lines, with_sass ? 4 : 3);
-    write_headings(b->csv);
+    write_headings(b);
     while (true) {
         bool has_text = line && kp_codecache_line(b->source->cache, b->function->code, file, line, &len);
         if (!has_text && !next)
@@ -306,7 +345,7 @@ static int write_function(struct kp_writer *w, const struct kp_source_map *sourc
 {
     const struct kp_display *d = w->out.display;
     size_t n = f->end - f->first, *order = calloc(n + 1, sizeof *order);
-    struct block b = {&((struct kp_csv_writer *)w)->csv, source, f, order, {0}, {0}, {0}, {0}};
+    struct block b = {.csv = &((struct kp_csv_writer *)w)->csv, .source = source, .function = f, .order = order};
     if (!order)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)

@@ -1,9 +1,12 @@
 #include "report/view/display.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/terminal.h"
+#include "report/define/units.h"
 #include "report/judge/rules.h"
 #include "report/options/options.h"
 
@@ -61,9 +64,20 @@ bool kp_display_shows(const struct kp_display *d, enum kp_page_id page)
     return found;
 }
 
+/* Returns true if the locale of the environment separates thousands; the process may have another one. */
+static bool has_separator(void)
+{
+    locale_t l = newlocale(LC_NUMERIC_MASK, "", (locale_t)0);
+    bool has = l && *nl_langinfo_l(THOUSEP, l);
+    if (l)
+        freelocale(l);
+    return has;
+}
+
 void kp_display_fit(struct kp_display *d, const struct kp_options *o, int fd)
 {
     bool as_ncu = o->face == KP_FACE_NCU; /* which breaks no line, and has no colours */
+    kp_format_separated(!as_ncu || has_separator());
     d->width = as_ncu ? 0 : kp_terminal_width(fd);
     d->colors = o->color == KP_COLOR_AUTO ? !as_ncu && kp_terminal_has_colors(fd) : o->color == KP_COLOR_ALWAYS;
 }

@@ -12,10 +12,10 @@
 
 enum { SEEN_SHOWN = 10 /* kernels, devices, or ranges, that no filter took */ };
 
-int kp_render_process(const struct kp_sink *sink, const struct kp_session *s)
+int kp_render_process(const struct kp_sink *sink, const struct kp_display *d, const struct kp_session *s)
 {
     struct kp_out o = {.sink = sink};
-    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, kp_write_process_name(s), kp_or_empty(s->host));
+    kp_out_print(&o, "[%" PRIu64 "] %s@%s\n", s->pid, kp_write_process_name(s), kp_write_host(d, s));
     return o.rc;
 }
 

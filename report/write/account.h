@@ -4,10 +4,11 @@
 
 #include <stdbool.h>
 
+#include "report/view/display.h"
 #include "report/write/out.h"
 
 /* Prints the line `[pid] program@host` that opens the report. */
-int kp_render_process(const struct kp_sink *out, const struct kp_session *s);
+int kp_render_process(const struct kp_sink *out, const struct kp_display *d, const struct kp_session *s);
 /* The launches of a stored session that the display chose. */
 struct kp_choice {
     uint64_t shown, stored;

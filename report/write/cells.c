@@ -12,6 +12,11 @@ const char *kp_write_process_name(const struct kp_session *s)
     return kp_base_name(kp_or_empty(s->exe));
 }
 
+const char *kp_write_host(const struct kp_display *d, const struct kp_session *s)
+{
+    return d && d->face == KP_FACE_NCU ? "127.0.0.1" : kp_or_empty(s->host);
+}
+
 void kp_write_number_cell(double value, bool plain, char out[KP_NUMBER_MAX])
 {
     if (plain)

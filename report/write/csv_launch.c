@@ -24,11 +24,11 @@ void kp_write_csv_process_headings(struct kp_csv *c)
     kp_csv_fields(c, process_headings, COUNT(process_headings));
 }
 
-void kp_write_csv_process(struct kp_csv *c, const struct kp_session *s)
+void kp_write_csv_process(struct kp_csv *c, const struct kp_display *d, const struct kp_session *s)
 {
     kp_csv_formatted(c, "%" PRIu64, s->pid);
     kp_csv_field(c, kp_write_process_name(s));
-    kp_csv_field(c, s->host);
+    kp_csv_field(c, kp_write_host(d, s));
 }
 
 void kp_write_csv_launch_headings(struct kp_csv *c, bool nvtx)
@@ -115,11 +115,11 @@ static void write_size(struct kp_csv *c, const struct kp_launch_info *l, const u
         kp_csv_field(c, "");
 }
 
-int kp_write_csv_launch(struct kp_csv *c, const struct kp_session *s, const struct kp_launch_info *l, const char *name,
-                        bool nvtx)
+int kp_write_csv_launch(struct kp_csv *c, const struct kp_display *d, const struct kp_session *s,
+                        const struct kp_launch_info *l, const char *name, bool nvtx)
 {
     kp_csv_formatted(c, "%" PRIu64, l->id);
-    kp_write_csv_process(c, s);
+    kp_write_csv_process(c, d, s);
     int rc = nvtx ? write_nvtx(c, &l->nvtx) : 0;
     kp_csv_field(c, name);
     kp_csv_formatted(c, "%" PRIu64, l->context_id);

@@ -79,7 +79,8 @@ static void write_csv_place(struct kp_csv_writer *c)
     const struct kp_writer *w = &c->base;
     const char *name = kp_launch_name(w->launch);
     char *plain = w->out.display->face == KP_FACE_NCU ? kp_launch_plain_name(name) : NULL;
-    kp_write_failed(&c->base, kp_write_csv_launch(&c->csv, w->session, w->launch, plain ? plain : name, w->nvtx));
+    kp_write_failed(&c->base,
+                    kp_write_csv_launch(&c->csv, w->out.display, w->session, w->launch, plain ? plain : name, w->nvtx));
     free(plain);
 }
 
@@ -91,7 +92,7 @@ static void start_row(struct kp_csv_writer *c)
     if (start == KP_START_LAUNCH)
         write_csv_place(c);
     else if (start == KP_START_PROCESS || w->shared)
-        kp_write_csv_process(&c->csv, w->session);
+        kp_write_csv_process(&c->csv, w->out.display, w->session);
     if (start == KP_START_ID)
         kp_csv_formatted(&c->csv, "%" PRIu64, w->launch->id);
 }

@@ -135,6 +135,8 @@ void kp_write_launch_head(struct kp_out *o, const struct kp_launch_info *l, bool
 {
     kp_out_paint(o, KP_PAINT_LAUNCH);
     print_launch_line(o, l);
+    if (o->display && o->display->face == KP_FACE_NCU)
+        kp_out_print(o, "    Warning: Collected without fixed GPU frequencies; values may differ from run to run.\n");
     kp_render_nvtx(o, &l->nvtx);
     kp_render_stack(o, l->stack);
     print_rotation(o, l);

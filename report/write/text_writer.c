@@ -29,7 +29,7 @@ static struct kp_text_writer *text_of(struct kp_writer *w)
 
 static void write_process(struct kp_writer *w)
 {
-    kp_write_failed(w, kp_render_process(w->out.sink, w->session));
+    kp_write_failed(w, kp_render_process(w->out.sink, w->out.display, w->session));
 }
 
 static void write_account(struct kp_writer *w, const struct kp_choice *choice)

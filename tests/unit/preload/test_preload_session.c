@@ -193,6 +193,47 @@ static void quiet_windows(void)
     CHECK(lines_with("Profiling") == 0);
 }
 
+/* A name has its parameters if that fits into 32 characters; else it is cut. */
+static void as_ncu(void)
+{
+    static const char *const names[][2] = {
+        {"fma_bound", "fma_bound(float *, int)"},
+        {"stream_triad", "stream_triad(const float4 *, const float4 *, float4 *, int)"},
+        {"ampere_fp16_s1688gemm_fp16_128x128_ldg8", "ampere_fp16_s1688gemm_fp16_128x128_ldg8"}};
+    more_options[0] = "KPROF_FACE=ncu";
+    more_options[1] = "KPROF_LAUNCH_COUNT=9";
+    open_session();
+    kp_session_seen(3);
+    for (size_t i = 0; i < 3; i++) {
+        struct kp_result r = launch(i);
+        free(r.launch.demangled);
+        r.launch.demangled = kp_strdup(names[i][1]);
+        kp_session_results(&(struct kp_session_entry){.result = &r, .base = names[i][0], .profiled = true}, 1);
+    }
+    kp_session_close();
+    CHECK(lines_with("==WARNING== Note: Running with unmodified GPU clocks") == 1);
+    CHECK(lines_with("Profiling \"fma_bound(float *, int)\" - 0 (1/9): 0%....50%....100% - 9 passes\n") == 1);
+    CHECK(lines_with("Profiling \"stream_triad\" - 1 (2/9): 0%....50%....100% - 1 pass\n") == 1);
+    CHECK(lines_with("Profiling \"ampere_fp16_s1688gemm_fp16_12...\" - 2 (3/9): ") == 1);
+}
+
+static void as_ncu_in_csv(void)
+{
+    more_options[0] = "KPROF_FACE=ncu";
+    more_options[1] = "KPROF_CSV=on";
+    open_session();
+    window(2);
+    kp_session_close();
+    CHECK(lines_with("Profiling") == 0 && lines_with("Connected to process") == 1);
+}
+
+static void progress_is_as_ncu_has_it(void **state)
+{
+    (void)state;
+    in_a_process(as_ncu);
+    in_a_process(as_ncu_in_csv);
+}
+
 static void no_progress_when_quiet(void **state)
 {
     (void)state;
@@ -727,6 +768,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_numbered_and_stored_at_once),
         cmocka_unit_test(progress_is_in_plain_words),
+        cmocka_unit_test(progress_is_as_ncu_has_it),
         cmocka_unit_test(no_progress_when_quiet),
         cmocka_unit_test(what_the_file_does_not_take_is_in_the_report),
         cmocka_unit_test(an_entry_that_goes_on_stays_one),

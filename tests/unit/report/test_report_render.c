@@ -28,7 +28,7 @@ static void basic_set_of_14_launches_is_ncus_text(void **state)
     struct kp_display wide = plain; /* ncu breaks no header line */
     wide.width = 200;
     assert_int_equal(r.n, 14);
-    assert_int_equal(kp_render_process(&out, &r.session), 0);
+    assert_int_equal(kp_render_process(&out, NULL, &r.session), 0);
     for (size_t i = 0; i < r.n; i++)
         assert_int_equal(kp_test_launch(&out, &wide, &r.session, &r.results[i]), 0);
     kp_test_reference(t.text, "tests/golden/h200_basic.txt");
@@ -348,7 +348,7 @@ static void a_sink_that_fails_ends_the_rendering(void **state)
     struct kp_recording r = kp_test_recording();
     int calls = 0;
     struct kp_sink out = {full_disk, &calls};
-    assert_int_equal(kp_render_process(&out, &r.session), -ENOSPC);
+    assert_int_equal(kp_render_process(&out, NULL, &r.session), -ENOSPC);
     assert_int_equal(kp_test_launch(&out, &plain, &r.session, &r.results[0]), -ENOSPC);
     assert_int_equal(kp_render_account(&out, &r.session, NULL), -ENOSPC);
     assert_int_equal(calls, 3); /* one call each, none after its failure */

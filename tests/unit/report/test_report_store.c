@@ -1331,7 +1331,7 @@ static void the_page_is_what_was_rendered_in_the_process(void **state)
     struct kp_sink direct_out = kp_test_sink(&direct), stored_out = kp_test_sink(&stored);
     struct kp_store *s = create(p->file);
     char *err = NULL;
-    kp_render_process(&direct_out, &rec.session);
+    kp_render_process(&direct_out, NULL, &rec.session);
     for (size_t i = 0; i < rec.n; i++) {
         kp_test_launch(&direct_out, &plain, &rec.session, &rec.results[i]);
         put_result(s, &rec.results[i]);

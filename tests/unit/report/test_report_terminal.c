@@ -14,6 +14,7 @@
 
 #include "base/terminal.h"
 #include "base/width.h"
+#include "report/define/units.h"
 #include "report/judge/rules.h"
 #include "report/model/launch_names.h"
 #include "report/model/renames.h"
@@ -712,6 +713,22 @@ static void colours_change_nothing_else(void **state)
     free(csv);
 }
 
+/* Without a locale that has one, ncu separates no thousands. */
+static void the_face_ncu_separates_as_the_locale_does(void **state)
+{
+    (void)state;
+    struct kp_display d = {0};
+    char text[KP_NUMBER_MAX];
+    setenv("LC_ALL", "C", 1);
+    kp_display_fit(&d, &(struct kp_options){.face = KP_FACE_NCU}, -1);
+    kp_format_count(1234567, text);
+    assert_string_equal(text, "1234567");
+    kp_display_fit(&d, &(struct kp_options){.face = KP_FACE_KPROF}, -1);
+    kp_format_count(1234567, text);
+    assert_string_equal(text, "1,234,567");
+    unsetenv("LC_ALL");
+}
+
 static void the_environment_tells_the_terminal(void **state)
 {
     static const struct {
@@ -907,6 +924,7 @@ int main(void)
         cmocka_unit_test(a_narrow_trace_is_a_list),
         cmocka_unit_test(a_narrow_table_of_metrics_is_a_list),
         cmocka_unit_test(lines_are_broken_at_blanks),
+        cmocka_unit_test(the_face_ncu_separates_as_the_locale_does),
         cmocka_unit_test(nothing_is_broken_in_files),
     };
     unsetenv("COLUMNS");
