@@ -68,7 +68,7 @@ WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvl
 BASE_FLAGS := -std=gnu11 -D_GNU_SOURCE= -I. -fPIC -fvisibility=hidden \
               -ftls-model=initial-exec $(WARNINGS) $(INSTRUMENT)
 # The tests' own code is compiled each time that they are, and runs for moments.
-COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) $(if $(filter tests/unit/% tests/support/%,$<),-O0) -MMD -MP
+COMPILE     = $(CC) $(BASE_FLAGS) $(FOLDER_FLAGS) $(CPPFLAGS) $(CFLAGS) $(if $(INSTRUMENT),,$(if $(filter tests/unit/% tests/support/%,$<),-O0)) -MMD -MP
 # Fakes and the programs that load them stand for other people's binaries: no sanitiser, nothing hidden.
 PLAIN_COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE= -I. $(CUDA_CPPFLAGS) -I$(BUILD)/include-c -fPIC $(WARNINGS) $(CFLAGS)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The command under the name ncu: command lines for ncu (tests/data/ncu-command-lines) start, and do what its manual says.
 . "$(dirname "$0")/e2e.inc"
-one_thread
+release_only "a sanitiser has to be loaded before the command's library, which command lines for ncu do not say"
 [ -n "$KP_REAL_CUPTI" ] || { echo "skipped: needs the real CUPTI's metric tables" && exit 77; }
 # The face's own defaults are what is tried.
 unset KPROF_BRIEF_ABOVE KPROF_BUDGET COLUMNS
