@@ -690,7 +690,7 @@ int kp_main_report(int argc, char **argv)
     status = check_files(&f);
     if (!status)
         kp_open_tell_twice(argv + optind, (size_t)(argc - optind), "its launches are counted twice");
-    d.lost_instances = &lost_instances;
+    d.lost_instances = o.face == KP_FACE_NCU ? NULL : &lost_instances;
     if (!status)
         status = (f.ranks ? print_ranks : print_chosen)(argv + optind, (size_t)(argc - optind), &f, &o, &d);
     if (lost_instances)

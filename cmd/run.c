@@ -30,6 +30,7 @@
 #include "cmd/run_outcome.h"
 #include "report/options/options.h"
 #include "report/pages/page.h"
+#include "report/view/display.h"
 
 static const char library_name[] = KP_LIBRARY;
 static const char status_name[] = "status";
@@ -484,7 +485,7 @@ static void say_why_nothing(const struct run *r)
 {
     const char *why = kp_check_not_followed(r->program), *earlier;
     if (r->o.face == KP_FACE_NCU) {
-        fputs("==WARNING== No kernels were profiled.\n", stdout);
+        fputs(KP_NONE_PROFILED, stdout);
         return;
     }
     char *path = find_earlier(r, &earlier);

@@ -312,8 +312,11 @@ static int open_log(const struct kp_options *o, char **err)
         rc = anchor(&path);
     if (!rc && target == KP_LOG_TO_FILE && kp_store_is_database(path))
         rc = kp_error(err, "KPROF_LOG_FILE: %s is a session, which would be lost; name another file", path);
-    if (!rc && (rc = kp_log_to(path)))
-        kp_error(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-rc));
+    int unwritten = rc ? 0 : kp_log_to(path);
+    if (unwritten == -EBADF && target == KP_LOG_TO_STDOUT)
+        kp_log_warning("stdout is closed: these lines and the report go to stderr");
+    else if (unwritten)
+        rc = kp_error(err, "KPROF_LOG_FILE: cannot write %s: %s", path, strerror(-unwritten));
     free(path);
     return rc;
 }

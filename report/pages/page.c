@@ -161,9 +161,20 @@ static int text_pages(const struct kp_page *pages, size_t n, FILE *to)
     return print_text(pages, n, &sink);
 }
 
+/* Returns true if ncu prints a line in place of rows. */
+static bool has_no_rows_as_ncu(const struct kp_page *pages, size_t n)
+{
+    bool none = pages->display->face == KP_FACE_NCU && shows_launches(pages->display);
+    for (size_t i = 0; none && i < n; i++)
+        none = !pages[i].session->launches_profiled;
+    return none;
+}
+
 static int csv_pages(const struct kp_page *pages, size_t n, FILE *to)
 {
     struct kp_csv_writer c;
+    if (has_no_rows_as_ncu(pages, n))
+        return fputs(KP_NONE_PROFILED, to) < 0 ? -EIO : 0;
     kp_write_csv_writer_init(&c, to, pages->display);
     return end_writer(&c.base, write_pages(pages, n, &c.base));
 }

@@ -164,7 +164,7 @@ static bool forked(const struct kp_store *s)
 
 static int cannot_create(const char *path, int why, char **err)
 {
-    const char *advice = why == -EEXIST ? "use force-overwrite, or %i, %p or %r in the name" : "choose another path";
+    const char *advice = why == -EEXIST ? "use --force-overwrite, or %i, %p or %r in the name" : "choose another path";
     return kp_error(err, "cannot create '%s': %s; %s", path, strerror(-why), advice) == -ENOMEM ? -ENOMEM : why;
 }
 

@@ -11,6 +11,9 @@
 
 struct kp_chooser;
 struct kp_code_cache;
+/* What ncu prints in place of launches. */
+#define KP_NONE_PROFILED "==WARNING== No kernels were profiled.\n"
+
 enum kp_format { KP_FORMAT_TEXT, KP_FORMAT_CSV, KP_FORMAT_JSON };
 /* How much is printed, and how. */
 struct kp_display {

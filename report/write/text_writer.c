@@ -36,7 +36,7 @@ static void write_account(struct kp_writer *w, const struct kp_choice *choice)
 {
     const struct kp_display *d = w->out.display;
     if (d && d->face == KP_FACE_NCU) {
-        kp_out_print(&w->out, "==WARNING== No kernels were profiled.\n");
+        kp_out_print(&w->out, KP_NONE_PROFILED);
         return;
     }
     kp_write_failed(w, kp_render_account(w->out.sink, w->session, choice));

@@ -122,5 +122,18 @@ while IFS= read -r line; do
     tried=$((tried + 1))
 done <"$source/tests/data/ncu-command-lines"
 cd "$source" || exit 1
+
+# --- stderr, which scripts join to stdout, has nothing in front of the header of stored CSV ---
+ncu -i examples/h200-demo.kprof --page raw --csv >/dev/null 2>"$tmp/err"
+expect "stored CSV: stderr" "$(cat "$tmp/err")" ""
+LD_LIBRARY_PATH=$fakes "$build/kprof" report --page raw --csv examples/h200-demo.kprof 2>&1 >/dev/null |
+    grep -q '^==KPROF== CSV has one value' || fail "stored CSV: this session has nothing to tell of"
+
+# --- closed stdout: measured all the same ---
+ncu -c 2 -o "$tmp/closed" --page details "$programs/p_direct" >&- 2>"$tmp/err"
+expect "closed stdout: exit status" $? 0
+expect "closed stdout: report on stderr" "$(headers "$tmp/err")" 2
+expect "closed stdout: stored" "$(launches_in "$tmp/closed")" 2
+grep -q '^==WARNING== stdout is closed' "$tmp/err" || fail "closed stdout: no line says where the report is"
 [ "$tried" -ge 60 ] || [ -n "${KP_TEST_CASES:-}" ] || fail "lines: $tried were tried"
 finish
