@@ -99,7 +99,8 @@ static bool is_wanted(const struct kp_wanted *w, const char *metric, const struc
     return false;
 }
 
-/* Knows it by a metric that nobody asked for. */
+/* Knows it by a metric that nobody asked for. The duration may be there without it: the face of ncu always counts it.
+ */
 bool kp_has_quick_instead(const struct kp_view *v, const struct kp_wanted *asked)
 {
     const struct kp_section *quick = kp_section_quick();
@@ -108,8 +109,8 @@ bool kp_has_quick_instead(const struct kp_view *v, const struct kp_wanted *asked
         return false;
     for (size_t i = 0; i < quick->n_rows; i++) {
         const struct kp_row *row = &quick->rows[i];
-        const struct kp_metric *m = row->source == KP_SRC_COUNTER ? kp_result_find(v->result, row->metric) : NULL;
-        if (m && !is_wanted(asked, row->metric, v))
+        bool tells = row->source == KP_SRC_COUNTER && strcmp(row->metric, "gpu__time_duration.sum") != 0;
+        if (tells && kp_result_find(v->result, row->metric) && !is_wanted(asked, row->metric, v))
             return true;
     }
     return false;
