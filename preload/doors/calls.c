@@ -21,6 +21,7 @@
 #include "preload/program/variables.h"
 #include "preload/journal/defer.h"
 #include "preload/gate/window_facts.h"
+#include "preload/program/hostmem.h"
 #include "preload/journal/op_encode.h"
 
 enum {
@@ -154,6 +155,32 @@ static enum entered enter_create(const struct slot *s, void *real, const uint64_
 {
     (void)s, (void)real, (void)args;
     return kp_window_watches() && kp_process_goes_beside() ? SHARED : NOTHING;
+}
+
+/* Notes that kernels can reach host memory of which no argument tells, if a texture's address is of host memory. */
+static void note_texture_at(CUdeviceptr at)
+{
+    void *base;
+    size_t bytes;
+    if (kp_hostmem_find(at, &base, &bytes))
+        kp_window_virtual_memory();
+}
+
+static enum entered enter_texture(const struct slot *s, void *real, const uint64_t *args)
+{
+    const CUDA_RESOURCE_DESC *of = (const CUDA_RESOURCE_DESC *)(uintptr_t)args[1];
+    if (of && of->resType == CU_RESOURCE_TYPE_LINEAR)
+        note_texture_at(of->res.linear.devPtr);
+    else if (of && of->resType == CU_RESOURCE_TYPE_PITCH2D)
+        note_texture_at(of->res.pitch2D.devPtr);
+    return enter_create(s, real, args);
+}
+
+static enum entered enter_reference(const struct slot *s, void *real, const uint64_t *args)
+{
+    (void)s, (void)real;
+    note_texture_at(args[2]);
+    return NOTHING;
 }
 
 static enum entered enter_graph_end(const struct slot *s, void *real, const uint64_t *args)

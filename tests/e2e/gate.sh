@@ -54,7 +54,7 @@ for case in host-pool numa-pool managed-pool; do
         unset KPROF_SET KPROF_SAVE
     done
     [ "$(account profiled)" -ge 2 ] || fail "$case: $(account profiled) launches have counters"
-    grep -q 'Note: can reach host or managed memory of cuMemCreate or of a pool' "$tmp/report" || fail "$case: no note"
+    grep -q 'Note: can reach host or managed memory of cuMemCreate, pools, textures' "$tmp/report" || fail "$case: no note"
 done
 
 # The program's kernels alone have run: a repetition would have asked again.

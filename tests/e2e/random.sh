@@ -53,6 +53,17 @@ programs_from() { # FIRST
 one_half() { programs_from 0; }
 other_half() { programs_from 1; }
 
+# Programs that once did not: textures of host memory, which no argument of the launch tells of.
+while read -r program told; do
+    set -f
+    # shellcheck disable=SC2086
+    both "p_random $(echo "$program" | tr , ' '), $told" env $told "$programs/p_random" $(echo "$program" | tr , ' ')
+    set +f
+done <<END
+10451,45,9,12 KPROF_SECTION=LaunchStats KPROF_TIMELINE=yes
+8544,45,40,42,44 KPROF_SAVE=changes KPROF_WINDOW_READS=on
+END
+
 beside one_half
 beside other_half
 finish
