@@ -378,7 +378,9 @@ static int take_flags(struct kp_words *w, struct kp_query *q)
             return bad_flag(&f, w->at);
         if (c == ':')
             return kp_console_error(KP_EXIT_USAGE, "option %s needs a value; %s", w->at[optind - 1], KP_TRY_HELP);
-        if (c == IMPORT)
+        if (c == IMPORT && q->import)
+            rc = kp_console_error(KP_EXIT_USAGE, "--import takes one file; `kprof report FILE...` prints several");
+        else if (c == IMPORT)
             q->import = optarg;
         else if (c >= FIRST_QUERY && c < FIRST_ROW)
             take_query_flag(&queries[c - FIRST_QUERY], optarg, q);
