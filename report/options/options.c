@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/nearest.h"
 #include "base/path.h"
@@ -336,6 +337,16 @@ static int check_folders(const char *list, char **err)
     return rc;
 }
 
+/* A name without a slash is looked for by the loader. */
+static int check_paths(const char *list, char **err)
+{
+    int rc = 0;
+    for (char *path; !rc && (path = next_path(&list)); free(path))
+        if (strchr(path, '/') && access(path, F_OK))
+            rc = kp_error(err, "cannot find '%s': %s", path, strerror(errno));
+    return rc;
+}
+
 /* Checks by kind, for values stored as text; a kind without a row accepts any text. */
 static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_SET] = check_set,
@@ -349,6 +360,7 @@ static int (*const checks[])(const char *value, char **err) = {
     [KP_OPT_NUMBERS] = check_numbers,
     [KP_OPT_VARY] = check_vary,
     [KP_OPT_PATH] = check_path,
+    [KP_OPT_PATHS] = check_paths,
     [KP_OPT_FOLDER] = check_folders,
     [KP_OPT_RENAMES] = kp_renames_load,
     [KP_OPT_KINDS] = NULL,

@@ -27,7 +27,7 @@ enum {
     MOST_STATEMENTS = 12,  /* of one input */
     MOST_FLIPS = 16,       /* bytes of the file */
     MOST_TABLES = 32,      /* of the schema */
-    MOST_COLUMNS = 32,     /* of a table */
+    MOST_COLUMNS = 64,     /* of a table */
     MOST_STEPS = 100000,   /* of SQLite's machine, that one statement takes */
     MOST_LENGTH = 1000000, /* of a value that a statement makes */
 };
