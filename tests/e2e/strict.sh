@@ -91,7 +91,7 @@ log=good.kprof early log "$tmp/good.kprof: it is a session, which would be overw
 FOLDER=$tmp/none early export "$tmp/none/x.kprof: No such file" -o '%q{FOLDER}/x.kprof'
 early export "$tmp/none/x.%p.kprof: No such file" -o none/x.%p
 early export "$tmp/good.kprof/x.kprof: Not a directory" -f -o good.kprof/x
-[ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x: Permission denied" -o folder/x && chmod 755 folder; }
+[ "$(id -u)" = 0 ] || { chmod 555 folder && early export "folder/x.kprof: Permission denied" -o folder/x && chmod 755 folder; }
 # Even root makes no file there: only an attempt tells.
 early report "--html: /proc/x.html: " --html /proc/x.html
 early report "--html: /proc/x.%p.html: " --html /proc/x.%p.html
