@@ -1,4 +1,4 @@
-/* What a digit is, whatever the locale. Any thread. */
+/* What digits and letters of ASCII are, whatever the locale. Any thread. */
 #ifndef KP_BASE_DIGIT_H
 #define KP_BASE_DIGIT_H
 
@@ -7,6 +7,11 @@
 static inline bool kp_is_digit(int c)
 {
     return c >= '0' && c <= '9';
+}
+
+static inline bool kp_is_letter(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 #endif

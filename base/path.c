@@ -109,19 +109,14 @@ int kp_expand_path(const char *pattern, uint64_t pid, const char *host, char **o
     }
 }
 
-static bool is_latin(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool has_extension(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     if (!*name)
         return true;
-    if (!dot || dot == name || !is_latin(dot[1]))
+    if (!dot || dot == name || !kp_is_letter(dot[1]))
         return false;
-    for (dot++; is_latin(*dot) || kp_is_digit(*dot) || *dot == '-' || *dot == '_';)
+    for (dot++; kp_is_letter(*dot) || kp_is_digit(*dot) || *dot == '-' || *dot == '_';)
         dot++;
     return !*dot;
 }

@@ -26,7 +26,7 @@ struct chain {
 
 static bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return kp_is_letter(c) || c == '_';
 }
 
 static unsigned column(const struct parser *s)

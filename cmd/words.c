@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/room.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "cmd/console.h"
@@ -19,22 +20,14 @@ static struct kp_arena arena; /* of all words from files */
 /* Words that are being collected. */
 struct list {
     char **at;
-    size_t n, room;
+    size_t n;
 };
 
 /* Adds a word of the arena. 0 or -ENOMEM. */
 static int add_word(struct list *l, const char *text, size_t len)
 {
     char *word = kp_arena_text(&arena, text, len);
-    if (l->n == l->room) {
-        size_t room = 2 * l->room + 16;
-        char **more = realloc(l->at, room * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        l->at = more;
-        l->room = room;
-    }
-    if (!word)
+    if (!word || !KP_ROOM(l->at, l->n))
         return -ENOMEM;
     l->at[l->n++] = word;
     return 0;

@@ -176,7 +176,7 @@ bool kp_range_is_new(const struct kp_nvtx *n, size_t i)
 /* Classifies the same in every locale. Bytes of other scripts are letters. */
 static bool is_letter(char c)
 {
-    return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (unsigned char)c >= 0x80;
+    return kp_is_letter(c) || (unsigned char)c >= 0x80;
 }
 
 /* Words before a number that grows with the program. seq and id are those of PyTorch's emit_nvtx. */
@@ -243,7 +243,7 @@ bool kp_range_has_number(const char *text)
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || kp_is_digit(c) || c == '_';
+    return kp_is_letter(c) || kp_is_digit(c) || c == '_';
 }
 
 /* Returns the length of the qualifiers that a name begins with: "at::native::"; of "<unnamed>::" ncu drops the first
