@@ -44,7 +44,7 @@ static int argument_of(const char *values)
     return !*values ? no_argument : *values == '[' ? optional_argument : required_argument;
 }
 
-/* Lists the options of ncu that have no row. Returns the place behind them. */
+/* Lists the options of ncu that have no row. Returns the place after them. */
 static struct option *build_of_ncu(struct option *to, char *letter)
 {
     size_t n;

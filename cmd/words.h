@@ -14,7 +14,7 @@ struct kp_words {
  * backslash takes the next character as it is. Returns 0, or an exit status after reporting why not. The words stay to
  * the end of the process. */
 int kp_words_take_response(struct kp_words *w, int at);
-/* Adds the options of a file in the form of ncu's config.ncu-cfg behind the first word: `--option = value` or an option
+/* Adds the options of a file in the form of ncu's config.ncu-cfg after the first word: `--option = value` or an option
  * alone in a line; below [Launch-and-attach] those of a run, below [Import] those of an import, elsewhere of both.
  * NULL: the one in this folder, else in $HOME/.config/NVIDIA Corporation, if there is one. Returns as above. */
 int kp_words_take_config(struct kp_words *w, const char *path, bool imports);

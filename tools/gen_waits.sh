@@ -32,7 +32,7 @@ When a window closes, these rows apply, in this order:
 | counted once | `COUNTED_WAITS` if its launches may wait for the host, else `COUNTED` |
 | of a rotation that lets other launches pass | `ROTATION_STREAMS` or `ROTATION`, then `ROTATION_END` |
 | of a range, if the program runs once for each pass | `RANGE_END`, or `RANGE_CAPTURE` |
-| that cannot be replayed, as memory was changed behind it | `LEAVE` |
+| that cannot be replayed, because memory was changed without its knowledge | `LEAVE` |
 
 A wait without a row ends when what it waits for ends:
 

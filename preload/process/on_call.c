@@ -255,7 +255,7 @@ bool kp_process_loads(CUkernel kernel)
     return kp_context_first_of_library(&process->driver, kernel);
 }
 
-/* Lets the call go on beside the open window, and closes a window whose memory the driver may need now. */
+/* Lets the call go on without closing the open window, unless the driver may need the memory that the window holds. */
 static bool go_with_room(void)
 {
     KP_ALONE gate = enter_beside_window();

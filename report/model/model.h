@@ -238,8 +238,8 @@ struct kp_device_info {
     uint32_t sm_count;
     /* Constituents of throughputs on this chip. Each line has the metric, a tab and its constituents separated by
      * commas, all with suffixes; "" when not asked for. Then come lines of the device's attributes and what the
-     * machine tells of it (collectors/facts/device_metrics.def): each has the metric, a tab, and its value as printed,
-     * empty for n/a. */
+     * machine reports about it (collectors/facts/device_metrics.def): each has the metric, a tab, and its value as
+     * printed, empty for n/a. */
     char *breakdowns;
 };
 /* Returns true if a line of the breakdowns is one of an attribute. */
@@ -344,8 +344,8 @@ bool kp_result_duration(const struct kp_result *r, double *ns);
 /* Returns how many launches an entry stands for: those of its kernel and shape if rotation counted it, or if others
  * passed within a budget; else 1. */
 uint64_t kp_launch_weight(const struct kp_launch_info *l);
-/* Reads how long these ran on the GPU on average, in ns: those that were measured as they were, the others as activity
- * records have it, or else like the measured ones. False if neither is known. */
+/* Reads how long these ran on the GPU on average, in ns. Launches that passed count with the times of their activity
+ * records; without records, with the measured launches' time. False if neither is known. */
 bool kp_result_mean_duration(const struct kp_result *r, double *ns);
 
 void kp_result_free(struct kp_result *r); /* frees what `r` owns and zeroes it, not `r` itself */
